@@ -1,0 +1,23 @@
+"""Look names up, and say which are near when one is not known."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import TypeVar
+
+from symnmf.errors import InputError
+
+T = TypeVar("T")
+
+
+def lookup(name: str, known: Mapping[str, T], argument: str) -> T:
+    """Return ``known[name]``, or raise an error that names the nearest valid ones."""
+    try:
+        return known[name]
+    except KeyError:
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+        raise InputError(
+            f"{argument} {name!r} is not known; {hint}valid: {', '.join(known)}."
+        ) from None
