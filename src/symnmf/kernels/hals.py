@@ -1,0 +1,98 @@
+"""HALS sweeps in Gram form (the paper's Algorithms 2 and 3, row by row).
+
+With V fixed, column i of U in the paper's update (eq. HALS) is
+
+    u_i = max((X V + lambda V)_i - sum_{j != i} u_j (V^T V)_ji, 0) / ((V^T V)_ii + lambda),
+
+which couples the columns of one row and never two rows. So a kernel sees only the factor, the
+product X V, the anchor V and the r x r Gram matrix, and any range of rows is a task of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from symnmf.kernels.compiling import compiled
+
+TILE = 32  # rows worked on together, so that SIMD runs across rows; a tile of factors fits in L1
+
+
+@compiled(fastmath={"contract", "nsz"})
+def hals_rows(
+    factor: np.ndarray,
+    product: np.ndarray,
+    anchor: np.ndarray,
+    gram: np.ndarray,
+    penalty: float,
+    sweeps: int,
+    begin: int,
+    end: int,
+) -> None:
+    """Sweep ``sweeps`` times over the columns of rows ``begin..end`` of ``factor``, in place."""
+    r = factor.shape[1]
+    coupling = gram.astype(factor.dtype)
+    shift = coupling.dtype.type(penalty)
+    inverse = np.empty(r, coupling.dtype)
+    for j in range(r):
+        diagonal = gram[j, j] + penalty
+        inverse[j] = 1.0 / diagonal if diagonal > 0.0 else 0.0
+        coupling[j, j] = 0.0
+    cross = np.empty((r, TILE), coupling.dtype)
+    rows = np.zeros((r, TILE), coupling.dtype)
+    value = np.empty(TILE, coupling.dtype)
+    for first in range(begin, end, TILE):
+        size = min(TILE, end - first)
+        for t in range(size):
+            for j in range(r):
+                cross[j, t] = product[first + t, j] + shift * anchor[first + t, j]
+                rows[j, t] = factor[first + t, j]
+        for _ in range(sweeps):
+            for j in range(r):
+                if inverse[j] == 0.0:  # a column of zeros and no penalty: nothing decides it
+                    continue
+                for t in range(TILE):
+                    value[t] = cross[j, t]
+                k = 0
+                while k + 4 <= r:
+                    a, b = coupling[j, k], coupling[j, k + 1]
+                    c, d = coupling[j, k + 2], coupling[j, k + 3]
+                    for t in range(TILE):
+                        value[t] -= (
+                            a * rows[k, t]
+                            + b * rows[k + 1, t]
+                            + c * rows[k + 2, t]
+                            + d * rows[k + 3, t]
+                        )
+                    k += 4
+                while k < r:
+                    a = coupling[j, k]
+                    for t in range(TILE):
+                        value[t] -= a * rows[k, t]
+                    k += 1
+                scale = inverse[j]
+                for t in range(TILE):
+                    rows[j, t] = max(value[t] * scale, coupling.dtype.type(0))
+        for t in range(size):
+            for j in range(r):
+                factor[first + t, j] = rows[j, t]
+
+
+@dataclass(frozen=True)
+class HalsSweeps:
+    """The inner solver of SymHALS (one sweep) and A-SymHALS (L sweeps)."""
+
+    sweeps: int = 1
+
+    def __call__(
+        self,
+        factor: np.ndarray,
+        product: np.ndarray,
+        anchor: np.ndarray,
+        gram: np.ndarray,
+        penalty: float,
+        begin: int,
+        end: int,
+    ) -> None:
+        hals_rows(factor, product, anchor, gram, penalty, self.sweeps, begin, end)

@@ -1,0 +1,426 @@
+r"""Exact row-wise nonnegative least squares by block principal pivoting.
+
+Every row :math:`f` of the factor solves its own small convex problem, and all rows share one
+matrix,
+
+.. math:: \min_{f \ge 0} \tfrac12 f (G + \lambda I) f^\top - (p_i + \lambda a_i) f^\top .
+
+Block principal pivoting [1]_ guesses which entries are positive (the passive set), solves the
+linear system on those, and exchanges *all* entries that contradict the guess at once.
+
+Three choices make it safe and quick here:
+
+* The shared matrix is scaled to a unit diagonal and, where it is numerically singular, gets the
+  smallest relative ridge (a few :math:`r \epsilon`) for which its Cholesky factorisation exists.
+  Pivots of a principal submatrix are no smaller than those of the whole, so no passive block of
+  any row breaks down. The gradient is off by at most ridge times solution, the rounding of G.
+* Row ``k`` of a Cholesky factor depends only on the first ``k`` passive columns, so each
+  factorisation starts where the passive set first differs from the last one factorised.
+* Without progress only the largest index flips, which cannot cycle, and a row that rounding still
+  keeps from settling goes to the active set method of Lawson and Hanson, feasible at every step.
+
+References
+----------
+.. [1] J. Kim and H. Park, "Fast nonnegative matrix factorization: an active-set-like method and
+   comparisons", SIAM Journal on Scientific Computing 33(6), 2011.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from symnmf.errors import InputError
+from symnmf.kernels.compiling import compiled
+
+__all__ = ["nnls_rows", "pivot_rows"]
+
+EPSILON = float(np.finfo(np.float64).eps)
+SMALLEST = float(np.finfo(np.float64).tiny)
+LARGEST = float(np.finfo(np.float64).max)
+
+# Sums may be reordered so that they vectorise; NaN and infinity keep their meaning.
+REORDER = {"reassoc", "contract", "nsz"}
+
+# Full exchanges allowed without a new lowest number of infeasible entries (Kim and Park's choice).
+PATIENCE = 3
+
+
+class Workspace(NamedTuple):
+    """What one call needs besides its arguments, allocated once for all its rows."""
+
+    matrix: Any  # the shared matrix, at unit diagonal
+    root: Any  # lower Cholesky factor of matrix on the columns listed in ``held``
+    inverse: Any  # reciprocals of the factor's diagonal
+    held: Any
+    target: Any  # right hand side of the row at hand, largest entry one
+    inside: Any  # whether an entry is passive
+    passive: Any  # the passive columns, ascending; one place longer than there are columns
+    values: Any  # the solution on them
+    slack: Any
+    current: Any
+    refused: Any
+
+
+@compiled()
+def _workspace(rank: int) -> Any:
+    return Workspace(
+        matrix=np.empty((rank, rank)),
+        root=np.empty((rank, rank)),
+        inverse=np.empty(rank),
+        held=np.empty(rank, np.int64),
+        target=np.empty(rank),
+        inside=np.empty(rank, np.bool_),
+        passive=np.empty(rank + 1, np.int64),
+        values=np.empty(rank),
+        slack=np.empty(rank),
+        current=np.empty(rank),
+        refused=np.empty(rank, np.bool_),
+    )
+
+
+@compiled(fastmath=REORDER)
+def _factorise(work: Any, size: int, kept: int, floor: float) -> bool:
+    """Cholesky factor of the matrix on the first ``size`` passive columns, row by row.
+
+    ``root`` covers ``kept`` columns already, and its rows stay up to the first column that
+    differs. Returns whether every pivot was above ``floor``.
+    """
+    matrix, passive, held = work.matrix, work.passive, work.held
+    root, inverse = work.root, work.inverse
+    first = 0
+    while first < min(size, kept) and passive[first] == held[first]:
+        first += 1
+    for i in range(first, size):
+        column = passive[i]
+        held[i] = column
+        pivot = matrix[column, column]
+        for j in range(i):
+            value = matrix[column, passive[j]]
+            for k in range(j):
+                value -= root[i, k] * root[j, k]
+            value *= inverse[j]
+            root[i, j] = value
+            pivot -= value * value
+        if not pivot > floor:
+            return False
+        inverse[i] = 1.0 / np.sqrt(pivot)
+    return True
+
+
+@compiled()
+def _list_passive(work: Any) -> int:
+    inside, passive = work.inside, work.passive
+    size = 0
+    for j in range(inside.shape[0]):
+        passive[size] = j  # without a branch: overwritten by the next one unless it counts
+        size += inside[j]
+    return size
+
+
+@compiled(fastmath=REORDER, forceinline=True)
+def _solve(work: Any, kept: int) -> tuple[int, float]:
+    """Solve on the passive set; returns its size and the sum of magnitudes of the solution.
+
+    ``root`` covers ``kept`` columns before and as many as the size afterwards.
+    """
+    target, passive, values = work.target, work.passive, work.values
+    root, inverse = work.root, work.inverse
+    size = _list_passive(work)
+    _factorise(work, size, kept, 0.0)
+    for i in range(size):
+        value = target[passive[i]]
+        for k in range(i):
+            value -= root[i, k] * values[k]
+        values[i] = value * inverse[i]
+    total = 0.0
+    for i in range(size - 1, -1, -1):
+        value = values[i] * inverse[i]
+        values[i] = value
+        total += abs(value)
+        for k in range(i):
+            values[k] -= value * root[i, k]
+    return size, total
+
+
+@compiled(fastmath=REORDER, forceinline=True)
+def _gradient(work: Any, size: int, total: float) -> None:
+    """Write ``matrix x - target`` into ``slack``, raised by its rounding error.
+
+    ``x`` has ``values`` on the passive columns and ``total`` is the sum of their magnitudes.
+    """
+    matrix, target, passive = work.matrix, work.target, work.passive
+    values, slack = work.values, work.slack
+    rounding = EPSILON * (size + 4) * (1.0 + total)
+    for j in range(target.shape[0]):
+        slack[j] = rounding - target[j]
+    for k in range(size):
+        row = matrix[passive[k]]
+        value = values[k]
+        for j in range(target.shape[0]):
+            slack[j] += value * row[j]
+
+
+@compiled(forceinline=True)
+def _pivot(work: Any, kept: int) -> tuple[int, bool]:
+    """Block principal pivoting on one row from the passive set ``inside``.
+
+    Returns the size of the passive set and whether the row settled. ``slack`` is the solution on
+    the passive set and the gradient elsewhere, so an entry contradicts the guess where it is
+    negative.
+    """
+    inside, passive, values, slack = work.inside, work.passive, work.values, work.slack
+    rank = inside.shape[0]
+    lowest = rank + 1
+    patience = PATIENCE
+    for _ in range(2 * rank + 20):
+        kept, total = _solve(work, kept)
+        _gradient(work, kept, total)
+        for k in range(kept):
+            slack[passive[k]] = values[k]
+        infeasible = 0
+        for j in range(rank):
+            infeasible += slack[j] < 0.0
+        if infeasible == 0:
+            return kept, True
+        if infeasible < lowest:
+            lowest = infeasible
+            patience = PATIENCE
+        else:
+            patience -= 1
+        for j in range(rank - 1, -1, -1):
+            if slack[j] < 0.0:
+                inside[j] = not inside[j]
+                if patience < 0:
+                    break
+    return kept, False
+
+
+@compiled()
+def _step_to(work: Any, size: int) -> float:
+    """Move ``current`` towards ``values`` as far as it stays feasible; returns the fraction.
+
+    Entries that the move brings to zero leave the passive set.
+    """
+    current, passive, values, room = work.current, work.passive, work.values, work.slack
+    step = 1.0
+    for k in range(size):
+        start = current[passive[k]]
+        room[k] = 2.0
+        if values[k] <= 0.0:
+            room[k] = start / (start - values[k]) if start > 0.0 else 0.0
+        step = min(step, room[k])
+    for k in range(size):
+        j = passive[k]
+        work.inside[j] = room[k] > step
+        current[j] = max(current[j] + step * (values[k] - current[j]), 0.0)
+        current[j] *= work.inside[j]
+    return step
+
+
+@compiled()
+def _active_set(work: Any) -> int:
+    """Lawson and Hanson's method on one row from zero; returns the size of the passive set.
+
+    One entry enters at a time and the iterate never leaves the feasible set, so the bound on the
+    number of steps can only cost accuracy.
+    """
+    inside, passive, values, slack = work.inside, work.passive, work.values, work.slack
+    current, refused = work.current, work.refused
+    rank = inside.shape[0]
+    current[:] = 0.0
+    inside[:] = False
+    refused[:] = False
+    size = kept = 0
+    total = 0.0
+    for _ in range(10 * rank):
+        _gradient(work, size, total)
+        entering = -1
+        steepest = 0.0
+        for j in range(rank):
+            if not inside[j] and not refused[j] and slack[j] < steepest:
+                entering = j
+                steepest = slack[j]
+        if entering < 0:
+            break
+        inside[entering] = True
+        kept, total = _solve(work, kept)
+        step = _step_to(work, kept)
+        if step > 0.0:
+            refused[:] = False
+        else:  # its gradient was rounding: leave it out until another entry moves
+            refused[entering] = True
+        while step < 1.0:
+            kept, total = _solve(work, kept)
+            step = _step_to(work, kept)
+        size = _list_passive(work)
+        total = 0.0
+        for k in range(size):
+            values[k] = current[passive[k]]
+            total += values[k]
+    return size
+
+
+@compiled()
+def _equilibrate(gram: Any, penalty: float, scale: Any, work: Any) -> None:
+    """Fill ``matrix`` with the shifted Gram matrix at unit diagonal plus the least ridge it needs.
+
+    Columns of zeros become decoupled and get scale zero, which is how their entries come out as
+    zero. Afterwards ``root`` covers all columns.
+    """
+    matrix = work.matrix
+    rank = gram.shape[0]
+    for j in range(rank):
+        diagonal = gram[j, j] + penalty
+        scale[j] = 1.0 / np.sqrt(diagonal) if diagonal >= SMALLEST else 0.0
+    for i in range(rank):
+        for j in range(rank):
+            # Correlations are at most one, which a subnormal Gram matrix may violate.
+            matrix[i, j] = min(max(gram[i, j] * scale[i] * scale[j], -1.0), 1.0)
+    work.inside[:] = True
+    _list_passive(work)
+    floor = 8 * rank * EPSILON
+    ridge = 0.0
+    while ridge <= 2 * rank:
+        for j in range(rank):
+            matrix[j, j] = 1.0 + ridge
+        if _factorise(work, rank, 0, floor):
+            break
+        ridge = max(4.0 * ridge, 2.0 * floor)
+
+
+@compiled()
+def pivot_rows(
+    factor: Any, product: Any, anchor: Any, gram: Any, penalty: float, begin: int, end: int
+) -> int:
+    r"""Replace rows ``begin`` to ``end`` of ``factor`` by exact nonnegative least squares rows.
+
+    Row :math:`f` becomes the minimiser over :math:`f \ge 0` of
+    :math:`\tfrac12 f (G + \lambda I) f^\top - (p_i + \lambda a_i) f^\top`. The search starts from
+    the row's current support, so a support that no longer changes costs one small solve.
+
+    Parameters
+    ----------
+    factor : C-contiguous array of shape (n, r), float32 or float64
+        Overwritten in rows ``begin`` to ``end``; entries above zero are the first passive set.
+    product, anchor : C-contiguous arrays of the shape and dtype of ``factor``
+        The cross term :math:`p` and the point :math:`a` that the penalty pulls towards.
+    gram : float64 array of shape (r, r)
+        Symmetric and positive semidefinite, singular or not.
+    penalty : float
+        :math:`\lambda \ge 0`.
+    begin, end : int
+        The half-open range of rows.
+
+    Returns
+    -------
+    int
+        The number of rows that pivoting left unsettled and the active set method finished.
+    """
+    rank = gram.shape[0]
+    limit = np.finfo(factor.dtype).max
+    scale = np.empty(rank)
+    work = _workspace(rank)
+    target, inside, passive, values = work.target, work.inside, work.passive, work.values
+    _equilibrate(gram, penalty, scale, work)
+    kept = rank
+    unsettled = 0
+    for i in range(begin, end):
+        height = 0.0
+        for j in range(rank):
+            cross = np.float64(product[i, j]) + penalty * np.float64(anchor[i, j])
+            target[j] = min(max(cross * scale[j], -LARGEST), LARGEST)
+            height = max(height, target[j])
+        if height == 0.0:  # the gradient at zero is nonnegative
+            factor[i] = 0.0
+            continue
+        for j in range(rank):
+            target[j] /= height
+            inside[j] = factor[i, j] > 0.0 and scale[j] > 0.0
+        size, settled = _pivot(work, kept)
+        kept = size
+        if not settled:
+            unsettled += 1
+            size = _active_set(work)
+            kept = 0
+        factor[i] = 0.0
+        for k in range(size):
+            factor[i, passive[k]] = min(values[k] * height * scale[passive[k]], limit)
+    return unsettled
+
+
+def nnls_rows(
+    gram: ArrayLike, cross: ArrayLike, *, start: ArrayLike | None = None
+) -> NDArray[np.floating[Any]]:
+    r"""Solve :math:`\min_{f \ge 0} \tfrac12 f G f^\top - c_i f^\top` for every row :math:`c_i`.
+
+    With :math:`G = A^\top A` and :math:`c_i = y_i A` this is nonnegative least squares for
+    several right hand sides :math:`y_i` at once.
+
+    Parameters
+    ----------
+    gram : array of shape (r, r)
+        Symmetric and positive semidefinite.
+    cross : array of shape (n, r)
+        One right hand side per row; float32 gives a float32 solution, anything else float64.
+    start : array of shape (n, r), optional
+        A guess whose entries above zero are taken as the first support. It changes how long the
+        solution takes, and the solution itself only where that is not unique.
+
+    Returns
+    -------
+    array of shape (n, r)
+        Finite and nonnegative.
+
+    Examples
+    --------
+    >>> nnls_rows([[2.0, 1.0], [1.0, 2.0]], [[3.0, 3.0], [2.0, -1.0]])
+    array([[1., 1.],
+           [1., 0.]])
+    """
+    gram = np.ascontiguousarray(gram, dtype=np.float64)
+    cross = np.asarray(cross)
+    dtype = np.float32 if cross.dtype == np.float32 else np.float64
+    cross = np.ascontiguousarray(cross, dtype=dtype)
+    _check_system(gram, cross)
+    if start is None:
+        factor = np.zeros_like(cross)
+    else:
+        factor = np.array(start, dtype=dtype, order="C")
+        if factor.shape != cross.shape:
+            raise InputError(
+                f"start has shape {factor.shape} where cross has {cross.shape}; pass one guess "
+                "per row of cross."
+            )
+    pivot_rows(factor, cross, cross, gram, 0.0, 0, cross.shape[0])
+    return factor
+
+
+def _check_system(gram: NDArray[np.float64], cross: NDArray[np.floating[Any]]) -> None:
+    if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or gram.shape[0] == 0:
+        raise InputError(f"gram has shape {gram.shape}; pass a square matrix A.T @ A.")
+    if cross.ndim != 2 or cross.shape[1] != gram.shape[0]:
+        raise InputError(
+            f"cross has shape {cross.shape}; pass a matrix with {gram.shape[0]} columns, as many "
+            "as gram has."
+        )
+    for name, array in (("gram", gram), ("cross", cross)):
+        bad = array.size - np.count_nonzero(np.isfinite(array))
+        if bad:
+            raise InputError(
+                f"{name} has {bad} entries that are NaN or infinite; pass finite numbers."
+            )
+    diagonal = np.diagonal(gram)
+    if diagonal.min() < 0:
+        raise InputError(
+            f"gram has {diagonal.min():g} on its diagonal; pass a positive semidefinite matrix "
+            "such as A.T @ A."
+        )
+    lopsided = np.abs(gram - gram.T).max()
+    if lopsided > 1e-6 * np.abs(gram).max():
+        raise InputError(
+            f"gram differs from its transpose by up to {lopsided:g}; pass a symmetric matrix such "
+            "as A.T @ A."
+        )

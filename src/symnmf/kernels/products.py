@@ -1,0 +1,326 @@
+"""Thin products ``X @ V`` over a range of rows: the only way a solver touches ``X``.
+
+Both kernels write ``out[begin:end]`` and nothing else and release the GIL, so a pool of threads
+may run them side by side on disjoint ranges. Every row is summed in an order that does not depend
+on the range it was computed in: the result is the same to the last bit for every chunking.
+
+``out`` must not share memory with ``V``. Measurements are in ``docs/products.md``.
+"""
+
+from __future__ import annotations
+
+import platform
+from itertools import pairwise
+from typing import Any
+
+import llvmlite.binding
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from symnmf.errors import InputError
+from symnmf.kernels.compiling import compiled
+
+__all__ = ["balanced_chunks", "csr_rows", "dense_rows", "prefers_dense_rows"]
+
+
+def balanced_chunks(indptr: np.ndarray, parts: int) -> list[tuple[int, int]]:
+    """Cut the rows of a CSR matrix into ranges of nearly equal numbers of stored entries.
+
+    Parameters
+    ----------
+    indptr : ndarray of shape (n + 1,)
+        Row pointers of the matrix.
+    parts : int
+        Number of ranges asked for; fewer come back where rows are too few or too long.
+
+    Returns
+    -------
+    list of (begin, end)
+        Non-empty ranges which cover ``0 .. n`` in order.
+    """
+    if parts < 1:
+        raise InputError(f"parts is {parts}; ask for at least one chunk of rows.")
+    n = len(indptr) - 1
+    # A row costs its entries and the writing of its output; the latter alone balances empty rows.
+    cost = np.asarray(indptr, dtype=np.int64) + np.arange(n + 1)
+    targets = np.linspace(cost[0], cost[-1], parts + 1)[1:-1]
+    bounds = np.unique(np.concatenate(([0], np.searchsorted(cost, targets), [n])))
+    return [(int(a), int(b)) for a, b in pairwise(bounds)]
+
+
+# Entries between the prefetch of a row of V and its use; 8 and 32 measured nearly the same.
+_PREFETCH_AHEAD = 16
+_CACHE_LINE = 64
+
+
+@intrinsic
+def _prefetch(typing_context: Any, array: Any, offset: Any) -> Any:
+    """Ask for the cache line of ``array[offset]``: a hint, harmless whatever the address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        start = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        address = builder.bitcast(builder.gep(start, [arguments[1]]), byte)
+        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        hint = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(hint, [address, flag(0), flag(3), flag(1)])  # a read, kept in all caches, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
+@compiled(inline="always")
+def _prefetch_pair(indices: np.ndarray, position: int, last: int, V: np.ndarray) -> None:
+    """Ask for the two rows of ``V`` which the entries from ``position`` on will need."""
+    if position + 1 < last:
+        columns = V.shape[1]
+        first = np.int64(indices[position]) * columns
+        second = np.int64(indices[position + 1]) * columns
+        for c in range(0, columns, _CACHE_LINE // V.itemsize):
+            _prefetch(V, first + c)
+            _prefetch(V, second + c)
+
+
+@compiled()
+def csr_rows(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    V: np.ndarray,
+    out: np.ndarray,
+    begin: int,
+    end: int,
+) -> None:
+    """Write ``out[begin:end] = X[begin:end] @ V`` for ``X`` in CSR form.
+
+    Two neighbours are added per pass over the output row, which halves its loads and stores. The
+    rows of ``V`` wanted next lie anywhere in memory, where no processor looks ahead, but
+    ``indices`` names them early enough to prefetch. Indices need not be sorted.
+
+    Parameters
+    ----------
+    indptr, indices : ndarray of int32 or int64
+        CSR structure of ``X``.
+    data : ndarray of float64 or float32
+        Stored entries.
+    V : ndarray of shape (n, r)
+        Right factor, C-ordered, of the same dtype as ``data``.
+    out : ndarray of shape (n, r)
+        Result; other rows are left as they are.
+    begin, end : int
+        Range of rows.
+    """
+    columns = V.shape[1]
+    last = indptr[end]
+    for i in range(begin, end):
+        row = out[i]
+        position, stop = indptr[i], indptr[i + 1]
+        if (stop - position) & 1:
+            _prefetch_pair(indices, position + _PREFETCH_AHEAD, last, V)
+            first, x = V[indices[position]], data[position]
+            for c in range(columns):
+                row[c] = x * first[c]
+            position += 1
+        else:
+            for c in range(columns):
+                row[c] = 0
+        while position < stop:
+            _prefetch_pair(indices, position + _PREFETCH_AHEAD, last, V)
+            first, second = V[indices[position]], V[indices[position + 1]]
+            x, y = data[position], data[position + 1]
+            for c in range(columns):
+                row[c] += x * first[c] + y * second[c]
+            position += 2
+
+
+def _host_tile() -> tuple[int, int]:
+    """Bytes per vector register, and how many vectors wide a tile of six rows may be.
+
+    ``6 * width`` sums, ``width`` vectors of ``V`` and one entry of ``X`` have to fit into the
+    register file: 29 of the 32 registers of AVX-512 and ARM, 15 of the 16 of older x86. A wrong
+    guess costs speed only, since LLVM splits vectors the processor lacks.
+    """
+    if platform.machine().lower() in {"arm64", "aarch64"}:
+        return 16, 4
+    features = llvmlite.binding.get_host_cpu_features()
+    if features.get("avx512f"):
+        return 64, 4
+    return (32, 2) if features.get("avx2") else (16, 2)
+
+
+# Compiled into the kernels; numba's disk cache is keyed by the same processor features.
+_VECTOR_BYTES, _TILE_VECTORS = _host_tile()
+_TILE_ROWS = 6
+# The slab of V used for one sweep over the rows stays in a second-level cache of this order.
+_SLAB_BYTES = 1 << 19
+
+
+@intrinsic(prefer_literal=True)
+def _multiply_tile(
+    typing_context: Any,
+    X: Any,
+    x_offset: Any,
+    x_stride: Any,
+    panel: Any,
+    panel_offset: Any,
+    steps: Any,
+    tile: Any,
+    vectors: Any,
+) -> Any:
+    """``tile[i, :] = sum_k X[i, k] * panel[k, :]`` for six rows, the sums held in registers.
+
+    Offsets and strides count elements from the first element of the array; ``panel`` has rows of
+    ``vectors`` vector registers and ``steps >= 1`` of them. It exists because numba's loops keep
+    the sums in memory: one store and one load for every multiplication, five times slower.
+    """
+    count, element = vectors.literal_value, X.dtype
+    itemsize = element.bitwidth // 8
+    lanes = _VECTOR_BYTES // itemsize
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        x_array, x_first, stride, panel_array, panel_first, stop, tile_array, _ = arguments
+        index, vector = ir.IntType(64), ir.VectorType(context.get_value_type(element), lanes)
+        undefined = ir.Constant(vector, ir.Undefined)
+        every_lane = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+        multiply_add = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(vector, [vector] * 3),
+            f"llvm.fmuladd.v{lanes}f{element.bitwidth}",
+        )
+
+        def start(kind: Any, array: Any) -> Any:
+            return context.make_array(kind)(context, builder, array).data
+
+        def vector_at(base: Any, number: int) -> Any:
+            pointer = builder.gep(base, [index(number * lanes)])
+            return builder.bitcast(pointer, vector.as_pointer())
+
+        x_start = builder.gep(start(signature.args[0], x_array), [x_first])
+        x_rows = [builder.gep(x_start, [builder.mul(stride, index(i))]) for i in range(_TILE_ROWS)]
+        panel_start = builder.gep(start(signature.args[3], panel_array), [panel_first])
+
+        before = builder.block
+        loop, after = builder.append_basic_block("steps"), builder.append_basic_block("store")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        k = builder.phi(index)
+        k.add_incoming(index(0), before)
+        sums = [builder.phi(vector) for _ in range(_TILE_ROWS * count)]
+        panel_row = builder.gep(panel_start, [builder.mul(k, index(count * lanes))])
+        v = [builder.load(vector_at(panel_row, j), align=itemsize) for j in range(count)]
+        updated = []
+        for i, x_row in enumerate(x_rows):
+            scalar = builder.load(builder.gep(x_row, [k]))
+            x = builder.insert_element(undefined, scalar, ir.IntType(32)(0))
+            x = builder.shuffle_vector(x, undefined, every_lane)
+            updated += [
+                builder.call(multiply_add, [x, v[j], sums[i * count + j]]) for j in range(count)
+            ]
+        following = builder.add(k, index(1))
+        k.add_incoming(following, loop)
+        for old, new in zip(sums, updated, strict=True):
+            old.add_incoming(ir.Constant(vector, None), before)
+            old.add_incoming(new, loop)
+        builder.cbranch(builder.icmp_signed("<", following, stop), loop, after)
+
+        builder.position_at_end(after)
+        tile_start = start(signature.args[6], tile_array)
+        for number, total in enumerate(updated):
+            builder.store(total, vector_at(tile_start, number), align=itemsize)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(X, i64, i64, panel, i64, i64, tile, vectors), generate
+
+
+@compiled()
+def _pack(V: np.ndarray, first: int, steps: int, lanes: int, panels: np.ndarray) -> None:
+    """Copy ``V[first:first + steps]`` into panels as wide as a tile, one after the other.
+
+    The last vector of the last panel may be padded: what lies there is multiplied and dropped.
+    """
+    columns = V.shape[1]
+    padded = -(-columns // lanes) * lanes
+    for left in range(0, columns, _TILE_VECTORS * lanes):
+        width = min(_TILE_VECTORS * lanes, padded - left)
+        for k in range(steps):
+            for c in range(min(width, columns - left)):
+                panels[left * steps + k * width + c] = V[first + k, left + c]
+
+
+@compiled()
+def _dense_rows(X: np.ndarray, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+    """Body of :func:`dense_rows` for a C-ordered ``X`` with at least six rows."""
+    n, columns = X.shape[0], V.shape[1]
+    lanes = _VECTOR_BYTES // X.itemsize
+    padded = -(-columns // lanes) * lanes
+    slab = min(n, max(256, _SLAB_BYTES // (padded * X.itemsize)))
+    panels = np.zeros(slab * padded, X.dtype)
+    tile = np.empty(_TILE_ROWS * _TILE_VECTORS * lanes, X.dtype)
+    out[begin:end] = 0
+    for first in range(0, n, slab):
+        steps = min(slab, n - first)
+        _pack(V, first, steps, lanes, panels)
+        for i in range(begin, end, _TILE_ROWS):
+            # The last tile reaches back over rows already done, rather than past the matrix.
+            top = min(i, n - _TILE_ROWS)
+            x = top * n + first
+            for left in range(0, columns, _TILE_VECTORS * lanes):
+                width = min(_TILE_VECTORS * lanes, padded - left)
+                panel = left * steps
+                if width == 4 * lanes:
+                    _multiply_tile(X, x, n, panels, panel, steps, tile, 4)
+                elif width == 3 * lanes:
+                    _multiply_tile(X, x, n, panels, panel, steps, tile, 3)
+                elif width == 2 * lanes:
+                    _multiply_tile(X, x, n, panels, panel, steps, tile, 2)
+                else:
+                    _multiply_tile(X, x, n, panels, panel, steps, tile, 1)
+                for row in range(i, min(top + _TILE_ROWS, end)):
+                    for c in range(min(width, columns - left)):
+                        out[row, left + c] += tile[(row - top) * width + c]
+
+
+def dense_rows(X: np.ndarray, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+    """Write ``out[begin:end] = X[begin:end] @ V`` for a symmetric dense ``X``.
+
+    ``V`` is cut into slabs that stay in the second-level cache; for each slab the rows of ``X``
+    are read once, six at a time, with all sums of a tile in vector registers.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n)
+        Symmetric, float64 or float32, C- or Fortran-ordered (``X.T`` is the same matrix).
+    V : ndarray of shape (n, r)
+        Right factor, of the same dtype.
+    out : ndarray of shape (n, r)
+        Result; other rows are left as they are.
+    begin, end : int
+        Range of rows.
+    """
+    rows = X if X.flags.c_contiguous else X.T
+    if not rows.flags.c_contiguous:
+        raise InputError(
+            f"X has strides {X.strides}; pass a C- or Fortran-ordered array, or use np.matmul."
+        )
+    if len(X) < _TILE_ROWS:
+        np.matmul(X[begin:end], V, out=out[begin:end])
+    else:
+        _dense_rows(rows, V, out, begin, end)
+
+
+def prefers_dense_rows(X: np.ndarray, columns: int) -> bool:
+    """Whether :func:`dense_rows` is the faster way to ``X @ V`` with ``columns`` columns.
+
+    Otherwise BLAS is: on small matrices, which its threads read from cache, for wide ``V``, where
+    it no longer waits for memory, and for arrays :func:`dense_rows` does not take.
+    """
+    return (
+        X.dtype in (np.float64, np.float32)
+        and (X.flags.c_contiguous or X.flags.f_contiguous)
+        and len(X) >= 2000
+        and columns <= 64
+    )

@@ -1,0 +1,52 @@
+"""X as a NumPy array in memory (or mapped from a file)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from symnmf.matrices.base import SymmetricMatrix
+from symnmf.parallel import Bounds, Threads
+
+
+class DenseMatrix(SymmetricMatrix):
+    """A symmetric C-contiguous array; a Fortran-ordered one is its own transpose."""
+
+    def __init__(self, X: np.ndarray, threads: Threads) -> None:
+        super().__init__(X.shape[0], X.dtype, threads)
+        self.array = X
+
+    def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+        np.matmul(self.array[begin:end], V, out=out[begin:end])
+
+    def chunks(self, width: int) -> list[Bounds]:
+        n = self.shape[0]
+        return self.threads.split(n, 2.0 * n * width)
+
+    def compute_sqnorm(self) -> float:
+        def task(begin: int, end: int) -> float:
+            return sum(
+                float(np.vdot(row, row))
+                for row in (self.array[i].astype(np.float64, copy=False) for i in range(begin, end))
+            )
+
+        n = self.shape[0]
+        return sum(self.threads.run(task, self.threads.split(n, 2.0 * n)))
+
+    def residual_rows(self, U: np.ndarray, V: np.ndarray, begin: int, end: int) -> np.ndarray:
+        fitted = U[begin:end].astype(np.float64, copy=False) @ V.T
+        np.subtract(self.array[begin:end], fitted, out=fitted)
+        return fitted
+
+    def row(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        return np.arange(self.shape[0]), self.array[i]
+
+    def diagonal(self) -> np.ndarray:
+        return np.diagonal(self.array)
+
+    def scaled(self, factor: float) -> DenseMatrix:
+        return DenseMatrix(self.array * self.dtype.type(factor), self.threads)
+
+    def values(self) -> Iterator[np.ndarray]:
+        yield from self.array

@@ -1,0 +1,68 @@
+"""X as a compressed sparse row matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from symnmf.kernels.products import balanced_chunks, csr_rows
+from symnmf.matrices.base import SymmetricMatrix
+from symnmf.parallel import SMALLEST_SHARE, Bounds, Threads
+
+
+class SparseMatrix(SymmetricMatrix):
+    """A symmetric matrix in CSR form; being symmetric, its CSC form is the same three arrays."""
+
+    def __init__(
+        self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, threads: Threads
+    ) -> None:
+        super().__init__(len(indptr) - 1, data.dtype, threads)
+        self.indptr, self.indices, self.data = indptr, indices, data
+
+    def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+        csr_rows(self.indptr, self.indices, self.data, V, out, begin, end)
+
+    def chunks(self, width: int) -> list[Bounds]:
+        affordable = int(2.0 * len(self.data) * width // SMALLEST_SHARE)
+        parts = max(1, min(self.threads.count, affordable))
+        return balanced_chunks(self.indptr, parts)
+
+    def compute_sqnorm(self) -> float:
+        step = 1 << 20
+        blocks = (
+            self.data[first : first + step].astype(np.float64, copy=False)
+            for first in range(0, len(self.data), step)
+        )
+        return sum((float(np.vdot(block, block)) for block in blocks), start=0.0)
+
+    def residual_rows(self, U: np.ndarray, V: np.ndarray, begin: int, end: int) -> np.ndarray:
+        block = -(U[begin:end].astype(np.float64, copy=False) @ V.T)
+        first, last = self.indptr[begin], self.indptr[end]
+        lengths = np.diff(self.indptr[begin : end + 1])
+        rows = np.repeat(np.arange(end - begin), lengths)
+        block[rows, self.indices[first:last]] += self.data[first:last]
+        return block
+
+    def row(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        entries = slice(self.indptr[i], self.indptr[i + 1])
+        return self.indices[entries], self.data[entries]
+
+    def diagonal(self) -> np.ndarray:
+        n = self.shape[0]
+        rows = np.repeat(np.arange(n), np.diff(self.indptr))
+        on_diagonal = rows == self.indices
+        values = np.zeros(n, self.dtype)
+        values[rows[on_diagonal]] = self.data[on_diagonal]
+        return values
+
+    def scaled(self, factor: float) -> SparseMatrix:
+        data = self.data * self.dtype.type(factor)
+        return SparseMatrix(self.indptr, self.indices, data, self.threads)
+
+    def values(self) -> Iterator[np.ndarray]:
+        yield self.data
+
+    def pattern(self) -> Iterator[np.ndarray]:
+        yield self.indptr.astype(np.int64, copy=False)
+        yield self.indices.astype(np.int64, copy=False)
