@@ -1,0 +1,194 @@
+"""What the theorems say about a finished run, checked numerically. It can say no."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symnmf.errors import InputError
+from symnmf.kernels import reductions
+from symnmf.matrices import SymmetricMatrix, as_symmetric
+from symnmf.matrices.spectrum import spectrum
+from symnmf.objective import measure, rounding_level
+from symnmf.parallel import one_blas_thread
+from symnmf.result import History, Result
+from symnmf.state import State
+from symnmf.units import Units
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was reached, in numbers and in one sentence.
+
+    Attributes
+    ----------
+    consensus : float
+        ||U - V||_F / ||V||_F.
+    stationarity : float
+        Natural residual of the original problem at U, relative to the start's.
+    penalised_stationarity : float
+        The same for the split problem at (U, V) with the run's last lambda.
+    theorem1_left, theorem1_right : float
+        ||U V^T||_2 and 2 lambda + sigma_n(X). Where the first is smaller, Theorem 1 says that a
+        critical point of the split problem has U = V and is critical for the original one.
+    penalty, penalty_bound : float
+        The run's last lambda, and lambda-bar of Theorem 3 for the run's start. Above the bound
+        convergence to U = V is guaranteed beforehand.
+    monotone : bool
+        Whether the recorded objective never rose while lambda was constant.
+    status : str
+        How the run ended.
+    splits : bool
+        Whether the method had two factors; without, the theorems on lambda do not apply.
+    at_rounding : bool
+        Whether the residual is as small as the precision of X lets it be.
+    tol : float
+        What ``consensus`` and ``stationarity`` had to be under.
+    """
+
+    consensus: float
+    stationarity: float
+    penalised_stationarity: float
+    theorem1_left: float
+    theorem1_right: float
+    penalty: float
+    penalty_bound: float
+    monotone: bool
+    status: str
+    splits: bool
+    at_rounding: bool
+    tol: float
+
+    @property
+    def theorem1(self) -> bool:
+        """Whether the condition of Theorem 1 holds."""
+        return self.theorem1_left < self.theorem1_right
+
+    @property
+    def certified(self) -> bool:
+        """Whether U is, to ``tol``, one factor and a critical point of the original problem."""
+        return self.consensus <= self.tol and self._stationary
+
+    @property
+    def _stationary(self) -> bool:
+        return self.stationarity <= self.tol or self.at_rounding
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in one sentence."""
+        if self.certified:
+            point = "U is a critical point of symmetric NMF to the tolerance"
+            if not self.splits:
+                return f"Certified: {point}."
+            return f"Certified: U = V and {point}" + (
+                ", and Theorem 1 applies." if self.theorem1 else "; Theorem 1 was not needed."
+            )
+        reasons = []
+        if self.consensus > self.tol:
+            reasons.append(f"U and V differ by {self.consensus:.2g}")
+        if not self._stationary:
+            reasons.append(f"U is not stationary ({self.stationarity:.2g})")
+        return (
+            f"Not certified: {' and '.join(reasons)}, above {self.tol:.2g}; let the run go on"
+            + (" or raise the penalty." if self.consensus > self.tol else ".")
+        )
+
+    def __str__(self) -> str:
+        lines = [
+            self.verdict,
+            f"  stationarity of the original problem   {self.stationarity:.3e}",
+        ]
+        if self.splits:
+            relation = "<" if self.theorem1 else ">="
+            above = "above" if self.penalty > self.penalty_bound else "below"
+            lines += [
+                f"  stationarity of the penalised problem  {self.penalised_stationarity:.3e}",
+                f"  consensus ||U - V|| / ||V||            {self.consensus:.3e}",
+                f"  Theorem 1: ||U V^T||_2 = {self.theorem1_left:.4g} {relation} 2 lambda + "
+                f"sigma_n(X) = {self.theorem1_right:.4g}",
+                f"  Theorem 3: lambda = {self.penalty:.4g}, {above} the bound "
+                f"{self.penalty_bound:.4g}",
+            ]
+        rose = "never rose" if self.monotone else "ROSE"
+        lines.append(f"  the objective {rose} while lambda was constant; run ended: {self.status}")
+        return "\n".join(lines)
+
+
+def certify(X: Any, result: Result, *, tol: float = 1e-4) -> Certificate:
+    """Check a result against the matrix it came from; see :class:`Certificate`."""
+    matrix = as_symmetric(X)
+    if matrix.shape[0] != result.U.shape[0]:
+        raise InputError(
+            f"X has {matrix.shape[0]} rows but the result has {result.U.shape[0]}; pass the "
+            f"matrix that was factorized."
+        )
+    units = Units.of(matrix)
+    scaled = units.matrix(matrix)
+    splits = result.penalty > 0.0
+    U = units.factor_in(result.U)
+    V = units.factor_in(result.V) if splits else U
+    penalty = result.penalty / units.square
+    with one_blas_thread():
+        return _certify(scaled, State(U, V, penalty=penalty), result, splits, units, tol)
+
+
+def _certify(
+    X: SymmetricMatrix, state: State, result: Result, splits: bool, units: Units, tol: float
+) -> Certificate:
+    threads = X.threads
+    ends = spectrum(X)
+    at_rounding = False
+    if X.sqnorm == 0.0:
+        consensus = stationarity = penalised = 0.0 if not state.U.any() else np.inf
+    else:
+        measured = measure(X, state)
+        consensus = measured.disagreement
+        at_rounding = measured.residual <= rounding_level(X, state)
+        reference = result.start_residual * X.norm**1.5
+        stationarity = measured.residual / reference if reference > 0.0 else 0.0
+        penalised = _split_residual(X, state) / reference if splits else stationarity
+    gram_U, gram_V = state.known_gram_U(threads), state.known_gram_V(threads)
+    # the nonzero eigenvalues of (U V^T)(V U^T) are those of (U^T U)(V^T V)
+    top = float(np.sqrt(max(np.linalg.eigvals(gram_U @ gram_V).real.max(), 0.0)))
+    misfit = result.start_misfit / units.square
+    bound = 0.5 * (ends.norm + misfit - ends.smallest)
+    return Certificate(
+        consensus=consensus,
+        stationarity=stationarity,
+        penalised_stationarity=penalised,
+        theorem1_left=top * units.square,
+        theorem1_right=(2.0 * state.penalty + ends.smallest) * units.square,
+        penalty=result.penalty,
+        penalty_bound=bound * units.square,
+        monotone=never_rose(result.history),
+        status=result.status,
+        splits=splits,
+        at_rounding=at_rounding,
+        tol=tol,
+    )
+
+
+def _split_residual(X: SymmetricMatrix, state: State) -> float:
+    """Return the natural residual of g(U, V) in both factors, with step 1/||X||_F."""
+    t = 1.0 / X.norm
+    U, V = state.U.astype(np.float64), state.V.astype(np.float64)
+    product_V = X.matmul(state.V).astype(np.float64)
+    assert state.product is not None
+    pull = state.penalty * (U - V)
+    slope_U = U @ reductions.gram(state.V, X.threads) - product_V + pull
+    slope_V = V @ reductions.gram(state.U, X.threads) - state.product - pull
+    moved = np.minimum(U, t * slope_U), np.minimum(V, t * slope_V)
+    return float(np.sqrt(sum(float(np.vdot(part, part)) for part in moved)) / t)
+
+
+def never_rose(history: History, slack: float = 1e-9) -> bool:
+    """Return whether the objective never rose (beyond rounding) while lambda was constant."""
+    objective, penalty = history["objective"], history["penalty"]
+    constant = np.abs(np.diff(penalty)) <= 1e-12 * np.abs(penalty[1:])
+    if not len(objective):
+        return True
+    # rounding is in proportion to ||X||^2, which the first objective stands for
+    allowed = objective[:-1] * (1.0 + slack) + 1e-12 * objective[0]
+    return bool(np.all(objective[1:][constant] <= allowed[constant]))

@@ -1,0 +1,102 @@
+"""Starting points U_0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symnmf.errors import InputError
+from symnmf.matrices import SymmetricMatrix
+from symnmf.matrices.spectrum import leading_eigenpairs
+from symnmf.naming import lookup
+from symnmf.objective import best_multiple
+from symnmf.state import State
+
+RandomState = int | None | np.random.Generator | np.random.RandomState
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """Return a generator for a seed, a Generator, a RandomState or None.
+
+    A whole-number seed gets a stream of its own, so data drawn with ``default_rng(seed)`` do not
+    come out equal to the start.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**31 - 1, size=4))
+    if random_state is None:
+        return np.random.default_rng()
+    if isinstance(random_state, int | np.integer) and random_state >= 0:
+        return np.random.default_rng(np.random.SeedSequence(int(random_state), spawn_key=(0x5EED,)))
+    raise InputError(
+        f"random_state must be None, a whole number of at least 0, a numpy Generator or a "
+        f"RandomState, got {random_state!r}."
+    )
+
+
+def random_start(X: SymmetricMatrix, rank: int, random_state: RandomState) -> np.ndarray:
+    """The paper's start: entries uniform on (0, 1)."""
+    return as_generator(random_state).random((X.shape[0], rank)).astype(X.dtype)
+
+
+def scaled_random_start(X: SymmetricMatrix, rank: int, random_state: RandomState) -> np.ndarray:
+    """The uniform start times the s that minimises ||X - s^2 U U^T||_F, so it follows X's scale."""
+    U = random_start(X, rank, random_state)
+    scale = best_multiple(X, State(U, U, product=X.matmul(U)))
+    return (scale * U).astype(X.dtype)
+
+
+def nndsvd_start(X: SymmetricMatrix, rank: int, random_state: RandomState) -> np.ndarray:
+    """The positive parts of the leading eigenvectors (after Boutsidis and Gallopoulos, 2008).
+
+    For a symmetric X the two singular factors coincide: column j is sqrt(lambda_j) times the
+    larger of the positive and the negative part of eigenvector j. Zeros become a hundredth of
+    the mean, since a column that is zero in both factors would stay so.
+    """
+    values, vectors = leading_eigenpairs(X, rank)
+    positive, negative = np.maximum(vectors, 0.0), np.maximum(-vectors, 0.0)
+    larger = np.where(
+        np.linalg.norm(positive, axis=0) >= np.linalg.norm(negative, axis=0), positive, negative
+    )
+    U = larger * np.sqrt(np.maximum(values, 0.0))
+    return np.maximum(U, 0.01 * U.mean()).astype(X.dtype)
+
+
+STARTS = {
+    "scaled-random": scaled_random_start,
+    "random": random_start,
+    "nndsvd": nndsvd_start,
+}
+
+
+def starting_point(
+    X: SymmetricMatrix, rank: int, init: str | Any, random_state: RandomState
+) -> np.ndarray:
+    """Return U_0 for a name, an array or a callable ``init(X, rank, random_state)``."""
+    if isinstance(init, str):
+        return lookup(init, STARTS, "init")(X, rank, random_state)
+    return check_start(init(X, rank, random_state) if callable(init) else init, X, rank)
+
+
+def check_start(init: Any, X: SymmetricMatrix, rank: int) -> np.ndarray:
+    """Return a copy of a given U_0 in X's precision, or say what is wrong with it."""
+    expected = (X.shape[0], rank)
+    try:
+        U = np.array(init, dtype=X.dtype, order="C")
+    except (ValueError, TypeError) as error:
+        raise InputError(f"init cannot be read as a matrix: {error}.") from error
+    if U.shape != expected:
+        raise InputError(
+            f"init must have shape {expected[0]} x {expected[1]} (rows of X by rank), got "
+            f"{' x '.join(map(str, U.shape)) or 'a number'}."
+        )
+    if not np.isfinite(U).all():
+        raise InputError("init has NaN or infinite entries; remove or replace them first.")
+    if U.min() < 0:
+        raise InputError(
+            f"init has negative entries (the smallest is {U.min():.6g}); clip them, for instance "
+            f"with np.maximum(init, 0)."
+        )
+    return U

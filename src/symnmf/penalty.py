@@ -1,0 +1,190 @@
+"""Schedules for lambda, the weight of ||U - V||^2 in the split problem."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from symnmf.errors import InputError
+from symnmf.kernels import reductions
+from symnmf.matrices import SymmetricMatrix
+from symnmf.matrices.spectrum import lanczos, spectrum
+from symnmf.naming import lookup
+from symnmf.state import State
+
+
+def _require_positive(value: float, argument: str) -> None:
+    if not (isinstance(value, int | float | np.number) and np.isfinite(value) and value > 0):
+        raise InputError(f"{argument} must be a positive number, got {value!r}.")
+
+
+class Penalty(ABC):
+    """A rule for lambda. Parameters only: what it remembers goes into ``state.memory``."""
+
+    @abstractmethod
+    def start(self, X: SymmetricMatrix, state: State) -> float:
+        """Return lambda for the first iteration, from X and the start U_0 = V_0."""
+
+    def next(self, X: SymmetricMatrix, state: State) -> float:
+        """Return lambda for the iteration after ``state``; by default the same again."""
+        return state.penalty
+
+
+@dataclass(frozen=True)
+class Adaptive(Penalty):
+    """The paper's rule (eq. update lambda):
+
+    lambda_{k+1} = lambda_k (||U_k||^2 + ||V_k||^2) / (2 |<U_k, V_k>|), from ``initial``.
+
+    It is computed as 1 + (||U - V||^2) / (2 <U, V>), the same number without the cancellation.
+    The rule has no unit of its own, so ``initial`` does not follow the scale of X.
+    """
+
+    initial: float = 1e-5
+
+    def __post_init__(self) -> None:
+        _require_positive(self.initial, "penalty's initial value")
+
+    def start(self, X: SymmetricMatrix, state: State) -> float:
+        return self.initial
+
+    def next(self, X: SymmetricMatrix, state: State) -> float:
+        apart, together, _, _ = reductions.pair(state.U, state.V, X.threads)
+        if together <= 0.0:  # orthogonal factors (both zero, say): the formula is not defined
+            return state.penalty
+        grown = state.penalty * (1.0 + apart / (2.0 * together))
+        return grown if np.isfinite(grown) else state.penalty
+
+
+@dataclass(frozen=True)
+class Fixed(Penalty):
+    """A constant lambda."""
+
+    value: float
+
+    def __post_init__(self) -> None:
+        _require_positive(self.value, "penalty")
+
+    def start(self, X: SymmetricMatrix, state: State) -> float:
+        return float(self.value)
+
+
+@dataclass(frozen=True)
+class Geometric(Penalty):
+    """Kuang, Yun and Park (2015): lambda grows by ``factor`` until ||U-V||/||V|| < ``until``."""
+
+    initial: float = 1e-5
+    factor: float = 1.01
+    until: float = 1e-8
+
+    def __post_init__(self) -> None:
+        _require_positive(self.initial, "penalty's initial value")
+        if not self.factor > 1.0:
+            raise InputError(f"penalty's factor must be above 1, got {self.factor!r}.")
+
+    def start(self, X: SymmetricMatrix, state: State) -> float:
+        return self.initial
+
+    def next(self, X: SymmetricMatrix, state: State) -> float:
+        apart, _, _, second = reductions.pair(state.U, state.V, X.threads)
+        if apart < self.until**2 * second:
+            return state.penalty
+        grown = state.penalty * self.factor
+        return grown if np.isfinite(grown) else state.penalty
+
+
+@dataclass(frozen=True)
+class LargestEntrySquared(Penalty):
+    """The fixed lambda = max(X)^2 of Kuang's published code; it does not follow the scale of X."""
+
+    def start(self, X: SymmetricMatrix, state: State) -> float:
+        return max(float(block.max(initial=0.0)) for block in X.values()) ** 2
+
+
+def theory_bound(X: SymmetricMatrix, U0: np.ndarray) -> float:
+    """Return the paper's lambda-bar of Theorem 3 for the start U_0 = V_0,
+
+    1/2 (||X||_2 + ||X - U_0 U_0^T||_F - sigma_n(X)).
+    """
+    ends = spectrum(X)
+    product = X.matmul(U0)
+    gram = reductions.gram(U0, X.threads)
+    misfit = X.sqnorm - 2.0 * reductions.inner(product, U0, X.threads) + float(np.vdot(gram, gram))
+    return 0.5 * (ends.norm + float(np.sqrt(max(misfit, 0.0))) - ends.smallest)
+
+
+@dataclass(frozen=True)
+class Theory(Penalty):
+    """A fixed lambda just above lambda-bar, so that Theorem 3 holds for the whole run.
+
+    ``margin`` covers the accuracy of the Lanczos eigenvalues.
+    """
+
+    margin: float = 1.01
+
+    def start(self, X: SymmetricMatrix, state: State) -> float:
+        return self.margin * theory_bound(X, state.U)
+
+
+@dataclass(frozen=True)
+class Robust(Penalty):
+    """A rule whose lambda scales with X, so that c^2 X from c U_0 gives c U.
+
+    lambda = max(share * trace(V^T V) / r, curvature * |lambda_min(X)|, floor). Along a direction
+    (D, -D) the curvature of the split objective contains <X - U U^T, D D^T> + 2 lambda ||D||^2,
+    so lambda of about half |lambda_min| keeps U and V together; the first term keeps it in
+    proportion with the factors; and ``floor`` rises by ``growth`` whenever U and V stay further
+    apart than U moves.
+    """
+
+    share: float = 0.1
+    curvature: float = 0.55
+    growth: float = 1.5
+
+    def _level(self, X: SymmetricMatrix, state: State) -> float:
+        r = state.V.shape[1]
+        trace = float(np.trace(state.known_gram_V(X.threads)))
+        memory = state.memory
+        return max(
+            self.share * trace / r,
+            self.curvature * float(memory["penalty_low_end"]),
+            float(memory["penalty_floor"]),
+        )
+
+    def start(self, X: SymmetricMatrix, state: State) -> float:
+        low_end = max(0.0, -lanczos(X).smallest)
+        state.memory["penalty_low_end"] = np.array(low_end)
+        # never zero, whatever the start: strong convexity is what the theorems stand on
+        state.memory["penalty_floor"] = np.array(1e-8 * X.norm)
+        state.memory["penalty_previous"] = state.U.copy()
+        return self._level(X, state)
+
+    def next(self, X: SymmetricMatrix, state: State) -> float:
+        apart, _, _, second = reductions.pair(state.U, state.V, X.threads)
+        previous = state.memory["penalty_previous"]
+        moved, _, _, _ = reductions.pair(state.U, previous, X.threads)
+        if state.iteration > 5 and apart > 1e-12 * second and apart > 25.0 * moved:
+            state.memory["penalty_floor"] = np.array(self.growth * state.penalty)
+        np.copyto(previous, state.U)
+        return self._level(X, state)
+
+
+PENALTIES: dict[str, type[Penalty]] = {
+    "adaptive": Adaptive,
+    "robust": Robust,
+    "geometric": Geometric,
+    "theory": Theory,
+    "kuang-fixed": LargestEntrySquared,
+}
+
+
+def as_penalty(penalty: str | float | Penalty) -> Penalty:
+    """Return the schedule a name, a number (fixed) or an object stands for."""
+    if isinstance(penalty, Penalty):
+        return penalty
+    if isinstance(penalty, str):
+        return lookup(penalty, PENALTIES, "penalty")()
+    _require_positive(penalty, "penalty")
+    return Fixed(float(penalty))

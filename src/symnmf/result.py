@@ -1,0 +1,190 @@
+"""What a run gives back: always the same shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from symnmf.errors import InputError
+from symnmf.files import read_archive, write_archive
+from symnmf.naming import lookup
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from symnmf.certificate import Certificate
+
+Status = Literal["converged", "max_iter", "max_time", "stopped", "diverged"]
+
+COLUMNS = (
+    "iteration",
+    "seconds",
+    "objective",
+    "error",
+    "penalty",
+    "consensus",
+    "stationarity",
+)
+
+
+class History:
+    """One row per recorded iteration; ``history["error"]`` is a column as an array.
+
+    The columns are ``iteration``; ``seconds`` spent in the solver, evaluation excluded;
+    ``objective``, 1/2 ||X - U V^T||^2 + lambda/2 ||U - V||^2; ``error``, E = ||X - U U^T||^2 /
+    ||X||^2; ``penalty``, lambda; ``consensus``, ||U - V||_F; and ``stationarity``, the natural
+    residual of the original problem relative to the start's.
+    """
+
+    columns = COLUMNS
+
+    def __init__(self, rows: np.ndarray | None = None) -> None:
+        filled = np.empty((0, len(COLUMNS))) if rows is None else np.asarray(rows, float)
+        self._rows = filled
+        self._count = len(filled)
+
+    def append(self, row: tuple[float, ...]) -> None:
+        if self._count == len(self._rows):
+            grown = np.empty((max(64, 2 * self._count), len(COLUMNS)))
+            grown[: self._count] = self._rows[: self._count]
+            self._rows = grown
+        self._rows[self._count] = row
+        self._count += 1
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COLUMNS)
+
+    def __getitem__(self, column: str) -> np.ndarray:
+        index = lookup(column, {name: i for i, name in enumerate(COLUMNS)}, "history column")
+        values = self._rows[: self._count, index].copy()
+        return values.astype(np.int64) if column == "iteration" else values
+
+    def __repr__(self) -> str:
+        if not self._count:
+            return "History(empty)"
+        return (
+            f"History({self._count} rows, iterations {self['iteration'][0]} to "
+            f"{self['iteration'][-1]}, error {self['error'][0]:.4g} to {self['error'][-1]:.4g})"
+        )
+
+    def to_array(self) -> np.ndarray:
+        """Return all rows as one array, columns in the order of ``History.columns``."""
+        return self._rows[: self._count].copy()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a pandas frame (needs the extra ``pandas``)."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError(
+                "History.to_pandas needs pandas: pip install 'symnmf[pandas]'."
+            ) from error
+        return pd.DataFrame({column: self[column] for column in COLUMNS})
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished factorization X ~ U U^T.
+
+    Attributes
+    ----------
+    U, V : ndarray of shape (n, r)
+        The factors; V equals U for methods on the original problem, and to ``tol`` once a split
+        method has converged.
+    error : float
+        E = ||X - U U^T||_F^2 / ||X||_F^2.
+    n_iter : int
+        Iterations done.
+    status : str
+        "converged", "max_iter", "max_time", "stopped" (by a callback or an interrupt) or
+        "diverged".
+    penalty : float
+        The last lambda; 0 for methods without one.
+    history : History
+        One row per recorded iteration.
+    solver : str
+        The name of the method.
+    """
+
+    U: np.ndarray
+    V: np.ndarray
+    error: float
+    n_iter: int
+    status: Status
+    penalty: float
+    history: History = field(repr=False)
+    solver: str = ""
+    #: ||X - U_0 U_0^T||_F, and the natural residual of the start over ||X||_F^1.5 (no unit, so it
+    #: cannot overflow): what a certificate refers to
+    start_misfit: float = field(default=float("nan"), repr=False)
+    start_residual: float = field(default=float("nan"), repr=False)
+
+    def __repr__(self) -> str:
+        n, r = self.U.shape
+        return (
+            f"Result({self.solver}, {n} x {r}, {self.status} after {self.n_iter} iterations, "
+            f"error={self.error:.6g})"
+        )
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The cluster of each row: the column of its largest entry (the paper's rule)."""
+        return np.argmax(self.U, axis=1)
+
+    @property
+    def membership(self) -> np.ndarray:
+        """U with rows scaled to sum 1; a row of zeros becomes uniform."""
+        totals = self.U.sum(axis=1, keepdims=True)
+        return np.where(totals > 0, self.U / np.where(totals > 0, totals, 1), 1 / self.U.shape[1])
+
+    def certificate(self, X: Any, *, tol: float = 1e-4) -> Certificate:
+        """Check what was reached against the theorems; see :class:`symnmf.Certificate`."""
+        from symnmf.certificate import certify
+
+        return certify(X, self, tol=tol)
+
+    def save(self, path: str | Path) -> None:
+        """Write to an npz archive (no pickle), atomically."""
+        write_archive(
+            path,
+            {
+                "format": np.array("symnmf-result-1"),
+                "U": self.U,
+                "V": self.V,
+                "error": np.array(self.error),
+                "n_iter": np.array(self.n_iter),
+                "status": np.array(self.status),
+                "penalty": np.array(self.penalty),
+                "solver": np.array(self.solver),
+                "start_misfit": np.array(self.start_misfit),
+                "start_residual": np.array(self.start_residual),
+                "history": self.history.to_array(),
+            },
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> Result:
+        """Read what :meth:`save` wrote."""
+        stored = read_archive(path, "symnmf-result-1")
+        try:
+            return cls(
+                U=stored["U"],
+                V=stored["V"],
+                error=float(stored["error"]),
+                n_iter=int(stored["n_iter"]),
+                status=str(stored["status"]),  # type: ignore[arg-type]
+                penalty=float(stored["penalty"]),
+                history=History(stored["history"]),
+                solver=str(stored["solver"]),
+                start_misfit=float(stored["start_misfit"]),
+                start_residual=float(stored["start_residual"]),
+            )
+        except (KeyError, ValueError, TypeError) as error:
+            raise InputError(f"{path} is not a whole symnmf result ({error}).") from error

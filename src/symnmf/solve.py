@@ -1,0 +1,405 @@
+"""The only loop: time, stopping, history, callbacks, interrupts and checkpoints."""
+
+from __future__ import annotations
+
+import signal
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from symnmf.checkpoint import Checkpoint, Saved, fingerprint, read_checkpoint
+from symnmf.errors import ConvergenceWarning, InputError
+from symnmf.init import RandomState, starting_point
+from symnmf.interrupts import Interrupt, watching
+from symnmf.matrices import SymmetricMatrix, as_symmetric
+from symnmf.objective import (
+    Measurement,
+    best_multiple,
+    measure,
+    natural_residual,
+    rounding_level,
+)
+from symnmf.parallel import one_blas_thread
+from symnmf.penalty import Penalty, as_penalty
+from symnmf.result import History, Result, Status
+from symnmf.solvers import Solver, as_solver
+from symnmf.state import State
+from symnmf.units import Units
+
+Callback = Callable[["Snapshot"], Any]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a callback sees: the latest row of the history, and the factors to read."""
+
+    iteration: int
+    seconds: float
+    objective: float
+    error: float
+    penalty: float
+    consensus: float
+    stationarity: float
+    _U: np.ndarray = field(repr=False)
+    _V: np.ndarray = field(repr=False)
+
+    @property
+    def U(self) -> np.ndarray:
+        """The factor, as a read-only view that the next iteration overwrites."""
+        return _read_only(self._U)
+
+    @property
+    def V(self) -> np.ndarray:
+        """The second factor, likewise."""
+        return _read_only(self._V)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def factorize(
+    X: Any,
+    rank: int,
+    *,
+    solver: str | Solver = "a-symhals",
+    penalty: str | float | Penalty | None = None,
+    init: str | Any = "scaled-random",
+    inner_sweeps: int = 2,
+    tol: float = 1e-5,
+    max_iter: int = 1000,
+    max_time: float | None = None,
+    random_state: RandomState = None,
+    callback: Callback | None = None,
+    record_every: int = 1,
+    n_jobs: int | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = 60.0,
+    resume: str | Path | None = None,
+) -> Result:
+    """Find U >= 0 of ``rank`` columns that minimises 1/2 ||X - U U^T||_F^2.
+
+    Parameters
+    ----------
+    X : array-like or scipy sparse, n x n
+        Symmetric, nonnegative, finite. float32 and float64 are kept.
+    rank : int
+        Columns of U, from 1 to n.
+    solver : str or Solver
+        A name from ``symnmf.solvers.available()`` or an object.
+    penalty : str, float, Penalty or None
+        lambda for methods that split U into U and V: "robust" (scales with X), "adaptive" (the
+        paper's, from 1e-5), "geometric", "theory", a number (fixed) or an object. None takes the
+        solver's own. Methods on the original problem have none and ignore it.
+    init : str, array of shape (n, rank) or callable
+        "scaled-random" (uniform, at X's scale), "random" (the paper's uniform(0, 1)), "nndsvd",
+        or U_0 itself. V_0 = U_0 always.
+    inner_sweeps : int
+        L of A-SymHALS.
+    tol : float
+        The run has converged when the natural residual of the original problem, relative to the
+        start's, and ||U - V||_F / ||V||_F are both at most ``tol``. 0 runs to the limits.
+    max_iter : int
+        Most iterations.
+    max_time : float or None
+        Most seconds in the solver (the ``seconds`` of the history; evaluation is not counted).
+    random_state : int, Generator, RandomState or None
+        For the random starts. The same seed, settings, machine and number of threads give the
+        same bits.
+    callback : callable or None
+        Called with a :class:`Snapshot` for every recorded iteration; a true return value stops.
+    record_every : int
+        Evaluate, record and check for convergence every so many iterations.
+    n_jobs : int or None
+        Threads; None for all cores.
+    checkpoint : path or None
+        Keep the state in this npz file, every ``checkpoint_every`` seconds and at the end.
+    resume : path or None
+        Go on from such a file; X and the settings must be the same (limits may change).
+
+    Returns
+    -------
+    Result
+        Always of the same shape, whatever ended the run. Ctrl-C gives what was reached, with
+        status "stopped"; so does SIGTERM where a checkpoint is kept.
+
+    Examples
+    --------
+    >>> import numpy as np, symnmf
+    >>> B = np.random.default_rng(0).random((30, 3))
+    >>> result = symnmf.factorize(B @ B.T, 3, random_state=0)
+    >>> result.status
+    'converged'
+    """
+    method = as_solver(solver, inner_sweeps=inner_sweeps)
+    schedule = as_penalty(method.default_penalty if penalty is None else penalty)
+    limits = Limits(tol, max_iter, max_time, record_every)
+    matrix = as_symmetric(X, n_jobs=n_jobs)
+    check_rank(rank, matrix)
+    method.check(matrix)
+    if not (isinstance(checkpoint_every, int | float) and checkpoint_every >= 0):
+        raise InputError(f"checkpoint_every must be a number of seconds, got {checkpoint_every!r}.")
+    with one_blas_thread():
+        units = Units.of(matrix)
+        scaled = units.matrix(matrix)
+        keeper, saved = _persistence(
+            matrix, method, schedule, rank, checkpoint, checkpoint_every, resume
+        )
+        run = Run(scaled, method, schedule, limits, units, callback, keeper)
+        if saved is None:
+            U0 = starting_point(scaled, rank, _start_in(init, units), random_state)
+            run.begin(U0)
+        else:
+            run.go_on(saved)
+        signals = [signal.SIGINT, *([signal.SIGTERM] if keeper else [])]
+        with watching(*signals) as interrupt:
+            result = run.loop(interrupt)
+    _warn(result, limits)
+    return result
+
+
+def _start_in(init: Any, units: Units) -> Any:
+    """Bring a given U_0 to the run's units."""
+    if units.exponent == 0 or isinstance(init, str) or callable(init):
+        return init
+    return units.factor_in(np.asarray(init, dtype=np.float64))
+
+
+def check_rank(rank: int, X: SymmetricMatrix) -> None:
+    """Refuse a rank outside 1..n."""
+    n = X.shape[0]
+    whole = isinstance(rank, int | np.integer) and not isinstance(rank, bool)
+    if not whole or not 1 <= rank <= n:
+        raise InputError(
+            f"rank must be a whole number from 1 to the {n} row(s) of X, got {rank!r}."
+        )
+
+
+def _persistence(
+    X: SymmetricMatrix,
+    solver: Solver,
+    penalty: Penalty,
+    rank: int,
+    checkpoint: str | Path | None,
+    every: float,
+    resume: str | Path | None,
+) -> tuple[Checkpoint | None, Saved | None]:
+    if checkpoint is None and resume is None:
+        return None, None
+    identity = {
+        "X": fingerprint(X),
+        "rank": int(rank),
+        "solver": repr(solver),
+        "penalty": repr(penalty) if solver.splits else "none",
+    }
+    saved = None if resume is None else read_checkpoint(resume, identity)
+    keeper = None if checkpoint is None else Checkpoint(Path(checkpoint), every, identity)
+    return keeper, saved
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop and how often to look."""
+
+    tol: float = 1e-5
+    max_iter: int = 1000
+    max_time: float | None = None
+    record_every: int = 1
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.tol, int | float | np.number) and self.tol >= 0):
+            raise InputError(f"tol must be a number of at least 0, got {self.tol!r}.")
+        for name, least in (("max_iter", 0), ("record_every", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+                raise InputError(
+                    f"{name} must be a whole number of at least {least}, got {value!r}."
+                )
+        if self.max_time is not None and not self.max_time >= 0:
+            raise InputError(
+                f"max_time must be None or a number of seconds, got {self.max_time!r}."
+            )
+
+
+@dataclass
+class Run:
+    """One run of one solver, in the run's own units."""
+
+    X: SymmetricMatrix
+    solver: Solver
+    penalty: Penalty
+    limits: Limits
+    units: Units = field(default_factory=Units)
+    callback: Callback | None = None
+    checkpoint: Checkpoint | None = None
+    history: History = field(default_factory=History)
+    seconds: float = 0.0
+    reference: float = 0.0
+    start_misfit: float = 0.0
+    state: State = field(init=False)
+    latest: Measurement = field(init=False)
+
+    def begin(self, U0: np.ndarray) -> None:
+        """Set out from U_0 = V_0."""
+        clock = time.perf_counter()
+        self.state = self.solver.start(self.X, U0)
+        if self.solver.splits and self.X.sqnorm > 0.0:
+            self.state.penalty = self.penalty.start(self.X, self.state)
+        self.seconds = time.perf_counter() - clock
+        self._measure()
+        self.start_misfit = float(np.sqrt(self.latest.error * self.X.sqnorm))
+        self.reference = self.latest.residual
+        scale = best_multiple(self.X, self.state) if self.X.sqnorm > 0.0 else 0.0
+        if scale > 0.0:
+            # the scale of a start is arbitrary; a huge one must not make the tolerance a gift
+            scaled = natural_residual(self.X, self.state, scale)
+            self.reference = min(self.reference, scaled)
+
+    def go_on(self, saved: Saved) -> None:
+        """Set out from a checkpoint."""
+        self.state, self.history = saved.state, saved.history
+        self.seconds, self.reference = saved.seconds, saved.reference
+        self.start_misfit = saved.start_misfit
+        product, gram_U = self.state.product, self.state.gram_U
+        self._measure()
+        if not self.solver.splits:  # what the step left behind, not what was just recomputed
+            self.state.product, self.state.gram_U = product, gram_U
+
+    def loop(self, interrupt: Interrupt) -> Result:
+        """Iterate until something says stop."""
+        stopped = False
+        if not len(self.history):
+            stopped = self._record()
+        status = self._status(stopped or bool(interrupt))
+        while status is None:
+            self._iterate()
+            due = self.state.iteration % self.limits.record_every == 0
+            stopped = False
+            if due or self._at_limit() or interrupt:
+                self._measure()
+                stopped = self._record()
+            status = self._status(stopped or bool(interrupt), measured=due)
+            if self.checkpoint and self.checkpoint.due():
+                self._save()
+        if self.checkpoint:
+            self._save()
+        return self._result(status)
+
+    def _iterate(self) -> None:
+        clock = time.perf_counter()
+        if self.solver.splits and self.state.iteration > 0:
+            self.state.penalty = self.penalty.next(self.X, self.state)
+        self.solver.step(self.X, self.state)
+        self.state.iteration += 1
+        self.seconds += time.perf_counter() - clock
+
+    def _measure(self) -> None:
+        if self.X.sqnorm == 0.0:  # the zero matrix: U = 0 is the answer, and nothing to iterate
+            self.state.U[...] = 0.0
+            self.state.V[...] = 0.0
+            self.latest = Measurement(0.0, 0.0, 0.0, 0.0, 0.0)
+        else:
+            self.latest = measure(self.X, self.state)
+
+    @property
+    def stationarity(self) -> float:
+        """The natural residual relative to the start's."""
+        return self.latest.residual / self.reference if self.reference > 0.0 else 0.0
+
+    def _record(self) -> bool:
+        """Add a row to the history, show it to the callback, return whether to stop."""
+        now, root, square = self.latest, self.units.root, self.units.square
+        row = (
+            self.state.iteration,
+            self.seconds,
+            now.objective * square * square,
+            now.error,
+            self.state.penalty * square,
+            now.consensus * root,
+            self.stationarity,
+        )
+        self.history.append(row)
+        if self.callback is None:
+            return False
+        U, V = self.units.factor_out(self.state.U), self.units.factor_out(self.state.V)
+        try:
+            return bool(self.callback(Snapshot(*row, _U=U, _V=V)))
+        except KeyboardInterrupt:
+            return True
+
+    def _at_limit(self) -> bool:
+        limits = self.limits
+        return self.state.iteration >= limits.max_iter or (
+            limits.max_time is not None and self.seconds >= limits.max_time
+        )
+
+    def _status(self, stopped: bool, *, measured: bool = True) -> Status | None:
+        now = self.latest
+        if measured or self._at_limit():
+            if not np.isfinite(now.error):
+                return "diverged"
+            if self._converged(now):
+                return "converged"
+        if stopped:
+            return "stopped"
+        if self.state.iteration >= self.limits.max_iter:
+            return "max_iter"
+        if self._at_limit():
+            return "max_time"
+        return None
+
+    def _converged(self, now: Measurement) -> bool:
+        if self.X.sqnorm == 0.0:
+            return True
+        tol = self.limits.tol
+        if tol == 0.0 or now.disagreement > tol:
+            return False
+        return self.stationarity <= tol or now.residual <= rounding_level(self.X, self.state)
+
+    def _save(self) -> None:
+        assert self.checkpoint is not None
+        self.checkpoint.write(
+            Saved(self.state, self.history, self.seconds, self.reference, self.start_misfit),
+            with_product=not self.solver.splits,
+        )
+
+    def _result(self, status: Status) -> Result:
+        U = self.units.factor_out(self.state.U)
+        split = self.state.V is not self.state.U
+        return Result(
+            U=U,
+            V=self.units.factor_out(self.state.V) if split else U,
+            error=self.latest.error,
+            n_iter=self.state.iteration,
+            status=status,
+            penalty=self.state.penalty * self.units.square,
+            history=self.history,
+            solver=self.solver.name,
+            start_misfit=self.start_misfit * self.units.square,
+            start_residual=self.reference / self.X.norm**1.5 if self.X.sqnorm > 0.0 else 0.0,
+        )
+
+
+def _warn(result: Result, limits: Limits) -> None:
+    if result.status == "max_iter" and limits.tol > 0.0 and limits.max_iter > 0:
+        warnings.warn(
+            f"{result.solver} did not converge in {result.n_iter} iterations (stationarity "
+            f"{result.history['stationarity'][-1]:.2g}, tol {limits.tol:.2g}); raise max_iter or "
+            f"tol.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    elif result.status == "diverged":
+        warnings.warn(
+            f"{result.solver} diverged after {result.n_iter} iterations; use another solver or "
+            f"start.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

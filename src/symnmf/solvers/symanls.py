@@ -1,0 +1,23 @@
+"""SymANLS: the paper's Algorithm 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from symnmf.kernels.pivoting import pivot_rows
+from symnmf.matrices import InnerSolver
+from symnmf.solvers.base import SplitSolver
+
+
+@dataclass(frozen=True)
+class SymANLS(SplitSolver):
+    """Both subproblems solved exactly, by block principal pivoting."""
+
+    name: ClassVar[str] = "symanls"
+    summary: ClassVar[str] = "alternating exact nonnegative least squares (the paper's Algorithm 1)"
+    cost: ClassVar[str] = "2 products, 2n small nonnegative least squares of size r"
+
+    @property
+    def inner(self) -> InnerSolver:
+        return pivot_rows

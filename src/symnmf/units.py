@@ -1,0 +1,62 @@
+"""Extreme scales: work on 4^-k X from 2^-k U_0 and give 2^k U back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from symnmf.matrices import SymmetricMatrix
+
+#: Largest entries inside this range need no rescaling: fourth powers of the factors stay finite.
+COMFORTABLE = {
+    np.dtype(np.float64): (1e-60, 1e60),
+    np.dtype(np.float32): (1e-8, 1e8),
+}
+
+
+@dataclass(frozen=True)
+class Units:
+    """Powers of two between the caller's units and those of the run; exact, so no digit changes.
+
+    Attributes
+    ----------
+    exponent : int
+        k: the run sees 4^-k X and 2^-k U.
+    """
+
+    exponent: int = 0
+
+    @classmethod
+    def of(cls, X: SymmetricMatrix) -> Units:
+        """Choose the units for X; the trivial ones unless its entries are extreme."""
+        largest = max((float(block.max(initial=0.0)) for block in X.values()), default=0.0)
+        low, high = COMFORTABLE[X.dtype]
+        if largest == 0.0 or low <= largest <= high:
+            return cls()
+        return cls(int(np.floor(np.log2(largest) / 2.0)))
+
+    @property
+    def root(self) -> float:
+        """2^k, the unit of factors."""
+        return float(2.0**self.exponent)
+
+    @property
+    def square(self) -> float:
+        """4^k, the unit of X and lambda."""
+        return self.root * self.root
+
+    def matrix(self, X: SymmetricMatrix) -> SymmetricMatrix:
+        """Return X in the run's units."""
+        if self.exponent == 0:
+            return X
+        # two steps: 4^-k itself may overflow
+        return X.scaled(2.0**-self.exponent).scaled(2.0**-self.exponent)
+
+    def factor_in(self, U: np.ndarray) -> np.ndarray:
+        """Return a factor in the run's units."""
+        return U if self.exponent == 0 else np.ldexp(U, -self.exponent).astype(U.dtype)
+
+    def factor_out(self, U: np.ndarray) -> np.ndarray:
+        """Return a factor in the caller's units."""
+        return U if self.exponent == 0 else np.ldexp(U, self.exponent).astype(U.dtype)

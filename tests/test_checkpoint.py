@@ -1,0 +1,217 @@
+"""Nothing computed is lost: checkpoints survive kills and full disks; runs resume bit for bit."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import symnmf
+from conftest import synthetic_problem
+from symnmf.errors import InputError
+from symnmf.solvers import SOLVERS
+
+#: L-BFGS keeps its curvature pairs inside scipy, so it sets out afresh
+EXACT = [name for name in SOLVERS if name != "lbfgs"]
+SETTINGS = {"random_state": 0, "tol": 0.0, "n_jobs": 1}
+
+
+@pytest.fixture(scope="module")
+def X():
+    return synthetic_problem(30, 3, 0.1, seed=0)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("solver", EXACT)
+def test_a_resumed_run_is_the_uninterrupted_one(X, tmp_path, solver, kind):
+    X = kind(X)
+    path = tmp_path / "run.npz"
+    whole = symnmf.factorize(X, 3, solver=solver, max_iter=24, **SETTINGS)
+    symnmf.factorize(X, 3, solver=solver, max_iter=9, checkpoint=path, **SETTINGS)
+    rest = symnmf.factorize(X, 3, solver=solver, max_iter=24, resume=path, **SETTINGS)
+    assert np.array_equal(rest.U, whole.U)
+    assert np.array_equal(rest.V, whole.V)
+    assert rest.n_iter == whole.n_iter
+    columns = [column for column in symnmf.History.columns if column != "seconds"]
+    for column in columns:
+        assert np.array_equal(rest.history[column], whole.history[column]), column
+    assert (np.diff(rest.history["seconds"]) >= 0).all()
+
+
+@pytest.mark.parametrize("penalty", ["adaptive", "robust", "geometric", "theory", 0.5])
+def test_every_penalty_resumes_exactly(X, tmp_path, penalty):
+    path = tmp_path / "run.npz"
+    options = {"solver": "a-symhals", "penalty": penalty, **SETTINGS}
+    whole = symnmf.factorize(X, 3, max_iter=20, **options)
+    symnmf.factorize(X, 3, max_iter=7, checkpoint=path, **options)
+    rest = symnmf.factorize(X, 3, max_iter=20, resume=path, **options)
+    assert np.array_equal(rest.U, whole.U)
+    assert rest.penalty == whole.penalty
+
+
+def test_extreme_units_resume_exactly(X, tmp_path):
+    path = tmp_path / "run.npz"
+    whole = symnmf.factorize(1e100 * X, 3, max_iter=12, **SETTINGS)
+    symnmf.factorize(1e100 * X, 3, max_iter=5, checkpoint=path, **SETTINGS)
+    rest = symnmf.factorize(1e100 * X, 3, max_iter=12, resume=path, **SETTINGS)
+    assert np.array_equal(rest.U, whole.U)
+
+
+def test_another_run_is_refused_and_the_sentence_says_what_differs(X, tmp_path):
+    path = tmp_path / "run.npz"
+    options = {"solver": "a-symhals", "penalty": 1.0, **SETTINGS}
+    symnmf.factorize(X, 3, max_iter=2, checkpoint=path, **options)
+    other = X.copy()
+    other[0, 0] += 1e-9
+    for call, message in (
+        (lambda: symnmf.factorize(other, 3, resume=path, **options), "does not match this X"),
+        (lambda: symnmf.factorize(X, 2, resume=path, **options), r"rank 2 \(it has 3\)"),
+        (
+            lambda: symnmf.factorize(X, 3, resume=path, **{**options, "solver": "symhals"}),
+            "solver .*SymHALS.*ASymHALS",
+        ),
+        (
+            lambda: symnmf.factorize(X, 3, resume=path, **{**options, "penalty": 2.0}),
+            "penalty .*2.0.*1.0",
+        ),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
+
+
+def test_a_damaged_checkpoint_is_one_sentence(X, tmp_path):
+    path = tmp_path / "run.npz"
+    symnmf.factorize(X, 3, max_iter=2, checkpoint=path, **SETTINGS)
+    whole = path.read_bytes()
+    for size in (0, 10, len(whole) // 2, len(whole) - 5):
+        path.write_bytes(whole[:size])
+        with pytest.raises(InputError, match=r"run\.npz"):
+            symnmf.factorize(X, 3, resume=path, **SETTINGS)
+
+
+class FullDisk:
+    """Stands for a file on a disk that fills up after ``room`` bytes."""
+
+    def __init__(self, stream, room):
+        self.stream, self.room = stream, room
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.stream.close()
+
+    def __getattr__(self, name):
+        return getattr(self.stream, name)
+
+    def write(self, data):
+        self.room -= len(data)
+        if self.room < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return self.stream.write(data)
+
+
+@pytest.mark.parametrize("room", [0, 100, 1000])
+def test_a_full_disk_keeps_the_previous_checkpoint_and_the_run_goes_on(
+    X, tmp_path, monkeypatch, room
+):
+    path = tmp_path / "run.npz"
+    symnmf.factorize(X, 3, max_iter=4, checkpoint=path, **SETTINGS)
+    before = path.read_bytes()
+    opened = os.fdopen
+    monkeypatch.setattr(os, "fdopen", lambda *args, **kw: FullDisk(opened(*args, **kw), room))
+    with pytest.warns(RuntimeWarning, match="could not be written.*No space left"):
+        result = symnmf.factorize(
+            X, 3, max_iter=8, checkpoint=path, checkpoint_every=0, resume=path, **SETTINGS
+        )
+    assert result.n_iter == 8
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["run.npz"]
+    rest = symnmf.factorize(X, 3, max_iter=8, resume=path, **SETTINGS)
+    assert np.array_equal(rest.U, result.U)
+
+
+def test_leftovers_of_a_killed_write_are_cleared(X, tmp_path):
+    (tmp_path / ".run.npz.abcd.tmp").write_bytes(b"half")
+    symnmf.factorize(X, 3, max_iter=1, checkpoint=tmp_path / "run.npz", **SETTINGS)
+    assert os.listdir(tmp_path) == ["run.npz"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_write_a_last_checkpoint_and_return(X, tmp_path, number):
+    path = tmp_path / "run.npz"
+
+    def send(now):
+        if now.iteration == 6:
+            os.kill(os.getpid(), number)
+
+    stopped = symnmf.factorize(
+        X, 3, max_iter=50, checkpoint=path, checkpoint_every=1e9, callback=send, **SETTINGS
+    )
+    assert stopped.status == "stopped"
+    assert stopped.n_iter < 50
+    whole = symnmf.factorize(X, 3, max_iter=50, **SETTINGS)
+    rest = symnmf.factorize(X, 3, max_iter=50, resume=path, **SETTINGS)
+    assert np.array_equal(rest.U, whole.U)
+
+
+KILLED = """
+import os, sys, numpy as np, symnmf
+X, path = np.load(sys.argv[1]), sys.argv[2]
+options = dict(random_state=0, tol=0.0, n_jobs=1, max_iter=int(sys.argv[3]))
+if os.path.exists(path):
+    options["resume"] = path
+else:
+    symnmf.factorize(X, 6, checkpoint=path, **{**options, "max_iter": 0})
+    options["resume"] = path
+print("ready", flush=True)
+symnmf.factorize(X, 6, checkpoint=path, checkpoint_every=0.0, **options)
+print("done", flush=True)
+"""
+
+
+def kill_and_resume(tmp_path, kills, iterations, seed):
+    """Kill a checkpointing run ``kills`` times at random moments; compare what comes out."""
+    X = synthetic_problem(80, 6, 0.1, seed=1)
+    np.save(tmp_path / "X.npy", X)
+    path = tmp_path / "run.npz"
+    script = tmp_path / "run.py"
+    script.write_text(KILLED)
+    whole = symnmf.factorize(X, 6, random_state=0, tol=0.0, n_jobs=1, max_iter=iterations)
+    moments = random.Random(seed)
+    for _ in range(kills):
+        process = subprocess.Popen(
+            [sys.executable, script, tmp_path / "X.npy", path, str(iterations)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout.readline() == "ready\n"  # the first checkpoint is there
+        time.sleep(moments.uniform(0.0, 0.5))
+        process.send_signal(signal.SIGKILL)
+        finished = "done" in process.stdout.read()
+        process.wait()
+        process.stdout.close()
+        rest = symnmf.factorize(
+            X, 6, random_state=0, tol=0.0, n_jobs=1, max_iter=iterations, resume=path
+        )
+        assert np.array_equal(rest.U, whole.U)
+        if finished:
+            path.unlink()
+
+
+def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
+    kill_and_resume(tmp_path, kills=2, iterations=300, seed=0)
+
+
+@pytest.mark.long
+def test_fifty_kills(tmp_path):
+    kill_and_resume(tmp_path, kills=50, iterations=600, seed=1)

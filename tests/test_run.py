@@ -1,0 +1,227 @@
+"""What a run gives back: history, stopping, callbacks, interrupts, certificates, files."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import synthetic_problem
+
+import symnmf
+from symnmf.errors import ConvergenceWarning, InputError
+from symnmf.parallel import Threads
+
+
+@pytest.fixture(scope="module")
+def X():
+    return synthetic_problem(40, 4, 0.1, seed=0)
+
+
+def test_history_has_the_columns_and_one_row_per_record(X):
+    result = symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=25, record_every=10)
+    assert symnmf.History.columns == (
+        "iteration", "seconds", "objective", "error", "penalty", "consensus", "stationarity",
+    )  # fmt: skip
+    assert result.history["iteration"].tolist() == [0, 10, 20, 25]
+    assert (np.diff(result.history["seconds"]) > 0).all()
+    assert result.history["error"][-1] == result.error
+    frame = result.history.to_pandas()
+    assert list(frame.columns) == list(symnmf.History.columns)
+    assert len(frame) == len(result.history) == 4
+    with pytest.raises(InputError, match="did you mean 'error'"):
+        result.history["eror"]
+
+
+def test_converged_means_stationary_and_agreed(X):
+    result = symnmf.factorize(X, 4, solver="a-symhals", random_state=0, tol=1e-6, max_iter=20_000)
+    assert result.status == "converged"
+    assert result.history["stationarity"][-1] <= 1e-6
+    assert np.linalg.norm(result.U - result.V) <= 1e-6 * np.linalg.norm(result.V)
+    slope = 2 * (result.U @ (result.U.T @ result.U) - X @ result.U)
+    step = 1 / np.linalg.norm(X)
+    residual = np.linalg.norm(result.U - np.maximum(result.U - step * slope, 0)) / step
+    reference = result.start_residual * np.linalg.norm(X) ** 1.5
+    assert residual / reference == pytest.approx(
+        result.history["stationarity"][-1], rel=1e-3
+    )
+
+
+def test_limits_are_named_and_a_warning_says_what_to_do(X):
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        assert symnmf.factorize(X, 4, random_state=0, max_iter=3).status == "max_iter"
+    assert symnmf.factorize(X, 4, random_state=0, max_time=0.0).status == "max_time"
+    assert symnmf.factorize(X, 4, random_state=0, max_iter=3, tol=0).n_iter == 3
+
+
+def test_a_huge_start_does_not_make_the_tolerance_a_gift(X):
+    U0 = 1e6 * np.random.default_rng(0).random((40, 4))
+    with pytest.warns(ConvergenceWarning):
+        result = symnmf.factorize(X, 4, init=U0, max_iter=3, solver="a-symhals")
+    assert result.status == "max_iter"
+
+
+def test_starting_at_the_solution_ends_at_once():
+    B = np.random.default_rng(1).random((20, 3))
+    assert symnmf.factorize(B @ B.T, 3, init=B).status == "converged"
+
+
+def test_float32_converges_at_its_own_precision(X):
+    result = symnmf.factorize(X.astype(np.float32), 4, random_state=0, max_iter=20_000)
+    assert result.status == "converged"
+    assert result.U.dtype == np.float32
+
+
+def test_callback_reads_the_state_and_can_stop(X):
+    seen = []
+
+    def stop_at_seven(now):
+        seen.append(now.iteration)
+        assert now.U.shape == (40, 4)
+        with pytest.raises(ValueError, match="read-only"):
+            now.U[0, 0] = 1.0
+        return now.iteration == 7
+
+    result = symnmf.factorize(X, 4, random_state=0, callback=stop_at_seven)
+    assert result.status == "stopped"
+    assert seen == list(range(8))
+    assert result.n_iter == 7
+
+
+def test_ctrl_c_returns_what_was_reached(X):
+    def interrupt(now):
+        if now.iteration == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    result = symnmf.factorize(X, 4, random_state=0, tol=0, callback=interrupt)
+    assert result.status == "stopped"
+    assert 5 <= result.n_iter <= 6
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_runs_outside_the_main_thread(X):
+    results = []
+    worker = threading.Thread(
+        target=lambda: results.append(symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=5))
+    )
+    worker.start()
+    worker.join()
+    assert np.array_equal(results[0].U, symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=5).U)
+
+
+def test_same_seed_same_bits_and_threads_agree():
+    X = synthetic_problem(700, 4, 0.1, seed=2)
+    runs = [
+        symnmf.factorize(X, 30, random_state=0, tol=0, max_iter=10, n_jobs=jobs).U
+        for jobs in (2, 2, 1)
+    ]
+    assert np.array_equal(runs[0], runs[1])
+    np.testing.assert_allclose(runs[0], runs[2], rtol=1e-6, atol=1e-9)
+
+
+def test_thread_counts(monkeypatch):
+    monkeypatch.setattr("symnmf.parallel.available_cores", lambda: 4)
+    assert [Threads(jobs).count for jobs in (None, -1, -2, -9, 1, 3)] == [4, 4, 3, 1, 1, 3]
+    work = Threads(3)
+    assert work.split(10, 1e9) == [(0, 3), (3, 6), (6, 10)]
+    assert work.split(10, 1.0) == [(0, 10)]
+    assert work.run(lambda begin, end: end - begin, work.split(10, 1e9)) == [3, 3, 4]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_certificate_says_yes_to_a_converged_run(X, kind):
+    X = kind(X)
+    result = symnmf.factorize(X, 4, solver="a-symhals", random_state=0, tol=1e-6, max_iter=20_000)
+    certificate = result.certificate(X)
+    assert certificate.certified
+    assert certificate.verdict.startswith("Certified")
+    assert certificate.monotone
+    dense = X.toarray() if sp.issparse(X) else X
+    assert certificate.theorem1_left == pytest.approx(
+        np.linalg.norm(result.U @ result.V.T, 2), rel=1e-8
+    )
+    assert certificate.theorem1_right == pytest.approx(
+        2 * result.penalty + np.linalg.eigvalsh(dense)[0], rel=1e-5
+    )
+    for text in ("Theorem 1", "Theorem 3", "consensus", "stationarity"):
+        assert text in str(certificate)
+
+
+def test_certificate_says_no_to_an_early_stop_and_to_a_tiny_penalty(X):
+    early = symnmf.factorize(X, 4, solver="a-symhals", random_state=0, tol=0, max_iter=3)
+    assert not early.certificate(X).certified
+    assert "not stationary" in early.certificate(X).verdict
+    # an indefinite X and no pull: the two factors settle apart
+    graph = 1.0 - np.eye(6)
+    apart = symnmf.factorize(
+        graph, 2, solver="a-symhals", penalty=1e-8, random_state=0, tol=0, max_iter=3000
+    )
+    certificate = apart.certificate(graph)
+    assert certificate.penalised_stationarity < 1e-4
+    assert not certificate.certified
+    assert "U and V differ" in certificate.verdict
+    assert not certificate.theorem1
+
+
+def test_certificate_notices_an_objective_that_rose(X):
+    result = symnmf.factorize(
+        X, 4, solver="a-symhals", penalty=1.0, random_state=0, tol=0, max_iter=5
+    )
+    assert result.certificate(X).monotone
+    rows = result.history.to_array()
+    rows[3, 2] = rows[2, 2] * 1.1
+    object.__setattr__(result, "history", symnmf.History(rows))
+    assert not result.certificate(X).monotone
+
+
+def test_certificate_refuses_another_matrix(X):
+    result = symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=2)
+    with pytest.raises(InputError, match="40"):
+        result.certificate(np.eye(3))
+
+
+def test_results_survive_saving_and_pickling(X, tmp_path):
+    result = symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=4)
+    result.save(tmp_path / "run.npz")
+    for again in (symnmf.Result.load(tmp_path / "run.npz"), pickle.loads(pickle.dumps(result))):
+        assert np.array_equal(again.U, result.U)
+        assert np.array_equal(again.history.to_array(), result.history.to_array())
+        assert (again.status, again.n_iter, again.error) == ("max_iter", 4, result.error)
+        assert again.certificate(X) == result.certificate(X)
+
+
+def test_loading_something_else_is_one_sentence(tmp_path):
+    np.savez(tmp_path / "other.npz", a=np.ones(3))
+    (tmp_path / "text.npz").write_text("hello")
+    for name in ("other.npz", "text.npz", "missing.npz"):
+        with pytest.raises(InputError, match=name):
+            symnmf.Result.load(tmp_path / name)
+
+
+def test_labels_and_membership_read_the_factor(X):
+    result = symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=4)
+    assert np.array_equal(result.labels, result.U.argmax(axis=1))
+    np.testing.assert_allclose(result.membership.sum(axis=1), 1.0)
+
+
+def test_importing_is_light():
+    code = (
+        "import sys, symnmf; dir(symnmf);"
+        "heavy = {'numba', 'matplotlib', 'pandas', 'sklearn', 'scipy', 'torch'} & set(sys.modules);"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_public_name_is_there():
+    for name in symnmf.__all__:
+        assert getattr(symnmf, name) is not None
+    with pytest.raises(AttributeError):
+        symnmf.no_such_name  # noqa: B018
