@@ -19,6 +19,7 @@ class SparseMatrix(SymmetricMatrix):
     ) -> None:
         super().__init__(len(indptr) - 1, data.dtype, threads)
         self.indptr, self.indices, self.data = indptr, indices, data
+        self._shares: dict[int, list[Bounds]] = {}
 
     def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
         csr_rows(self.indptr, self.indices, self.data, V, out, begin, end)
@@ -26,7 +27,9 @@ class SparseMatrix(SymmetricMatrix):
     def chunks(self, width: int) -> list[Bounds]:
         affordable = int(2.0 * len(self.data) * width // SMALLEST_SHARE)
         parts = max(1, min(self.threads.count, affordable))
-        return balanced_chunks(self.indptr, parts)
+        if parts not in self._shares:
+            self._shares[parts] = balanced_chunks(self.indptr, parts)
+        return self._shares[parts]
 
     def compute_sqnorm(self) -> float:
         step = 1 << 20

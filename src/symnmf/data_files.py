@@ -1,0 +1,121 @@
+"""Where the files of the data sets are, and whether they are the expected ones."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symnmf.errors import InputError
+
+Array = NDArray[Any]
+Folder = str | os.PathLike[str] | None
+
+
+class File(NamedTuple):
+    filename: str
+    sha256: str
+    source: str
+
+
+_ORL_CODE = "GitHub: lixiao0982/Dropping-Symmetric-for-Symmetric-NMF (SNMFcode.zip, ORL.mat)"
+_COIL_CODE = "GitHub: shixi-1210/Symmertic-nonnegative-matrix-factorization (Data/COIL20.mat)"
+_MNIST = "MNIST (fetch=True downloads it through scikit-learn)"
+_GML = "GitHub: vlivashkin/community-graphs (gml_graphs)"
+
+FILES = {
+    "orl": File(
+        "ORL.npz", "579e9614124fda8249b3fa31574381394bf7f580a9129b2c00a88af8eef4f5d6", _ORL_CODE
+    ),
+    "coil20": File(
+        "COIL20.npz", "4faa9a92bad82990ede28cfa25854acfe9c14567128d26efe05363e5d8642ac5", _COIL_CODE
+    ),
+    "mnist_train3147": File(
+        "MNIST_train3147.npz",
+        "ff2146a654163e42e723771a345d498d7259ba6b1dacf09d5857aab3f6e17ee5",
+        _MNIST,
+    ),
+    "mnist_test3147": File(
+        "MNIST_test3147.npz",
+        "c1d4a75126fef4e655fd13d519203f927c4650305698367244cc9a8790295092",
+        _MNIST,
+    ),
+    "mnist_test_sorted3147": File(
+        "MNIST_test_sorted3147.npz",
+        "2481f6147edc5ba88b2555f5d32caa77a9f41e5404530be28ced0509e220d506",
+        _MNIST,
+    ),
+    "mnist_full": File(
+        "MNIST_full.npz", "58c05ffd9880e3b6ddfe8c74b89ccc40c0da6f6152f4c5203a7c6a12919c2344", _MNIST
+    ),
+    "tdt2": File(
+        "TDT2_first3147.npz",
+        "54c25bcd1935f917961064f922ea6efb59d8888e3f8a26dd07caefae897f3a35",
+        "the first 3147 rows of TDT2 as counts, with labels",
+    ),
+    "email_eu_core": File(
+        "email_eu_core.npz",
+        "7c8a4f8f89580f8be7c3913b89a7a8286efee224ac63368d92d1b3573f3ca9f8",
+        "the SNAP collection (email-Eu-core)",
+    ),
+    "football": File(
+        "football.npz", "1b12ea98939afdffdfbfdb4a607b318c7689e541fd655c86091b54ec973c785f", _GML
+    ),
+    "polbooks": File(
+        "polbooks.npz", "8491532933bebc0cbbc2cce6073ab7eccc4d25f40333b405b3b84d0c5fc06ba8", _GML
+    ),
+    "ego_facebook": File(
+        "ego_facebook.npz",
+        "46eeb52bbffe6b1d3c186ded870f37768cd349fdc4f2358add373054d774266f",
+        "the SNAP collection (ego-Facebook)",
+    ),
+    "cora": File(
+        "planetoid_cora.npz",
+        "4564227c71ee17defb13200867fba234362167e94f4cc3b06b1e064c2b726450",
+        "GitHub: kimiyoung/planetoid (data/ind.cora.*)",
+    ),
+    "com_dblp": File(
+        "com_dblp.npz",
+        "e6958fb696d9595fc415809e2cbdcfeee3c8eb92bb0a6b7ba9ccfe6af76c60fe",
+        "the SNAP collection (com-DBLP)",
+    ),
+}
+
+
+def folders(folder: Folder) -> list[Path]:
+    if folder is not None:
+        return [Path(folder)]
+    if os.environ.get("SYMNMF_DATA"):
+        return [Path(os.environ["SYMNMF_DATA"])]
+    beside = [Path.cwd().parent, Path(__file__).resolve().parents[2].parent]
+    return [place / "shared" / "data" for place in beside]
+
+
+def find(name: str, folder: Folder) -> Path | None:
+    paths = (place / FILES[name].filename for place in folders(folder))
+    return next((path for path in paths if path.is_file()), None)
+
+
+def read(name: str, folder: Folder) -> dict[str, Array]:
+    """The arrays of a dataset's file, once its contents have proved to be the expected ones."""
+    filename, sha256, source = FILES[name]
+    path = find(name, folder)
+    if path is None:
+        places = " or ".join(dict.fromkeys(map(str, folders(folder))))
+        raise InputError(
+            f"dataset {name!r} needs the file {filename}, which is not in {places}; set "
+            f"SYMNMF_DATA or pass folder= to where it is (it was made from {source})."
+        )
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != sha256:
+        raise InputError(
+            f"{path} is not the expected {filename}: its SHA-256 begins {digest[:12]} instead of "
+            f"{sha256[:12]}; replace it with an undamaged copy."
+        )
+    with np.load(path, allow_pickle=False) as stored:
+        return {key: stored[key] for key in stored.files}

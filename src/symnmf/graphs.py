@@ -1,0 +1,522 @@
+"""Similarity graphs of points, and adjacency matrices of graphs people already have.
+
+Every graph of points is a ``scipy.sparse.csr_array`` from the start: symmetric to the last bit,
+nonnegative, zero on the diagonal, in canonical format, with O(n k) entries for k neighbours.
+No n x n array is ever made, except by :func:`rbf` where the full kernel is asked for by name.
+
+Neighbours are those of the definition, not of a rounded one.  The fast search
+(``|x|^2 + |y|^2 - 2 x.y``) only proposes candidates; their distances are computed again from the
+differences ``x - y``, equal distances are ordered by index, and a point whose candidates could
+still miss a neighbour within the search's rounding error is searched again more widely.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from scipy.sparse.csgraph import connected_components
+from sklearn.metrics.pairwise import rbf_kernel
+
+from symnmf.errors import InputError
+from symnmf.naming import lookup
+from symnmf.neighbors import (
+    Array,
+    Points,
+    nearest,
+    norms,
+    over_pairs,
+    row_dots,
+    variance,
+)
+
+__all__ = [
+    "GraphWarning",
+    "build",
+    "cosine",
+    "from_graph",
+    "nearest_neighbors",
+    "normalize",
+    "rbf",
+    "self_tuning",
+]
+
+Graph: TypeAlias = sp.csr_array
+
+FAINT = 1e-10  # cosine similarities below it count as none: rounding cannot tell them from 0
+
+
+class GraphWarning(UserWarning):
+    """The graph is finite and usable, but the data had something the reader should know of."""
+
+
+def self_tuning(
+    X: ArrayLike,
+    *,
+    n_neighbors: int | None = None,
+    scale_neighbor: int = 7,
+    normalize: bool = True,
+    approximate: bool = False,
+    n_jobs: int | None = None,
+) -> Graph:
+    r"""Self-tuning Gaussian similarity graph (Kuang, Yun & Park 2015, section 7.1).
+
+    .. math:: A_{ij} = \exp\left(-\frac{\|x_i - x_j\|^2}{\sigma_i \sigma_j}\right)
+
+    where :math:`\sigma_i` is the distance from :math:`x_i` to its 7th nearest neighbour, kept
+    where i is among the k nearest neighbours of j or j among those of i, with zero diagonal,
+    then normalised to :math:`D^{-1/2} A D^{-1/2}`.
+
+    A point with at least ``scale_neighbor`` copies of itself has :math:`\sigma_i = 0`; its
+    smallest positive distance along a kept edge replaces it.  Where there is none, all its
+    neighbours are copies and have similarity 1 under any scale.  Equal distances are ordered
+    by index, and a point is not its own neighbour.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+        One point per row.
+    n_neighbors : int, optional
+        k; by default ``floor(log2 n) + 1``.
+    scale_neighbor : int, default 7
+        Which neighbour's distance is the local scale.
+    normalize : bool, default True
+        Return :math:`D^{-1/2} A D^{-1/2}` instead of A.
+    approximate : bool, default False
+        Find neighbours with pynndescent (fixed seed; extra ``approximate``); some may be missed.
+        Kept distances are exact all the same, and below 1000 points the search is exact.
+    n_jobs : int, optional
+        Threads of a tree or approximate search; brute force uses all OpenMP threads.
+
+    Returns
+    -------
+    csr_array of shape (n, n)
+
+    Warns
+    -----
+    GraphWarning
+        Fewer points than neighbours, vanishing scales, isolated points, several components.
+    """
+    points = _points(X)
+    n = points.shape[0]
+    k = _neighbor_count(n_neighbors, n)
+    scale_at = _at_most(n - 1, _positive(scale_neighbor, "scale_neighbor"), "scale_neighbor")
+    indices, distances = nearest(points, max(k, scale_at), approximate, n_jobs)
+    low, high, length = _union(indices[:, :k], distances[:, :k])
+    sigma = distances[:, scale_at - 1].copy() if scale_at else np.ones(n)
+    flat = sigma == 0
+    if flat.any():
+        _warn(
+            f"{np.count_nonzero(flat)} of {n} points are identical to at least {scale_at} "
+            f"others, so their scale sigma is 0 and their smallest positive neighbour distance "
+            f"replaces it: consider dropping duplicates or raising scale_neighbor."
+        )
+        sigma[flat] = _smallest_positive(n, low, high, length)[flat]
+    with np.errstate(over="ignore"):  # exp(-inf) = 0 is the right similarity
+        weight = np.exp(-(length / sigma[low]) * (length / sigma[high]))
+    return _assemble(n, low, high, weight, normalize)
+
+
+def nearest_neighbors(
+    X: ArrayLike,
+    *,
+    n_neighbors: int | None = 10,
+    normalize: bool = True,
+    approximate: bool = False,
+    n_jobs: int | None = None,
+) -> Graph:
+    """Binary graph: 1 where i is among the k nearest neighbours of j, or j among those of i.
+
+    Unlike the one of scikit-learn's ``SpectralClustering`` a point is not its own neighbour,
+    k does not count it, and one-sided neighbours weigh 1 rather than 1/2.  The entries are 0
+    and 1 with ``normalize=False``; other parameters as in :func:`self_tuning`.
+    """
+    points = _points(X)
+    n = points.shape[0]
+    k = _neighbor_count(n_neighbors, n)
+    low, high, length = _union(*nearest(points, k, approximate, n_jobs))
+    return _assemble(n, low, high, np.ones(length.size), normalize)
+
+
+def rbf(
+    X: ArrayLike,
+    *,
+    gamma: float | None = None,
+    n_neighbors: int | Literal["all"] | None = None,
+    normalize: bool = True,
+    approximate: bool = False,
+    n_jobs: int | None = None,
+) -> Graph | Array:
+    r"""Gaussian similarities :math:`\exp(-\gamma \|x_i - x_j\|^2)` with zero diagonal.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    gamma : float, optional
+        By default ``1 / (d * X.var())``, which does not depend on the units of X.
+    n_neighbors : int or "all", optional
+        Keep the union of k nearest neighbours, by default ``floor(log2 n) + 1``.  ``"all"``
+        keeps every pair and returns a dense array of 8 n^2 bytes (800 MB for 10 000 points).
+    normalize, approximate, n_jobs
+        As in :func:`self_tuning`.
+
+    Returns
+    -------
+    csr_array of shape (n, n), or ndarray where ``n_neighbors="all"``
+    """
+    points = _points(X)
+    n = points.shape[0]
+    if gamma is None:
+        spread = points.shape[1] * variance(points)
+        gamma = 1 / spread if spread > 0 else 1.0
+    elif not (np.isfinite(gamma) and gamma > 0):
+        raise InputError(f"gamma must be a positive number, not {gamma!r}; pass None to derive it.")
+    if isinstance(n_neighbors, str):
+        if n_neighbors != "all":
+            raise InputError(f"n_neighbors must be an integer, None or 'all', not {n_neighbors!r}.")
+        kernel = rbf_kernel(points, gamma=gamma)
+        kernel = np.maximum(kernel, kernel.T)
+        np.fill_diagonal(kernel, 0)
+        return _normalized(kernel) if normalize else kernel
+    k = _neighbor_count(n_neighbors, n)
+    low, high, length = _union(*nearest(points, k, approximate, n_jobs))
+    return _assemble(n, low, high, np.exp(-gamma * length**2), normalize)
+
+
+def cosine(
+    X: ArrayLike,
+    *,
+    n_neighbors: int | None = None,
+    normalize: bool = True,
+    approximate: bool = False,
+    n_jobs: int | None = None,
+) -> Graph:
+    r"""Cosine similarities :math:`x_i \cdot x_j / (\|x_i\| \|x_j\|)` to the k most similar points.
+
+    The usual graph for text: a sparse X (tf-idf rows) is never made dense.  Similarities below
+    1e-10, negative ones included, are no edge, since the factorization needs nonnegative
+    weights.  Zero rows resemble nothing: they stay isolated, with a warning.  By default
+    k is ``floor(log2 n) + 1``; parameters as in :func:`self_tuning`.
+    """
+    points = _points(X)
+    n = points.shape[0]
+    k = _neighbor_count(n_neighbors, n)
+    lengths = norms(points)
+    used = np.flatnonzero(lengths)
+    if used.size < n:
+        _warn(
+            f"{n - used.size} of {n} rows of X are zero and have no cosine similarity to "
+            f"anything: they are isolated in the graph and belong to no cluster."
+        )
+    if used.size == 0:
+        return _assemble(n, used, used, np.ones(0), normalize)
+    if sp.issparse(points):
+        unit = sp.csr_array(sp.diags_array(1 / lengths[used]) @ points[used])
+    else:
+        unit = points[used] / lengths[used, None]
+    # On unit rows |x - y|^2 = 2 - 2 cos, so the most similar rows are the nearest ones.
+    found = nearest(unit, min(k, used.size - 1), approximate, n_jobs, beyond=2 * (1 - FAINT))
+    low, high, length = _union(*found)
+    weight = np.minimum(over_pairs(unit, low, high, row_dots), 1)
+    weight[length == 0] = 1
+    weight[weight < FAINT] = 0
+    return _assemble(n, used[low], used[high], weight, normalize)
+
+
+def build(
+    X: Any,
+    affinity: str | Callable[..., Any] = "self-tuning",
+    *,
+    n_neighbors: int | None = None,
+    n_jobs: int | None = None,
+    **params: Any,
+) -> Graph | Array:
+    """The graph of X by the name of its kind.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, or graph
+        Points for the named kinds; the affinities themselves for ``"precomputed"``, as
+        anything :func:`from_graph` takes.
+    affinity : {"self-tuning", "nearest_neighbors", "rbf", "cosine", "precomputed"} or callable
+        A callable gets X (and ``n_neighbors`` where given) and returns n x n affinities.
+    n_neighbors : int, optional
+        The kind's own default where None; ``"precomputed"`` has no use for it.
+    n_jobs : int, optional
+        As in :func:`self_tuning`.
+    **params
+        Further parameters of the kind, such as ``gamma`` or ``normalize``.
+
+    Returns
+    -------
+    csr_array of shape (n, n); precomputed or callable affinities that are dense stay dense
+    """
+    if n_neighbors is not None:
+        params["n_neighbors"] = n_neighbors
+    if callable(affinity):
+        return _affinities(affinity(X, **params), "the result of affinity")
+    return lookup(str(affinity), _KINDS, "affinity")(X, n_jobs=n_jobs, **params)
+
+
+def _precomputed(X: Any, *, n_neighbors: int | None = None, n_jobs: int | None = None) -> Any:
+    """X itself, checked; the other two are there because every kind gets them."""
+    return from_graph(X)[0] if _edge_list(X) else _affinities(X, "X")
+
+
+_KINDS: dict[str, Callable[..., Any]] = {
+    "self-tuning": self_tuning,
+    "nearest_neighbors": nearest_neighbors,
+    "rbf": rbf,
+    "cosine": cosine,
+    "precomputed": _precomputed,
+}
+
+
+def from_graph(G: Any, *, weight: str | None = "weight") -> tuple[Graph, list[Any]]:
+    """Adjacency matrix and node names of a networkx or igraph graph, or of an adjacency matrix.
+
+    Parameters
+    ----------
+    G : networkx.Graph, igraph.Graph, sparse matrix or array
+        Undirected, without parallel edges; weights finite and nonnegative.
+    weight : str, optional
+        Edge attribute to use; a missing one counts 1, and None makes every edge count 1.
+
+    Returns
+    -------
+    A : csr_array of shape (n, n)
+        A self-loop of weight w is kept as ``A[i, i] = w``; ``A.setdiag(0)`` drops them.
+    names : list
+        Node of each row: networkx nodes, igraph's ``name`` attribute, or 0..n-1.
+    """
+    read = _edge_list(G)
+    if read is None:
+        adjacency = sp.csr_array(_affinities(G, "G"))
+        return adjacency, list(range(adjacency.shape[0]))
+    names, pairs, weights = read(G, weight)
+    if not names:
+        raise InputError("G has no nodes; pass a graph with at least one.")
+    try:
+        values = np.array([1.0 if w is None else float(w) for w in weights])
+    except (TypeError, ValueError):
+        raise InputError(
+            f"edge attribute {weight!r} of G holds values that are not numbers; "
+            f"name another one or pass weight=None."
+        ) from None
+    ends = np.array(pairs, dtype=np.intp).reshape(-1, 2)
+    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if bad.size:
+        u, v = (names[i] for i in ends[bad[0]])
+        raise InputError(
+            f"{bad.size} edges of G have a negative or non-finite weight, the first ({u!r}, {v!r}) "
+            f"with {values[bad[0]]:g}; drop them, or pass weight=None to count every edge as 1."
+        )
+    loop = ends[:, 0] == ends[:, 1]
+    rows = np.concatenate([ends[:, 0], ends[~loop, 1]])
+    cols = np.concatenate([ends[:, 1], ends[~loop, 0]])
+    return _csr(len(names), rows, cols, np.concatenate([values, values[~loop]])), names
+
+
+def normalize(A: Any) -> Graph | Array:
+    """``D^-1/2 A D^-1/2`` with D the row sums; isolated nodes keep their zero row."""
+    return _normalized(_affinities(A, "A"))
+
+
+# Graphs people have ---------------------------------------------------------------------------
+
+
+def _edge_list(G: Any) -> Callable[..., tuple[list[Any], Any, Iterable[Any]]] | None:
+    """The reader for this kind of graph, or None where G is no graph object.
+
+    Both kinds are told by their methods, so that neither library need be installed.
+    """
+    if hasattr(G, "is_multigraph") and hasattr(G, "adjacency"):
+        return _read_networkx
+    if hasattr(G, "get_edgelist") and hasattr(G, "vs"):
+        return _read_igraph
+    return None
+
+
+def _read_networkx(G: Any, weight: str | None) -> tuple[list[Any], Any, Iterable[Any]]:
+    if G.is_directed():
+        raise InputError("G is directed; call G.to_undirected() first.")
+    if G.is_multigraph():
+        raise InputError(
+            "G is a multigraph; call networkx.Graph(G) first, which keeps one of parallel edges."
+        )
+    names = list(G)
+    place = {node: i for i, node in enumerate(names)}
+    edges = list(G.edges(data=weight)) if weight else [(u, v, None) for u, v in G.edges()]
+    return names, [(place[u], place[v]) for u, v, _ in edges], [w for _, _, w in edges]
+
+
+def _read_igraph(G: Any, weight: str | None) -> tuple[list[Any], Any, Iterable[Any]]:
+    if G.is_directed():
+        raise InputError("G is directed; call G.as_undirected() first.")
+    if G.has_multiple():
+        raise InputError(
+            "G has parallel edges; call G.simplify(loops=False, combine_edges='sum') first."
+        )
+    names = list(G.vs["name"]) if "name" in G.vs.attributes() else list(range(G.vcount()))
+    weights = G.es[weight] if weight in G.es.attributes() else [None] * G.ecount()
+    return names, G.get_edgelist(), weights
+
+
+def _affinities(A: Any, name: str) -> Graph | Array:
+    """A in its own precision, checked square, finite, nonnegative, symmetric up to rounding."""
+    checked: Any = _numbers(A, name, keep_float32=True)
+    if checked.shape[0] != checked.shape[1]:
+        raise InputError(
+            f"{name} must be a square matrix of affinities, not of shape {checked.shape}; "
+            f"for points use affinity='self-tuning' or another named kind."
+        )
+    values = checked.data if sp.issparse(checked) else checked
+    lowest = values.min(initial=0.0)
+    if lowest < 0:
+        raise InputError(
+            f"{name} has negative entries down to {lowest:g}; affinities must be >= 0."
+        )
+    gap = abs(checked - checked.T)
+    worst = gap.max()
+    allowed = 1e-5 if values.dtype == np.float32 else 1e-10
+    if worst > allowed * values.max(initial=0.0):
+        i, j = divmod(int(gap.argmax()), checked.shape[0])
+        raise InputError(
+            f"{name} is not symmetric: entry ({i}, {j}) is {checked[i, j]:g} but ({j}, {i}) is "
+            f"{checked[j, i]:g}; pass ({name} + {name}.T) / 2 if that is what you mean."
+        )
+    if worst > 0:
+        checked = (checked + checked.T) / 2
+    return checked
+
+
+# Points and arguments -------------------------------------------------------------------------
+
+
+def _numbers(X: Any, name: str, *, keep_float32: bool = False) -> Points:
+    """A nonempty finite float64 matrix; a sparse one in canonical format, never the caller's."""
+    single = keep_float32 and getattr(X, "dtype", None) == np.float32
+    dtype = np.float32 if single else np.float64
+    try:
+        if sp.issparse(X):
+            checked = sp.csr_array(X, dtype=dtype, copy=True)
+            checked.sum_duplicates()
+            checked.eliminate_zeros()
+        else:
+            checked = np.asarray(X, dtype=dtype)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{name} must be a matrix of numbers, not {type(X).__name__}; convert it first."
+        ) from None
+    if checked.ndim != 2 or 0 in checked.shape:
+        raise InputError(
+            f"{name} must be a nonempty two-dimensional array, not of shape {checked.shape}."
+        )
+    values = checked.data if sp.issparse(checked) else checked
+    bad = values.size - np.count_nonzero(np.isfinite(values))
+    if bad:
+        raise InputError(f"{name} has {bad} NaN or infinite entries; impute or drop them first.")
+    return checked
+
+
+def _points(X: Any) -> Points:
+    points = _numbers(X, "X")
+    values = points.data if sp.issparse(points) else points
+    largest = max(values.max(initial=0.0), -values.min(initial=0.0))
+    if largest and not 1e-100 < largest < 1e100:
+        raise InputError(
+            f"X has entries up to {largest:g}, whose squares leave the range of float64; "
+            f"pass X / abs(X).max() instead."
+        )
+    return points
+
+
+def _positive(value: Any, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InputError(f"{name} must be an integer of at least 1, not {value!r}.")
+    return int(value)
+
+
+def _at_most(limit: int, value: int, name: str) -> int:
+    if value > limit:
+        _warn(
+            f"{name}={value} exceeds the {limit} other points there are, so all of them are used: "
+            f"with so few points the graph says little about clusters."
+        )
+    return min(limit, value)
+
+
+def _neighbor_count(n_neighbors: int | None, n: int) -> int:
+    k = n.bit_length() if n_neighbors is None else _positive(n_neighbors, "n_neighbors")
+    return _at_most(n - 1, k, "n_neighbors")
+
+
+def _warn(message: str) -> None:
+    """Warn at the first line outside this module, however deep the finding was made."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, GraphWarning, stacklevel=level)
+
+
+# From neighbours to a graph -------------------------------------------------------------------
+
+
+def _union(indices: Array, distances: Array) -> tuple[Array, Array, Array]:
+    """Each pair (low < high) in which one is a neighbour of the other, once, with its distance."""
+    n, k = indices.shape
+    one, other = np.repeat(np.arange(n), k), indices.ravel()
+    keys = np.minimum(one, other) * n + np.maximum(one, other)
+    keys, first = np.unique(keys, return_index=True)
+    return keys // n, keys % n, distances.ravel()[first]
+
+
+def _smallest_positive(n: int, low: Array, high: Array, length: Array) -> Array:
+    """Each point's smallest positive distance along an edge, 1 where it has none."""
+    smallest = np.full(n, np.inf)
+    away = length > 0
+    np.minimum.at(smallest, low[away], length[away])
+    np.minimum.at(smallest, high[away], length[away])
+    smallest[np.isinf(smallest)] = 1
+    return smallest
+
+
+def _csr(n: int, rows: Array, cols: Array, values: Array) -> Graph:
+    graph = sp.csr_array(sp.coo_array((values, (rows, cols)), shape=(n, n)))
+    graph.eliminate_zeros()
+    graph.sort_indices()
+    return graph
+
+
+def _assemble(n: int, low: Array, high: Array, weight: Array, normalize: bool) -> Graph:
+    rows, cols = np.concatenate([low, high]), np.concatenate([high, low])
+    graph = _csr(n, rows, cols, np.concatenate([weight, weight]))
+    isolated = np.count_nonzero(np.diff(graph.indptr) == 0)
+    if isolated:
+        _warn(
+            f"{isolated} of {n} points are isolated (similarity 0 to every other): their rows are "
+            f"zero, and a factorization assigns them to no cluster."
+        )
+    parts = connected_components(graph, directed=False, return_labels=False) - isolated
+    if parts > 1:
+        _warn(
+            f"the graph falls into {parts} components besides {isolated} isolated points: no "
+            f"cluster can join two of them on the evidence of this graph, so raise n_neighbors "
+            f"if you look for fewer than {parts} clusters."
+        )
+    return _normalized(graph) if normalize else graph
+
+
+def _normalized(A: Any) -> Any:
+    root = np.sqrt(np.asarray(A.sum(axis=1)).ravel())
+    root[root == 0] = 1
+    if not sp.issparse(A):
+        return A / np.outer(root, root)
+    # One divisor per entry, not two scalings: (a / x) / y and (a / y) / x round differently.
+    divisor = np.repeat(root, np.diff(A.indptr)) * root[A.indices]
+    return sp.csr_array((A.data / divisor, A.indices, A.indptr), shape=A.shape)

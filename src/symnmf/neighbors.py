@@ -1,0 +1,193 @@
+"""Exact (or asked-for approximate) nearest neighbours, in bounded memory.
+
+The fast search (``|x|^2 + |y|^2 - 2 x.y``) only proposes candidates; their distances are computed
+again from the differences ``x - y``, equal distances are ordered by index, and a point whose
+candidates could still miss a neighbour within the search's rounding error is searched again more
+widely.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
+
+from symnmf.errors import InputError
+
+Points: TypeAlias = Any  # float64 array, or csr_array in canonical format
+Array: TypeAlias = NDArray[Any]
+
+SPARE_CANDIDATES = 8  # enough that ties and rounding rarely force a second search
+PAIRS_AT_ONCE = 1 << 20  # bounds the candidate arrays of one search
+NUMBERS_AT_ONCE = 1 << 21  # bounds the gathered rows of one block of exact distances (16 MB)
+TREE_DIMENSION = 15  # above it a k-d tree visits nearly every point anyway
+APPROXIMATE_FROM = 1000  # below it the exact search is as fast
+
+
+def norms(points: Points) -> Array:
+    return np.sqrt(row_dots(points, points))
+
+
+def row_dots(a: Points, b: Points) -> Array:
+    if sp.issparse(a):
+        return np.asarray(a.multiply(b).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", a, b)
+
+
+def row_distances(a: Points, b: Points) -> Array:
+    return norms(a - b)
+
+
+def variance(points: Points) -> float:
+    if not sp.issparse(points):
+        return float(points.var())
+    size = points.shape[0] * points.shape[1]
+    return float((points.data**2).sum() / size - (points.data.sum() / size) ** 2)
+
+
+def over_pairs(
+    points: Points, left: Array, right: Array, measure: Callable[[Points, Points], Array]
+) -> Array:
+    """``measure`` of the row pairs (left, right), in blocks of bounded memory."""
+    width = points.nnz / points.shape[0] if sp.issparse(points) else points.shape[1]
+    step = max(1, int(NUMBERS_AT_ONCE / max(1, width)))
+    result = np.empty(left.size)
+    for start in range(0, left.size, step):
+        block = slice(start, start + step)
+        result[block] = measure(points[left[block]], points[right[block]])
+    return result
+
+
+def nearest(
+    points: Points, wanted: int, approximate: bool, n_jobs: int | None, beyond: float = np.inf
+) -> tuple[Array, Array]:
+    """Indices and distances, both (n, wanted), of each point's nearest others, nearest first.
+
+    Equal distances are ordered by index.  Neighbours at squared distances above ``beyond`` are
+    of no interest and may be any.  The search runs over the distinct points only: a thousand
+    copies of one point would otherwise be a thousand ties that every search has to resolve.
+    """
+    labels, first = distinct(points)
+    search = approximate_search if approximate else exact_search
+    if first.size == labels.size:
+        return search(points, wanted, n_jobs, beyond)
+    near = search(points[first], min(wanted, first.size - 1), n_jobs, beyond)
+    return with_copies(labels, near, wanted)
+
+
+def distinct(points: Points) -> tuple[Array, Array]:
+    """Label of each row, equal for identical rows, and the first row that has each label."""
+    seen: dict[bytes, int] = {}
+    labels = np.empty(points.shape[0], dtype=np.intp)
+    for i in range(labels.size):
+        if sp.issparse(points):
+            row = slice(points.indptr[i], points.indptr[i + 1])
+            content = points.indices[row].tobytes() + points.data[row].tobytes()
+        else:
+            content = (points[i] + 0.0).tobytes()  # -0.0 and 0.0 are the same number
+        labels[i] = seen.setdefault(hashlib.blake2b(content, digest_size=16).digest(), len(seen))
+    return labels, np.unique(labels, return_index=True)[1]
+
+
+def with_copies(labels: Array, near: tuple[Array, Array], wanted: int) -> tuple[Array, Array]:
+    """Neighbours among all points from those among the distinct ones."""
+    n, distinct = labels.size, near[0].shape[0]
+    groups = np.hstack([np.arange(distinct)[:, None], near[0]])
+    lengths = np.hstack([np.zeros((distinct, 1)), near[1]])
+    members, counts = np.argsort(labels, kind="stable"), np.bincount(labels)
+    starts = np.cumsum(counts) - counts
+    useful = np.minimum(counts, wanted + 1)  # a point itself may be one of them
+    indices, distances = np.empty((n, wanted), dtype=np.intp), np.empty((n, wanted))
+    step = max(1, PAIRS_AT_ONCE // (wanted + 1) ** 2)
+    for start in range(0, n, step):
+        batch = np.arange(start, min(n, start + step))
+        group = groups[labels[batch]]
+        repeats = useful[group].ravel()
+        total = repeats.sum()
+        within = np.arange(total) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+        member = members[np.repeat(starts[group].ravel(), repeats) + within]
+        length = np.repeat(lengths[labels[batch]].ravel(), repeats)
+        row = np.repeat(np.repeat(batch, group.shape[1]), repeats)
+        other = member != row
+        member, length, row = member[other], length[other], row[other]
+        order = np.lexsort((member, length, row))
+        per_row = np.bincount(row - start, minlength=batch.size)
+        rank = np.arange(row.size) - np.repeat(np.cumsum(per_row) - per_row, per_row)
+        kept = order[rank < wanted]
+        indices[batch] = member[kept].reshape(-1, wanted)
+        distances[batch] = length[kept].reshape(-1, wanted)
+    return indices, distances
+
+
+def closest(points: Points, rows: Array, candidates: Array, wanted: int) -> tuple[Array, Array]:
+    """The ``wanted`` candidates nearest to each row by exact distance, then index."""
+    candidates = np.sort(candidates, axis=1)
+    left = np.repeat(rows, candidates.shape[1])
+    exact = over_pairs(points, left, candidates.ravel(), row_distances)
+    exact[left == candidates.ravel()] = np.inf
+    exact[candidates.ravel() < 0] = np.inf
+    exact = exact.reshape(candidates.shape)
+    order = np.argsort(exact, axis=1, kind="stable")[:, :wanted]
+    return np.take_along_axis(candidates, order, 1), np.take_along_axis(exact, order, 1)
+
+
+def exact_search(
+    points: Points, wanted: int, n_jobs: int | None, beyond: float
+) -> tuple[Array, Array]:
+    n = points.shape[0]
+    indices, distances = np.empty((n, wanted), dtype=np.intp), np.empty((n, wanted))
+    if wanted == 0:
+        return indices, distances
+    dense = not sp.issparse(points)
+    # Distances do not see the mean, but the rounding error of the fast formula grows with it.
+    centred = points - points.mean(axis=0) if dense else points
+    tree = dense and points.shape[1] <= TREE_DIMENSION
+    finder = NearestNeighbors(algorithm="kd_tree" if tree else "brute", n_jobs=n_jobs)
+    finder.fit(centred)
+    offset, radius = norms(points), norms(centred)
+    terms = points.shape[1] if dense else int(np.diff(points.indptr).max(initial=0))
+    eps = np.finfo(np.float64).eps
+    pending, width = np.arange(n), wanted + SPARE_CANDIDATES
+    while pending.size:
+        width = min(width, n - 1)
+        undecided = []
+        for rows in np.array_split(pending, -(-pending.size * width // PAIRS_AT_ONCE)):
+            rough, candidates = finder.kneighbors(centred[rows], width + 1)
+            found, exact = closest(points, rows, candidates, wanted)
+            # A neighbour that was not proposed lies within reach, so its norm is at most
+            # radius + reach; that bounds the error of its rough squared distance.
+            reach = exact[:, -1]
+            noise = 4 * eps * (terms + 8) * (2 * radius[rows] + reach) ** 2
+            if dense:
+                noise += 8 * eps * (2 * offset[rows] + reach) * reach
+            limit = np.minimum(reach**2 + noise, beyond)
+            sure = (rough[:, -1] ** 2 > limit) | (width == n - 1)
+            indices[rows[sure]], distances[rows[sure]] = found[sure], exact[sure]
+            undecided.append(rows[~sure])
+        pending, width = np.concatenate(undecided), 4 * width
+    return indices, distances
+
+
+def approximate_search(
+    points: Points, wanted: int, n_jobs: int | None, beyond: float
+) -> tuple[Array, Array]:
+    n = points.shape[0]
+    try:
+        from pynndescent import NNDescent
+    except ImportError:
+        raise InputError(
+            "approximate=True needs pynndescent: pip install 'symnmf[approximate]'."
+        ) from None
+    if n < max(APPROXIMATE_FROM, 4 * wanted):
+        return exact_search(points, wanted, n_jobs, beyond)
+    index = NNDescent(points, n_neighbors=wanted + 1, random_state=0, n_jobs=n_jobs)
+    candidates = index.neighbor_graph[0].astype(np.intp)
+    indices, distances = closest(points, np.arange(n), candidates, wanted)
+    if np.isinf(distances).any():  # the descent left some points with too few neighbours
+        return exact_search(points, wanted, n_jobs, beyond)
+    return indices, distances

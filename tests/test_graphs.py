@@ -1,0 +1,378 @@
+"""Graphs against a plain dense transcription of their definitions, and every odd input."""
+
+from __future__ import annotations
+
+import re
+import tracemalloc
+import warnings
+
+import igraph
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+
+from symnmf import graphs
+from symnmf.datasets import available, load
+from symnmf.errors import InputError
+from symnmf.graphs import GraphWarning
+
+PRESENT = {entry.name for entry in available() if entry.present}
+POINT_GRAPHS = [graphs.self_tuning, graphs.nearest_neighbors, graphs.rbf, graphs.cosine]
+
+pytestmark = pytest.mark.filterwarnings("ignore::symnmf.graphs.GraphWarning")
+
+
+def dense_distances(X):
+    return cdist(X, X)  # SciPy sums squared differences, one pair at a time
+
+
+def dense_neighbors(D, k):
+    """True where one of the two is among the other's k nearest, ties to the lower index."""
+    n = len(D)
+    near = np.zeros((n, n), dtype=bool)
+    for i in range(n):
+        others = sorted((D[i, j], j) for j in range(n) if j != i)
+        near[i, [j for _, j in others[:k]]] = True
+    return near | near.T
+
+
+def dense_normalize(A):
+    degree = A.sum(axis=1)
+    scale = np.divide(1, np.sqrt(degree), out=np.zeros_like(degree), where=degree > 0)
+    return scale[:, None] * A * scale
+
+
+def dense_self_tuning(X, k=None, scale_neighbor=7):
+    n = len(X)
+    D = dense_distances(X)
+    k = int(np.floor(np.log2(n))) + 1 if k is None else k
+    near = dense_neighbors(D, k)
+    sigma = np.array(
+        [np.sort(np.delete(D[i], i))[min(scale_neighbor, n - 1) - 1] for i in range(n)]
+    )
+    for i in np.flatnonzero(sigma == 0):
+        positive = D[i][near[i] & (D[i] > 0)]
+        sigma[i] = positive.min() if positive.size else 1
+    return dense_normalize(np.where(near, np.exp(-(D**2) / np.outer(sigma, sigma)), 0))
+
+
+def assert_graph(A, n):
+    assert isinstance(A, sp.csr_array)
+    assert A.shape == (n, n)
+    assert A.has_canonical_format
+    assert np.isfinite(A.data).all()
+    assert (A.data > 0).all()
+    assert (A.diagonal() == 0).all()
+    assert (A != A.T).nnz == 0
+
+
+@st.composite
+def points_with_copies(draw):
+    """Small integers, so that ties and copies abound and every distance is exact."""
+    n = draw(st.integers(2, 40))
+    d = draw(st.sampled_from([1, 2, 3, 20]))
+    seed = draw(st.integers(0, 2**32 - 1))
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, draw(st.integers(1, 6)), size=(n, d)).astype(float)
+    return X[rng.integers(0, n, size=n)] if draw(st.booleans()) else X
+
+
+@settings(max_examples=60, deadline=None)
+@given(points_with_copies(), st.integers(1, 12), st.integers(1, 8))
+def test_self_tuning_is_its_definition_with_ties_and_copies(X, k, scale_neighbor):
+    A = graphs.self_tuning(X, n_neighbors=k, scale_neighbor=scale_neighbor)
+    assert_graph(A, len(X))
+    expected = dense_self_tuning(X, min(k, len(X) - 1), scale_neighbor)
+    np.testing.assert_allclose(A.toarray(), expected, rtol=0, atol=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(points_with_copies(), st.integers(1, 12))
+def test_nearest_neighbors_and_rbf_keep_the_defined_pairs(X, k):
+    D = dense_distances(X)
+    near = dense_neighbors(D, k)
+    A = graphs.nearest_neighbors(X, n_neighbors=k, normalize=False)
+    assert_graph(A, len(X))
+    np.testing.assert_array_equal(A.toarray(), near)
+    B = graphs.rbf(X, n_neighbors=k, gamma=0.1)
+    expected = dense_normalize(np.where(near, np.exp(-0.1 * D**2), 0))
+    np.testing.assert_allclose(B.toarray(), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("d", [3, 40])
+def test_float_data_far_from_the_origin(offset, d):
+    """The dot-product formula alone has no correct digit left at this offset."""
+    X = offset + np.random.default_rng(0).standard_normal((300, d)) * 1e-2
+    X[50:60] = X[0]
+    expected = dense_self_tuning(X)
+    np.testing.assert_allclose(graphs.self_tuning(X).toarray(), expected, rtol=0, atol=1e-12)
+
+
+def test_near_copies_that_the_fast_formula_cannot_tell_apart():
+    """Twenty points within 1e-9 of each other, far from the mean: all need a second search."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((200, 30)) * 100
+    X[:40] = X[0] + rng.standard_normal((40, 30)) * 1e-9
+    A = graphs.nearest_neighbors(X, n_neighbors=5, normalize=False)
+    np.testing.assert_array_equal(A.toarray(), dense_neighbors(dense_distances(X), 5))
+
+
+@pytest.mark.parametrize("name", ["orl", "coil20"])
+def test_images_of_the_paper(name):
+    if name not in PRESENT:
+        pytest.skip(f"the {name} file is absent: set SYMNMF_DATA")
+    X = load(name).data
+    X = np.vstack([X, X[:10], X[:1].repeat(10, axis=0)])
+    A = graphs.self_tuning(X)
+    assert_graph(A, len(X))
+    np.testing.assert_allclose(A.toarray(), dense_self_tuning(X), rtol=0, atol=1e-12)
+
+
+def test_sparse_points_give_the_graph_of_dense_ones():
+    X = sp.random_array((150, 400), density=0.05, rng=np.random.default_rng(0), format="csr")
+    X = sp.csr_array(sp.vstack([X, X[:5], X[:1], X[:1]]))
+    before = X.copy()
+    for make in POINT_GRAPHS:
+        np.testing.assert_allclose(
+            make(X).toarray(), make(X.toarray()).toarray(), rtol=0, atol=1e-12
+        )
+    assert (before != X).nnz == 0
+
+
+def test_no_array_of_n_by_n_is_made():
+    n = 12000
+    X = np.random.default_rng(0).random((n, 16))
+    tracemalloc.start()
+    graphs.self_tuning(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < n * n  # not even of one byte per pair
+
+
+def dense_cosine(X, k):
+    norms = np.linalg.norm(X, axis=1)
+    S = np.zeros((len(X), len(X)))
+    for i in range(len(X)):
+        for j in range(len(X)):
+            if i != j and norms[i] and norms[j]:
+                S[i, j] = X[i] @ X[j] / (norms[i] * norms[j])
+    S[S < 1e-10] = 0
+    return np.where(dense_neighbors(-S, k), S, 0)
+
+
+def test_cosine_is_its_definition_and_keeps_zero_rows_isolated():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 12))
+    X[[3, 40]] = 0
+    with pytest.warns(GraphWarning, match="2 of 80 rows of X are zero"):
+        A = graphs.cosine(X, n_neighbors=6, normalize=False)
+    assert_graph(A, 80)
+    np.testing.assert_allclose(A.toarray(), dense_cosine(X, 6), rtol=0, atol=1e-12)
+    assert A[[3]].nnz == 0
+
+
+def test_cosine_of_orthogonal_documents_has_no_edge():
+    """More ties at similarity 0 than any search returns, and none of them is an edge."""
+    X = sp.block_diag([np.ones((2, 3))] * 60, format="csr")
+    A = graphs.cosine(X, n_neighbors=5, normalize=False)
+    np.testing.assert_allclose(A.toarray(), np.kron(np.eye(60), [[0, 1], [1, 0]]), atol=1e-15)
+
+
+def test_full_kernel_on_request():
+    X = np.random.default_rng(0).standard_normal((30, 4))
+    K = graphs.rbf(X, n_neighbors="all", normalize=False)
+    expected = np.exp(-(dense_distances(X) ** 2) / (4 * X.var()))
+    np.fill_diagonal(expected, 0)
+    assert isinstance(K, np.ndarray)
+    np.testing.assert_allclose(K, expected, atol=1e-12)
+    np.testing.assert_array_equal(K, K.T)
+
+
+@pytest.mark.parametrize("make", POINT_GRAPHS)
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 9])
+@pytest.mark.parametrize("value", [0.0, 2.5, None])
+def test_few_or_identical_points_give_a_finite_graph(make, n, value):
+    X = np.random.default_rng(n).random((n, 4)) if value is None else np.full((n, 4), value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        A = make(X)
+    assert_graph(A, n)
+    zero_rows = make is graphs.cosine and value == 0.0
+    assert (A.sum(axis=1) > 0).all() == (n > 1 and not zero_rows)
+
+
+def test_identical_points_have_similarity_one():
+    X = np.vstack([np.zeros((10, 3)), np.random.default_rng(0).random((30, 3))])
+    with pytest.warns(GraphWarning, match="10 of 40 points are identical to at least 7 others"):
+        A = graphs.self_tuning(X, normalize=False)
+    assert A[0, 1] == 1
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.zeros((1, 3)), "1 of 1 points are isolated"),
+        (np.arange(4.0)[:, None], "scale_neighbor=7 exceeds the 3 other points"),
+        (np.repeat([[0.0], [9.0]], 20, axis=0) + np.arange(40)[:, None] / 100, "2 components"),
+    ],
+)
+def test_what_was_seen_is_said(X, message):
+    with pytest.warns(GraphWarning, match=message) as seen:
+        graphs.self_tuning(X, n_neighbors=3)
+    assert {warning.filename for warning in seen} == {__file__}
+
+
+def test_a_point_whose_similarity_underflows_is_isolated_not_nan():
+    X = np.r_[np.arange(20) * 1e-6, 1e3][:, None]
+    with pytest.warns(GraphWarning, match="1 of 21 points are isolated"):
+        A = graphs.self_tuning(X)
+    assert_graph(A, 21)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([1.0, 2.0], "two-dimensional array, not of shape (2,)"),
+        (np.zeros((0, 3)), "not of shape (0, 3)"),
+        ([[1.0, np.nan], [0.0, 1.0]], "X has 1 NaN or infinite entries"),
+        ([["a"], ["b"]], "X must be a matrix of numbers"),
+        ([[1e200], [0.0]], "X has entries up to 1e+200"),
+    ],
+)
+@pytest.mark.parametrize("make", POINT_GRAPHS)
+def test_bad_points_are_refused_in_one_sentence(make, X, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        make(X)
+
+
+@pytest.mark.parametrize(
+    ("make", "argument"),
+    [
+        (graphs.self_tuning, {"n_neighbors": 0}),
+        (graphs.self_tuning, {"scale_neighbor": 1.5}),
+        (graphs.rbf, {"gamma": -1.0}),
+        (graphs.rbf, {"n_neighbors": "every"}),
+    ],
+)
+def test_bad_arguments_are_named(make, argument):
+    with pytest.raises(InputError, match=next(iter(argument))):
+        make(np.eye(5), **argument)
+
+
+def test_build_dispatches_by_name():
+    X = np.random.default_rng(0).random((40, 5))
+    for name, make in [
+        ("self-tuning", graphs.self_tuning),
+        ("nearest_neighbors", graphs.nearest_neighbors),
+        ("rbf", graphs.rbf),
+        ("cosine", graphs.cosine),
+    ]:
+        built = graphs.build(X, name, n_neighbors=4, normalize=False)
+        assert (built != make(X, n_neighbors=4, normalize=False)).nnz == 0
+    K = X @ X.T
+    np.testing.assert_array_equal(graphs.build(K, "precomputed"), K)
+    np.testing.assert_array_equal(graphs.build(X, lambda X: X @ X.T), K)
+    np.testing.assert_array_equal(
+        graphs.build(nx.path_graph(3), "precomputed").toarray(), [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+    )
+    with pytest.raises(InputError, match="'self-tuning'"):
+        graphs.build(X, "self_tuning")
+
+
+@pytest.mark.parametrize(
+    ("A", "message"),
+    [
+        (np.ones((2, 3)), "square matrix of affinities, not of shape (2, 3)"),
+        (np.array([[0, -1.0], [-1, 0]]), "negative entries down to -1"),
+        (np.array([[0, 1.0], [2, 0]]), "not symmetric: entry (0, 1) is 1 but (1, 0) is 2"),
+        (np.array([[0, np.inf], [np.inf, 0]]), "2 NaN or infinite entries"),
+    ],
+)
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+def test_bad_affinities_are_refused(A, message, convert):
+    for call in (
+        lambda: graphs.build(convert(A), "precomputed"),
+        lambda: graphs.normalize(convert(A)),
+    ):
+        with pytest.raises(InputError, match=re.escape(message)):
+            call()
+
+
+def test_normalize_leaves_isolated_nodes_alone():
+    A = np.array([[0, 2.0, 0], [2, 1, 0], [0, 0, 0]])
+    expected = [[0, 2 / np.sqrt(6), 0], [2 / np.sqrt(6), 1 / 3, 0], [0, 0, 0]]
+    np.testing.assert_allclose(graphs.normalize(A), expected)
+    np.testing.assert_allclose(graphs.normalize(sp.csr_array(A)).toarray(), expected)
+
+
+WEIGHTED = [[3, 2.5, 0], [2.5, 0, 1], [0, 1, 0]]  # a loop of 3, an edge of 2.5, one unweighted
+
+
+def test_from_networkx():
+    G = nx.Graph()
+    G.add_nodes_from("abc")
+    G.add_edge("a", "a", weight=3)
+    G.add_edge("b", "a", weight=2.5)
+    G.add_edge("b", "c")
+    A, names = graphs.from_graph(G)
+    assert names == ["a", "b", "c"]
+    np.testing.assert_array_equal(A.toarray(), WEIGHTED)
+    np.testing.assert_array_equal(
+        graphs.from_graph(G, weight=None)[0].toarray(), np.array(WEIGHTED) > 0
+    )
+
+
+def test_from_igraph():
+    G = igraph.Graph([(0, 0), (1, 0), (1, 2)])
+    assert graphs.from_graph(G)[1] == [0, 1, 2]
+    G.vs["name"], G.es["weight"] = ["a", "b", "c"], [3, 2.5, None]
+    A, names = graphs.from_graph(G)
+    assert names == ["a", "b", "c"]
+    np.testing.assert_array_equal(A.toarray(), WEIGHTED)
+
+
+@pytest.mark.parametrize("convert", [np.array, sp.csr_array, sp.coo_matrix])
+def test_from_adjacency(convert):
+    A, names = graphs.from_graph(convert(np.array(WEIGHTED)))
+    assert isinstance(A, sp.csr_array)
+    assert names == [0, 1, 2]
+    np.testing.assert_array_equal(A.toarray(), WEIGHTED)
+
+
+@pytest.mark.parametrize(
+    ("G", "message"),
+    [
+        (nx.DiGraph([(0, 1)]), "G.to_undirected()"),
+        (nx.MultiGraph([(0, 1), (0, 1)]), "networkx.Graph(G)"),
+        (nx.Graph([("a", "b", {"weight": -2})]), "('a', 'b') with -2"),
+        (nx.Graph([(0, 1, {"weight": float("nan")})]), "(0, 1) with nan"),
+        (nx.Graph([(0, 1, {"weight": "heavy"})]), "'weight' of G holds values that are not"),
+        (nx.Graph(), "G has no nodes"),
+        (igraph.Graph([(0, 1)], directed=True), "G.as_undirected()"),
+        (igraph.Graph([(0, 1), (0, 1)]), "G.simplify(loops=False, combine_edges='sum')"),
+    ],
+)
+def test_graphs_that_need_converting_say_how(G, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        graphs.from_graph(G)
+
+
+@pytest.mark.long
+def test_approximate_neighbors_are_nearly_all_right():
+    X = np.random.default_rng(0).standard_normal((2000, 20))
+    X[:50] = X[0]
+    exact, rough = graphs.self_tuning(X), graphs.self_tuning(X, approximate=True)
+    assert_graph(rough, 2000)
+    assert (exact.astype(bool).multiply(rough.astype(bool))).nnz > 0.9 * exact.nnz
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_precomputed_affinities_keep_single_precision(kind):
+    A = kind(np.array([[0, 1, 0.5], [1, 0, 0], [0.5, 0, 0]], dtype=np.float32))
+    assert graphs.build(A, "precomputed").dtype == np.float32
+    assert graphs.normalize(A).dtype == np.float32
