@@ -258,3 +258,16 @@ def test_a_fixed_penalty_stays_and_must_be_positive():
     for bad in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(symnmf.InputError, match="penalty"):
             symnmf.factorize(X, 2, penalty=bad)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("width", [1, 20, 90])
+def test_products_of_a_large_dense_matrix(dtype, width):
+    rng = np.random.default_rng(20)
+    X = rng.random((2100, 2100)).astype(dtype)
+    X = (X + X.T) / 2
+    V = rng.random((2100, width)).astype(dtype)
+    exact = X.astype(np.float64) @ V
+    for n_jobs in (1, 2):
+        found = as_symmetric(X, n_jobs=n_jobs).matmul(V)
+        np.testing.assert_allclose(found, exact, rtol=3e-4 if dtype == np.float32 else 1e-11)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from symnmf.kernels.products import dense_rows, prefers_dense_rows
 from symnmf.matrices.base import SymmetricMatrix
 from symnmf.parallel import Bounds, Threads
 
@@ -18,7 +19,10 @@ class DenseMatrix(SymmetricMatrix):
         self.array = X
 
     def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
-        np.matmul(self.array[begin:end], V, out=out[begin:end])
+        if prefers_dense_rows(self.array, V.shape[1]):
+            dense_rows(self.array, V, out, begin, end)
+        else:
+            np.matmul(self.array[begin:end], V, out=out[begin:end])
 
     def chunks(self, width: int) -> list[Bounds]:
         n = self.shape[0]
