@@ -3,6 +3,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+# before SciPy is imported: scikit-learn's estimator checks then include those for array libraries
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings

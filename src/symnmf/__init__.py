@@ -11,33 +11,77 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from symnmf import certificate, errors, matrices, penalty, solvers
+    from symnmf import (
+        certificate,
+        datasets,
+        errors,
+        experiments,
+        graphs,
+        matrices,
+        metrics,
+        penalty,
+        plots,
+        readers,
+        report,
+        solvers,
+    )
     from symnmf.certificate import Certificate
+    from symnmf.community import communities
+    from symnmf.compare import Comparison, compare
     from symnmf.errors import InputError
+    from symnmf.estimator import SymNMF
     from symnmf.result import History, Result
     from symnmf.solve import Snapshot, factorize
 
 _HOMES = {
     "Certificate": "symnmf.certificate",
+    "Comparison": "symnmf.compare",
     "History": "symnmf.result",
     "InputError": "symnmf.errors",
     "Result": "symnmf.result",
     "Snapshot": "symnmf.solve",
+    "SymNMF": "symnmf.estimator",
+    "communities": "symnmf.community",
+    "compare": "symnmf.compare",
     "factorize": "symnmf.solve",
 }
-_MODULES = ("certificate", "errors", "matrices", "penalty", "solvers")
+_MODULES = (
+    "certificate",
+    "datasets",
+    "errors",
+    "experiments",
+    "graphs",
+    "matrices",
+    "metrics",
+    "penalty",
+    "plots",
+    "readers",
+    "report",
+    "solvers",
+)
 
 __all__ = [
     "Certificate",
+    "Comparison",
     "History",
     "InputError",
     "Result",
     "Snapshot",
+    "SymNMF",
     "certificate",
+    "communities",
+    "compare",
+    "datasets",
     "errors",
+    "experiments",
     "factorize",
+    "graphs",
     "matrices",
+    "metrics",
     "penalty",
+    "plots",
+    "readers",
+    "report",
     "solvers",
 ]
 

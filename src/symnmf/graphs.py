@@ -487,7 +487,10 @@ def _smallest_positive(n: int, low: Array, high: Array, length: Array) -> Array:
 
 
 def _csr(n: int, rows: Array, cols: Array, values: Array) -> Graph:
-    graph = sp.csr_array(sp.coo_array((values, (rows, cols)), shape=(n, n)))
+    # narrow indices where they fit: scikit-learn refuses the wide ones
+    index = np.int32 if max(n, len(rows)) < 2**31 else np.int64
+    ends = (rows.astype(index), cols.astype(index))
+    graph = sp.csr_array(sp.coo_array((values, ends), shape=(n, n)))
     graph.eliminate_zeros()
     graph.sort_indices()
     return graph

@@ -1,0 +1,123 @@
+"""Communities of a graph, with the graph's own node names."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from symnmf import graphs
+from symnmf.errors import InputError
+from symnmf.estimator import check_cluster_count
+from symnmf.init import RandomState
+from symnmf.multistart import DEFAULT_STARTS, Plan, warn_unless_converged
+from symnmf.solve import Callback
+
+#: Share of a node's membership above which it belongs to a community.
+DEFAULT_THRESHOLD = 0.25
+
+
+def communities(
+    G: Any,
+    k: int,
+    *,
+    overlapping: bool = False,
+    threshold: float = DEFAULT_THRESHOLD,
+    weight: str | None = "weight",
+    normalize: bool = True,
+    n_init: int = DEFAULT_STARTS,
+    init: Any = "scaled-random",
+    random_state: RandomState = None,
+    tol: float = 1e-4,
+    max_time: float | None = None,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = 60.0,
+    **options: Any,
+) -> list[set[Hashable]]:
+    r"""Find ``k`` communities of an undirected graph by symmetric NMF of its adjacency matrix.
+
+    With :math:`A \approx U U^T`, node i belongs to the community of the largest entry in its row
+    of U; with ``overlapping=True`` to every community that holds more than ``threshold`` of the
+    row's sum, and always to that of the largest entry.
+
+    Parameters
+    ----------
+    G : networkx.Graph, igraph.Graph, scipy sparse matrix or array
+        Undirected, without parallel edges; weights finite and nonnegative.
+    k : int
+        Communities to look for, at most the number of nodes that have edges.
+    overlapping : bool, default False
+        Whether a node may belong to several communities.
+    threshold : float, default 0.25
+        In [0, 1). A node's shares sum to 1, so at the default it is in at most three communities
+        and each holds more than a quarter of it. On the circles of ego-Facebook the overlapping
+        F1 is flat from 0.25 to 0.4 (0.385 to 0.389) and falls below (0.379 at 0.2).
+    weight : str or None
+        The edge attribute with the weights; a missing one counts 1, None makes every edge 1.
+    normalize : bool, default True
+        Factorize :math:`D^{-1/2} A D^{-1/2}`, D the degrees, so that hubs do not outweigh the
+        rest; False takes A as it is.
+    n_init, init, random_state, tol, max_time, n_jobs, checkpoint, checkpoint_every
+        As in :class:`symnmf.SymNMF`.
+    callback : callable or None
+        As in :func:`symnmf.factorize`; it sees every start.
+    **options
+        Further options of :func:`symnmf.factorize`: ``solver``, ``penalty``, ``max_iter``, ...
+
+    Returns
+    -------
+    list of set
+        Sets of node names (row numbers for a matrix), the largest first, equal ones in the order
+        of their first node. Communities that no node belongs to are left out, so there may be
+        fewer than ``k``. A node without edges is a community of its own, as in networkx's
+        Louvain method; these are not counted in ``k``. Without ``overlapping`` the sets are a
+        partition of the nodes.
+
+    Examples
+    --------
+    >>> import networkx, symnmf
+    >>> found = symnmf.communities(networkx.karate_club_graph(), 2, random_state=0)
+    >>> [len(community) for community in found]
+    [18, 16]
+    """
+    check_cluster_count(k, "k")
+    if not (isinstance(threshold, int | float | np.number) and 0 <= threshold < 1):
+        raise InputError(f"threshold must be a number in [0, 1), got {threshold!r}.")
+    plan = Plan(
+        int(k),
+        n_init=n_init,
+        init=init,
+        random_state=random_state,
+        max_time=max_time,
+        n_jobs=n_jobs,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+        progress=(lambda _, now: callback(now)) if callback else None,
+        options={"tol": tol, **options},
+    )
+    plan.check()
+    A, names = graphs.from_graph(G, weight=weight)
+    connected = np.flatnonzero(A.sum(axis=1))
+    alone = np.setdiff1d(np.arange(len(names)), connected)
+    if connected.size == 0:
+        return [{name} for name in names]
+    if k > connected.size:
+        raise InputError(
+            f"k={k} is more than the {connected.size} nodes of G that have edges; choose at most "
+            f"k={connected.size}."
+        )
+    if alone.size:
+        A = A[connected][:, connected]
+    result = plan.best(graphs.normalize(A) if normalize else A)
+    warn_unless_converged(result, tol, plan.starts, stacklevel=2)
+    belongs = np.zeros(result.U.shape, dtype=bool)
+    belongs[np.arange(connected.size), result.labels] = True
+    if overlapping:
+        belongs |= result.membership > threshold
+    members = [connected[column] for column in belongs.T if column.any()]
+    members.sort(key=lambda nodes: (-nodes.size, nodes[0]))
+    return [{names[node] for node in nodes} for nodes in (*members, *alone[:, None])]

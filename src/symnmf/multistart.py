@@ -1,0 +1,259 @@
+"""Several starts, the best kept: what the estimator and ``communities`` share."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import signal
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from symnmf.checkpoint import fingerprint
+from symnmf.errors import ConvergenceWarning, InputError
+from symnmf.files import read_archive, write_archive
+from symnmf.init import STARTS, RandomState, as_generator
+from symnmf.interrupts import Interrupt, watching
+from symnmf.matrices import SymmetricMatrix, as_symmetric
+from symnmf.naming import lookup
+from symnmf.parallel import Threads, one_blas_thread
+from symnmf.penalty import as_penalty
+from symnmf.result import Result
+from symnmf.solve import Limits, Snapshot, factorize
+from symnmf.solvers import as_solver
+
+#: Called with the number of the start and its latest snapshot; a true return value stops it.
+Progress = Callable[[int, Snapshot], Any]
+
+#: What ``n_init`` is where nobody says otherwise; see :class:`symnmf.SymNMF` for the reason.
+DEFAULT_STARTS = 5
+
+FORMAT = "symnmf-starts-1"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many starts, from where, under which limits; everything but the matrix.
+
+    The first start is the one ``factorize(..., random_state=random_state)`` sets out from, and
+    raising ``n_init`` adds starts without changing the earlier ones.
+
+    Attributes
+    ----------
+    rank : int
+        Columns of U.
+    n_init : int
+        Starts; a given U_0 and "nndsvd" always lead to the same place and are run once.
+    max_time : float or None
+        Most seconds in the solver for all starts together; each gets an equal share.
+    checkpoint : path or None
+        A small file that says which fit this is; the start number i keeps its state beside it
+        (``fit.npz`` and ``fit.start-i.npz``).
+    options : dict
+        Further options of :func:`symnmf.factorize`.
+    """
+
+    rank: int
+    n_init: int = DEFAULT_STARTS
+    init: Any = "scaled-random"
+    random_state: RandomState = None
+    max_time: float | None = None
+    n_jobs: int | None = None
+    checkpoint: str | Path | None = None
+    checkpoint_every: float = 60.0
+    progress: Progress | None = None
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def check(self) -> None:
+        """Refuse settings that :func:`symnmf.factorize` would refuse, before a graph is built."""
+        whole = isinstance(self.n_init, int | np.integer) and not isinstance(self.n_init, bool)
+        if not whole or self.n_init < 1:
+            raise InputError(f"n_init must be a whole number of at least 1, got {self.n_init!r}.")
+        if isinstance(self.init, str):
+            lookup(self.init, STARTS, "init")
+        as_solver(
+            self.options.get("solver", "a-symhals"),
+            inner_sweeps=self.options.get("inner_sweeps", 2),
+        )
+        if self.options.get("penalty") is not None:
+            as_penalty(self.options["penalty"])
+        Limits(
+            self.options.get("tol", Limits.tol),
+            self.options.get("max_iter", Limits.max_iter),
+            self.max_time,
+            self.options.get("record_every", Limits.record_every),
+        )
+        Threads(self.n_jobs)
+
+    @property
+    def starts(self) -> int:
+        """How many starts are worth running."""
+        fixed = self.init == "nndsvd" if isinstance(self.init, str) else not callable(self.init)
+        return 1 if fixed else int(self.n_init)
+
+    def best(self, X: Any) -> Result:
+        """Return the result with the smallest fitting error E; the earlier of equal ones.
+
+        Ctrl-C (and SIGTERM where a checkpoint is kept) ends the starts under way and leaves out
+        the others; the status is then "stopped".
+        """
+        self.check()
+        matrix = as_symmetric(X, n_jobs=self.n_jobs)
+        workers = 1
+        if len(matrix.chunks(int(self.rank))) == 1:
+            # an iteration this small runs on one thread, so the other cores can take starts;
+            # one thread each also makes the bits independent of n_jobs
+            workers = min(self.starts, matrix.threads.count)
+            matrix.threads = Threads(1)
+        kept, random_state = self._persistence(matrix)
+        generators = _generators(random_state, self.starts)
+        share = None if self.max_time is None else self.max_time / -(-self.starts // workers)
+        signals = [signal.SIGINT, *([signal.SIGTERM] if kept else [])] if workers > 1 else []
+
+        def run(start: int) -> Result | None:
+            if start and interrupt:
+                return None
+            return factorize(
+                matrix,
+                self.rank,
+                init=self.init,
+                random_state=generators[start],
+                max_time=share,
+                callback=self._callback(start, interrupt),
+                **(kept(start) if kept else {}),
+                **self.options,
+            )
+
+        # BLAS is held here as well, because threads that enter and leave in turn would not restore
+        # it; signals reach the main thread only, so starts in others learn of them by callback
+        with one_blas_thread(), _quiet(), watching(*signals) as interrupt:
+            results = list(_in_order(run, self.starts, workers))
+        return _best(results)
+
+    def _callback(self, start: int, interrupt: Interrupt) -> Callable[[Snapshot], bool]:
+        def callback(now: Snapshot) -> bool:
+            stop = bool(self.progress(start, now)) if self.progress else False
+            return stop or bool(interrupt)
+
+        return callback
+
+    def _persistence(
+        self, matrix: SymmetricMatrix
+    ) -> tuple[Callable[[int], dict[str, Any]] | None, RandomState]:
+        """Return what ``factorize`` needs to keep or resume a start, and the seed of them all."""
+        if self.checkpoint is None:
+            return None, self.random_state
+        path = Path(self.checkpoint)
+        identity: dict[str, Any] = {
+            "X": fingerprint(matrix),
+            "n_clusters": int(self.rank),
+            "init": self._origin(),
+        }
+        if isinstance(self.random_state, int | np.integer):
+            identity["random_state"] = int(self.random_state)
+        seed = _stored_seed(path, identity) if path.is_file() else None
+        if seed is None:
+            seed = identity.get("random_state")
+            if seed is None:  # drawn once and kept, so that the starts are the same next time
+                seed = int(as_generator(self.random_state).integers(2**62))
+            for leftover in path.parent.glob(f"{path.stem}.start-*{path.suffix}"):
+                leftover.unlink()
+            write_archive(
+                path,
+                {
+                    "format": np.array(FORMAT),
+                    "identity": np.array(json.dumps(identity)),
+                    "seed": np.array(str(seed)),
+                },
+            )
+
+        def keep(start: int) -> dict[str, Any]:
+            own = path.with_name(f"{path.stem}.start-{start}{path.suffix}")
+            return {
+                "checkpoint": own,
+                "checkpoint_every": self.checkpoint_every,
+                "resume": own if own.is_file() else None,
+            }
+
+        return keep, seed
+
+    def _origin(self) -> str:
+        if isinstance(self.init, str):
+            return self.init
+        if callable(self.init):
+            return str(getattr(self.init, "__qualname__", type(self.init).__qualname__))
+        return hashlib.blake2b(np.ascontiguousarray(self.init).data, digest_size=8).hexdigest()
+
+
+def _stored_seed(path: Path, identity: dict[str, Any]) -> int:
+    stored = read_archive(path, FORMAT)
+    try:
+        found, seed = json.loads(str(stored["identity"])), int(str(stored["seed"]))
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{path} is not a whole checkpoint of a fit ({error}).") from error
+    for key, value in identity.items():
+        if found.get(key) != value:
+            what = "X" if key == "X" else f"{key} {value!r} (it has {found.get(key)!r})"
+            raise InputError(
+                f"checkpoint {str(path)!r} belongs to another fit: it does not match this {what}; "
+                f"pass what it was made with, or name another file to start afresh."
+            )
+    return seed
+
+
+def _generators(random_state: RandomState, count: int) -> list[np.random.Generator]:
+    first = as_generator(random_state)
+    return [first, *(first.spawn(count - 1) if count > 1 else [])]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Hold back the warnings of single starts; only the best one's end concerns the caller."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def _in_order(
+    run: Callable[[int], Result | None], starts: int, workers: int
+) -> Iterator[Result | None]:
+    if workers == 1:
+        for start in range(starts):
+            result = run(start)
+            yield result
+            if result is None or result.status == "stopped":
+                return
+    else:
+        with ThreadPoolExecutor(workers, thread_name_prefix="symnmf-start") as pool:
+            yield from pool.map(run, range(starts))
+
+
+def _best(results: list[Result | None]) -> Result:
+    done = [result for result in results if result is not None]
+    # a diverged start has no error to compare
+    best = min(done, key=lambda result: result.error if np.isfinite(result.error) else np.inf)
+    stopped = len(done) < len(results) or any(result.status == "stopped" for result in done)
+    return dataclasses.replace(best, status="stopped") if stopped else best
+
+
+def warn_unless_converged(result: Result, tol: float, starts: int, *, stacklevel: int) -> None:
+    """Say in one sentence that the best start ended early, where the caller should know."""
+    name = result.solver if starts == 1 else f"the best of {starts} starts of {result.solver}"
+    if result.status == "max_iter" and tol > 0.0 and result.n_iter > 0:
+        reached = result.history["stationarity"][-1]
+        message = (
+            f"{name} did not converge in {result.n_iter} iterations (stationarity {reached:.2g}, "
+            f"tol {tol:.2g}); raise max_iter or tol."
+        )
+    elif result.status == "diverged":
+        message = f"{name} diverged after {result.n_iter} iterations; use another solver or init."
+    else:
+        return
+    warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel + 1)

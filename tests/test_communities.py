@@ -1,0 +1,169 @@
+"""Communities of networkx, igraph and scipy graphs, by name, with weights and overlap."""
+
+from __future__ import annotations
+
+import igraph
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from symnmf import InputError, factorize, graphs
+from symnmf.community import communities
+from symnmf.metrics import clustering_accuracy, overlapping_f1
+
+
+def ring_of_cliques():
+    """Three cliques of names, joined in a ring by single edges."""
+    graph = nx.Graph()
+    for clique in "abc":
+        members = [f"{clique}{i}" for i in range(6)]
+        graph.add_edges_from(nx.complete_graph(members).edges)
+    graph.add_edges_from([("a0", "b0"), ("b1", "c0"), ("c1", "a1")])
+    return graph
+
+
+CLIQUES = [{f"{clique}{i}" for i in range(6)} for clique in "abc"]
+
+
+def test_cliques_by_name_in_networkx_igraph_and_scipy():
+    graph = ring_of_cliques()
+    names = list(graph)
+    assert communities(graph, 3, random_state=0) == CLIQUES
+    found = communities(igraph.Graph.from_networkx(graph), 3, random_state=0)
+    assert found == [{0, 1, 2, 3, 4, 5}, {6, 7, 8, 9, 10, 11}, {12, 13, 14, 15, 16, 17}]
+    named = igraph.Graph.TupleList(graph.edges)
+    assert sorted(communities(named, 3, random_state=0), key=min) == CLIQUES
+    for convert in (sp.csr_array, sp.coo_matrix, lambda A: A.toarray()):
+        found = communities(convert(nx.to_scipy_sparse_array(graph)), 3, random_state=0)
+        assert [{names[i] for i in nodes} for nodes in found] == CLIQUES
+
+
+def test_weights_decide():
+    """A complete graph has no communities but those of its weights."""
+    graph = nx.complete_graph(12)
+    for u, v in graph.edges:
+        graph[u][v]["weight"] = 10.0 if u % 2 == v % 2 else 1.0
+        graph[u][v]["flow"] = 10.0 if u // 6 == v // 6 else 1.0
+    even, odd = set(range(0, 12, 2)), set(range(1, 12, 2))
+    assert communities(graph, 2, random_state=0) == [even, odd]
+    halves = [set(range(6)), set(range(6, 12))]
+    assert communities(graph, 2, weight="flow", random_state=0) == halves
+    assert communities(graph, 2, weight=None, random_state=0) not in ([even, odd], halves)
+    heavy = igraph.Graph.from_networkx(graph)
+    assert communities(heavy, 2, weight="flow", random_state=0) == halves
+
+
+def test_karate_club_follows_the_split():
+    graph = nx.karate_club_graph()
+    clubs = [
+        {node for node in graph if graph.nodes[node]["club"] == club}
+        for club in ("Mr. Hi", "Officer")
+    ]
+    found = communities(graph, 2, random_state=0)
+    assert nx.community.is_partition(graph, found)
+    assert overlapping_f1(clubs, found) > 0.94  # at most two members astray
+
+
+def test_football_conferences(real_data):
+    from symnmf import datasets
+
+    data = datasets.load("football", real_data)
+    found = communities(data.data, 12, random_state=0)
+    labels = np.empty(115, dtype=int)
+    for number, nodes in enumerate(found):
+        labels[list(nodes)] = number
+    assert clustering_accuracy(data.target, labels) > 0.85
+    graph = nx.from_scipy_sparse_array(data.data)
+    assert nx.community.modularity(graph, found) > 0.55
+
+
+def test_a_partition_is_the_argmax_of_the_factor_and_overlap_its_shares():
+    graph = nx.karate_club_graph()
+    A = graphs.normalize(nx.to_scipy_sparse_array(graph))
+    result = factorize(A, 4, tol=1e-4, random_state=7)
+    share = result.U / result.U.sum(axis=1, keepdims=True)
+    common = {"k": 4, "n_init": 1, "random_state": 7}
+    parts = [set(np.flatnonzero(result.labels == j).tolist()) for j in range(4)]
+    assert _unordered(communities(graph, **common)) == _unordered(parts)
+    for threshold in (0.0, 0.1, 0.25, 0.6):
+        found = communities(graph, overlapping=True, threshold=threshold, **common)
+        belongs = (share > threshold) | (share == share.max(axis=1, keepdims=True))
+        expected = [set(np.flatnonzero(column).tolist()) for column in belongs.T]
+        assert _unordered(found) == _unordered(expected)
+        assert set().union(*found) == set(graph)
+    default = communities(graph, overlapping=True, **common)
+    assert default == communities(graph, overlapping=True, threshold=0.25, **common)
+    assert sum(map(len, default)) > 34  # somebody is in two
+
+
+def _unordered(found):
+    return sorted(sorted(nodes) for nodes in found if nodes)
+
+
+def test_a_node_between_two_cliques_is_in_both():
+    graph = nx.complete_graph(6)
+    graph.add_edges_from(nx.complete_graph(range(6, 12)).edges)
+    graph.add_edges_from(("bridge", node) for node in range(12))
+    found = communities(graph, 2, overlapping=True, random_state=0)
+    assert sorted(map(len, found)) == [7, 7]
+    assert found[0] & found[1] == {"bridge"}
+
+
+def test_normalize_is_what_is_factorized():
+    graph = nx.karate_club_graph()
+    plain = factorize(nx.to_scipy_sparse_array(graph, dtype=float), 4, tol=1e-4, random_state=1)
+    found = communities(graph, 4, normalize=False, n_init=1, random_state=1)
+    parts = [set(np.flatnonzero(plain.labels == j).tolist()) for j in range(4)]
+    assert _unordered(found) == _unordered(parts)
+
+
+def test_isolated_nodes_are_communities_of_their_own():
+    graph = ring_of_cliques()
+    graph.add_nodes_from(["lonely", "alone"])
+    assert communities(graph, 3, random_state=0) == [*CLIQUES, {"lonely"}, {"alone"}]
+    assert communities(nx.empty_graph(3), 2) == [{0}, {1}, {2}]
+
+
+def test_order_is_by_size_and_empty_communities_are_left_out():
+    graph = nx.disjoint_union(nx.complete_graph(4), nx.complete_graph(7))
+    assert [len(nodes) for nodes in communities(graph, 2, random_state=0)] == [7, 4]
+    start = np.zeros((11, 3))
+    start[:4, 0] = start[4:, 1] = 0.5
+    found = communities(graph, 3, init=start, solver="symhals", random_state=0)
+    assert [len(nodes) for nodes in found] == [7, 4]
+
+
+def test_options_reach_the_solver():
+    seen = []
+    with pytest.warns(UserWarning, match="did not converge in 3 iterations"):
+        communities(
+            ring_of_cliques(),
+            3,
+            solver="symanls",
+            penalty="adaptive",
+            max_iter=3,
+            n_init=2,
+            callback=lambda now: seen.append((now.iteration, now.penalty)),
+        )
+    assert sorted(iteration for iteration, _ in seen) == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert (0, 1e-5) in seen
+
+
+@pytest.mark.parametrize(
+    ("graph", "arguments", "said"),
+    [
+        (nx.path_graph(3), {"k": 4}, "k=4 is more than the 3 nodes of G that have edges"),
+        (nx.path_graph(3), {"k": 0}, "k must be a whole number of at least 1, got 0"),
+        (nx.path_graph(3), {"k": 2, "threshold": 1}, r"threshold must be a number in \[0, 1\)"),
+        (nx.path_graph(3), {"k": 2, "solver": "hals"}, "solver 'hals' is not known"),
+        (nx.DiGraph([(0, 1)]), {"k": 1}, "directed"),
+        (nx.MultiGraph([(0, 1), (0, 1)]), {"k": 1}, "multigraph"),
+        (igraph.Graph([(0, 1)], directed=True), {"k": 1}, "directed"),
+        (np.triu(np.ones((3, 3))), {"k": 1}, "not symmetric"),
+    ],
+    ids=["many", "none", "threshold", "solver", "digraph", "multi", "igraph", "matrix"],
+)
+def test_errors_say_what_to_do(graph, arguments, said):
+    with pytest.raises(InputError, match=said):
+        communities(graph, **arguments)

@@ -1,0 +1,380 @@
+"""SymNMF as a scikit-learn clusterer: its contract, its attributes and the quality of labels."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.cluster import SpectralClustering
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from symnmf import InputError, factorize, graphs
+from symnmf.errors import ConvergenceWarning
+from symnmf.estimator import SymNMF
+from symnmf.metrics import clustering_accuracy
+
+#: SpectralClustering(affinity="precomputed") fails these too.
+NOT_FOR_PRECOMPUTED = {
+    "check_clustering": "it passes points of shape (50, 2) where an affinity matrix is needed",
+}
+
+
+def _expected_failures(estimator):
+    return NOT_FOR_PRECOMPUTED if estimator.affinity == "precomputed" else {}
+
+
+@pytest.mark.filterwarnings("ignore::symnmf.graphs.GraphWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    [SymNMF(), SymNMF(affinity="precomputed")], expected_failed_checks=_expected_failures
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    # wide enough to overlap, so that the graph is connected and the starts end differently
+    return make_blobs(90, centers=4, n_features=3, cluster_std=2.5, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def affinity(blobs):
+    return graphs.build(blobs[0], "self-tuning")
+
+
+@pytest.fixture(scope="module")
+def fitted(blobs):
+    return SymNMF(4, random_state=0).fit(blobs[0])
+
+
+def test_attributes_are_what_they_say(fitted, blobs, affinity):
+    U, A = fitted.embedding_, affinity.toarray()
+    np.testing.assert_array_equal(fitted.affinity_matrix_.toarray(), A)
+    assert U.shape == (90, 4)
+    assert U.min() >= 0
+    np.testing.assert_array_equal(fitted.labels_, U.argmax(axis=1))
+    np.testing.assert_allclose(fitted.membership_.sum(axis=1), 1)
+    np.testing.assert_allclose(fitted.membership_ * U.sum(axis=1, keepdims=True), U)
+    error = np.linalg.norm(A - U @ U.T) ** 2 / np.linalg.norm(A) ** 2
+    assert fitted.reconstruction_err_ == pytest.approx(error, rel=1e-9)
+    assert fitted.history_["error"][-1] == fitted.reconstruction_err_
+    assert fitted.history_["iteration"][-1] == fitted.n_iter_ > 0
+    assert fitted.status_ == "converged"
+    assert fitted.certificate_.certified
+    assert fitted.certificate_.stationarity <= 1e-4
+    assert fitted.n_features_in_ == 3
+    assert not hasattr(fitted, "feature_names_in_")
+
+
+def test_nothing_is_there_before_fit():
+    model = SymNMF()
+    for name in ("labels_", "embedding_", "membership_", "certificate_"):
+        assert not hasattr(model, name)
+    with pytest.raises(NotFittedError):
+        _ = model.membership_
+
+
+def test_fit_predict_and_fit_transform_agree_with_fit(fitted, blobs):
+    model = clone(fitted)
+    np.testing.assert_array_equal(model.fit_predict(blobs[0], None), fitted.labels_)
+    np.testing.assert_array_equal(model.fit_transform(blobs[0]), fitted.embedding_)
+
+
+def test_the_best_start_is_kept_and_the_first_is_that_of_factorize(affinity):
+    single = factorize(affinity, 4, tol=1e-4, random_state=3)
+    errors = [
+        SymNMF(4, affinity="precomputed", n_init=count, random_state=3)
+        .fit(affinity)
+        .reconstruction_err_
+        for count in (1, 2, 6)
+    ]
+    assert errors[0] == single.error
+    assert errors == sorted(errors, reverse=True)
+    assert errors[2] < errors[0]  # this seed's first start is not the best of six
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_the_same_seed_gives_the_same_bits_whatever_n_jobs(fitted, blobs, n_jobs):
+    again = SymNMF(4, random_state=0, n_jobs=n_jobs).fit(blobs[0])
+    np.testing.assert_array_equal(again.embedding_, fitted.embedding_)
+    other = SymNMF(4, random_state=1, n_jobs=n_jobs).fit(blobs[0])
+    assert not np.array_equal(other.embedding_, fitted.embedding_)
+
+
+def test_a_deterministic_start_is_run_once(affinity, capsys):
+    model = SymNMF(4, affinity="precomputed", init="nndsvd", n_init=7, verbose=1).fit(affinity)
+    assert "start 1: iteration 0" in capsys.readouterr().out
+    assert model.reconstruction_err_ == factorize(affinity, 4, init="nndsvd", tol=1e-4).error
+
+
+def test_verbose_prints_every_start_at_its_pace(affinity, capsys):
+    SymNMF(4, affinity="precomputed", n_init=2, max_iter=25, tol=0, verbose=2).fit(affinity)
+    lines = capsys.readouterr().out.splitlines()
+    seen = {tuple(map(int, re.findall(r"start (\d+): iteration (\d+)", line)[0])) for line in lines}
+    assert seen == {(start, iteration) for start in (1, 2) for iteration in (0, 10, 20)}
+
+
+def test_only_the_start_that_is_kept_warns(affinity):
+    model = SymNMF(4, affinity="precomputed", max_iter=3, n_init=4, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="best of 4 starts .* 3 iterations") as caught:
+        model.fit(affinity)
+    assert len(caught) == 1
+    assert model.status_ == "max_iter"
+
+
+def test_max_time_is_shared_out(affinity):
+    model = SymNMF(4, affinity="precomputed", max_time=0.0, tol=0).fit(affinity)
+    assert model.status_ == "max_time"
+    assert model.n_iter_ == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "least"), [("orl", 0.72), ("football", 0.85)], ids=["orl", "football"]
+)
+def test_quality_on_real_data(real_data, name, least):
+    from symnmf import datasets
+
+    data = datasets.load(name, real_data)
+    k = np.unique(data.target).size
+    if data.kind == "graph":
+        model, X = SymNMF(k, affinity="precomputed", random_state=0), graphs.normalize(data.data)
+    else:
+        model, X = SymNMF(k, n_init=2, random_state=0), data.data
+    assert clustering_accuracy(data.target, model.fit_predict(X)) >= least
+    shuffled = np.random.default_rng(0).permutation(model.labels_)
+    assert clustering_accuracy(data.target, shuffled) < least / 2
+
+
+def test_quality_on_digits_beside_spectral_clustering():
+    X, y = load_digits(n_class=5, return_X_y=True)
+    X, y = X[:450], y[:450]
+    parameters = {"affinity": "nearest_neighbors", "n_neighbors": 10, "random_state": 0}
+    scores = [
+        clustering_accuracy(y, clusterer(n_clusters=5, **parameters).fit_predict(X))
+        for clusterer in (SpectralClustering, SymNMF)
+    ]
+    assert scores[1] > 0.9
+    assert scores[1] > scores[0] - 0.05
+
+
+@pytest.mark.parametrize("kind", ["self-tuning", "nearest_neighbors", "rbf", "cosine"])
+def test_every_affinity_finds_separate_blobs(kind):
+    # apart in direction as well as in distance, for the cosine
+    X, y = make_blobs(60, centers=1 + 8 * np.eye(3, 5), cluster_std=0.5, random_state=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", graphs.GraphWarning)  # the blobs are components
+        labels = SymNMF(3, affinity=kind, random_state=0).fit_predict(X)
+    assert adjusted_rand_score(y, labels) == 1
+
+
+def test_a_callable_affinity_is_used(blobs):
+    def kernel(X):
+        return rbf_kernel(X, gamma=0.05)
+
+    model = SymNMF(4, affinity=kernel, random_state=0).fit(blobs[0])
+    np.testing.assert_allclose(model.affinity_matrix_, kernel(blobs[0]))
+
+
+def test_n_neighbors_reaches_the_graph(blobs):
+    model = SymNMF(4, affinity="nearest_neighbors", n_neighbors=6, n_init=1).fit(blobs[0])
+    expected = graphs.nearest_neighbors(blobs[0], n_neighbors=6)
+    assert abs(model.affinity_matrix_ - expected).max() == 0
+
+
+def test_sparse_and_float32_affinities_are_kept(affinity):
+    single = affinity.astype(np.float32)
+    model = SymNMF(4, affinity="precomputed", n_init=1, random_state=0).fit(single)
+    assert model.embedding_.dtype == np.float32
+    assert sp.issparse(model.affinity_matrix_)
+    dense = SymNMF(4, affinity="precomputed", n_init=1, random_state=0).fit(affinity.toarray())
+    assert dense.embedding_.dtype == np.float64
+    assert adjusted_rand_score(dense.labels_, model.labels_) > 0.95
+
+
+def test_warm_start_goes_on_from_the_embedding(affinity):
+    model = SymNMF(4, affinity="precomputed", max_iter=4, tol=0, random_state=0).fit(affinity)
+    reached, before = model.embedding_, model.reconstruction_err_
+    model.set_params(warm_start=True).fit(affinity)
+    expected = factorize(affinity, 4, init=reached, max_iter=4, tol=0)
+    np.testing.assert_array_equal(model.embedding_, expected.U)
+    assert model.reconstruction_err_ < before
+    with pytest.raises(InputError, match="90 samples and 4 clusters of the previous fit, got 90"):
+        model.set_params(n_clusters=3).fit(affinity)
+
+
+def _reader(path, **changes):
+    settings = {"n_clusters": 4, "affinity": "precomputed", "n_init": 3, "tol": 0, "max_iter": 60}
+    return SymNMF(**{**settings, "checkpoint": path, **changes})
+
+
+@pytest.mark.parametrize("seed", [5, None])
+def test_a_fit_that_ended_early_goes_on_bit_for_bit(affinity, tmp_path, seed):
+    path = tmp_path / "fit.npz"
+    _reader(path, max_iter=20, random_state=seed).fit(affinity)
+    resumed = _reader(path, random_state=seed).fit(affinity)
+    assert resumed.n_iter_ == 60
+    if seed is not None:
+        straight = _reader(None, random_state=seed).fit(affinity)
+        np.testing.assert_array_equal(resumed.embedding_, straight.embedding_)
+    again = _reader(path, random_state=seed).fit(affinity)
+    np.testing.assert_array_equal(again.embedding_, resumed.embedding_)
+    more = _reader(path, random_state=seed, n_init=6).fit(affinity)
+    assert more.reconstruction_err_ <= resumed.reconstruction_err_
+
+
+def test_a_killed_fit_goes_on(affinity, tmp_path, capsys):
+    sp.save_npz(tmp_path / "A.npz", affinity)
+    path = tmp_path / "fit.npz"
+    script = f"""
+import os, signal, sys
+import scipy.sparse as sp
+from symnmf.estimator import SymNMF
+
+class Killer:
+    def write(self, text):
+        if "start 2: iteration 20," in text:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.stdout = Killer()
+model = SymNMF(4, affinity="precomputed", n_init=3, tol=0, max_iter=60, random_state=5,
+               checkpoint={str(path)!r}, checkpoint_every=0.0, verbose=3, n_jobs=1)
+model.fit(sp.load_npz({str(tmp_path / "A.npz")!r}))
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=False)
+    assert done.returncode == -signal.SIGKILL
+    resumed = _reader(path, random_state=5, verbose=3, n_jobs=1).fit(affinity)
+    printed = re.findall(r"start (\d+): iteration (\d+)", capsys.readouterr().out)
+    assert printed[0] == ("2", "20")  # the first start was done, the second at iteration 19
+    assert printed[41] == ("3", "0")
+    straight = _reader(None, random_state=5).fit(affinity)
+    np.testing.assert_array_equal(resumed.embedding_, straight.embedding_)
+
+
+def test_a_checkpoint_of_another_fit_is_refused(affinity, tmp_path):
+    path = tmp_path / "fit.npz"
+    _reader(path, max_iter=2, random_state=5).fit(affinity)
+    for other, X, said in (
+        ({"random_state": 6}, affinity, r"random_state 6 \(it has 5\)"),
+        ({"random_state": 5, "n_clusters": 3}, affinity, r"n_clusters 3 \(it has 4\)"),
+        ({"random_state": 5, "init": "random"}, affinity, "init 'random'"),
+        ({"random_state": 5}, 2 * affinity, "this X;"),
+    ):
+        with pytest.raises(InputError, match=said):
+            _reader(path, **other).fit(X)
+
+
+def test_ctrl_c_ends_all_starts_and_keeps_the_best(affinity):
+    def interrupting(X, rank, random_state):
+        signal.raise_signal(signal.SIGINT)
+        return random_state.random((X.shape[0], rank))
+
+    before = signal.getsignal(signal.SIGINT)
+    model = SymNMF(
+        4, affinity="precomputed", init=interrupting, n_jobs=2, n_init=4, tol=0, max_iter=10**7
+    ).fit(affinity)
+    assert model.status_ == "stopped"
+    assert model.labels_.shape == (90,)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_clone_pickle_and_set_params(fitted):
+    assert clone(fitted).get_params() == fitted.get_params()
+    loaded = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(loaded.membership_, fitted.membership_)
+    assert loaded.certificate_.verdict == fitted.certificate_.verdict
+    with pytest.raises(ValueError, match="Invalid parameter 'gamma'"):
+        SymNMF().set_params(gamma=1)
+
+
+def test_pandas_in_and_out(fitted, blobs):
+    frame = pd.DataFrame(blobs[0], columns=["a", "b", "c"], index=range(100, 190))
+    model = clone(fitted).set_output(transform="pandas")
+    out = model.fit_transform(frame)
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    assert list(out.columns) == ["symnmf0", "symnmf1", "symnmf2", "symnmf3"]
+    assert list(out.index) == list(frame.index)
+    np.testing.assert_array_equal(out.to_numpy(), fitted.embedding_)
+
+
+def test_in_a_pipeline(blobs):
+    X, _ = blobs
+    pipeline = make_pipeline(StandardScaler(), SymNMF(4, random_state=0))
+    scaled = StandardScaler().fit_transform(X)
+    expected = SymNMF(4, random_state=0).fit_predict(scaled)
+    np.testing.assert_array_equal(pipeline.fit_predict(X), expected)
+
+
+def test_in_a_grid_search_the_rows_and_columns_are_cut_alike(affinity, blobs):
+    kept = np.arange(0, 90, 2)
+
+    def score(model, X, y):
+        assert model.affinity_matrix_.shape == (45, 45)
+        return adjusted_rand_score(y, model.labels_)
+
+    search = GridSearchCV(
+        SymNMF(affinity="precomputed", random_state=0, n_init=1),
+        {"n_clusters": [2, 4]},
+        scoring=score,
+        cv=[(kept, kept)],
+        refit=False,
+    ).fit(affinity, blobs[1])
+    cut = affinity[kept][:, kept]
+    expected = [
+        adjusted_rand_score(
+            blobs[1][kept],
+            SymNMF(k, affinity="precomputed", random_state=0, n_init=1).fit_predict(cut),
+        )
+        for k in (2, 4)
+    ]
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"n_clusters": 0}, "n_clusters must be a whole number of at least 1, got 0"),
+        ({"n_clusters": 91}, "n_clusters=91 is more than the 90 samples of X"),
+        ({"n_init": 0}, "n_init must be a whole number of at least 1, got 0"),
+        ({"affinity": "self_tuning"}, "did you mean 'self-tuning'"),
+        ({"affinity": "precomputed"}, "X must be square for affinity='precomputed', got 90 x 3"),
+        ({"solver": "symhal"}, "did you mean 'symhals'"),
+        ({"penalty": "adaptiv"}, "did you mean 'adaptive'"),
+        ({"init": "randm"}, "did you mean 'random'"),
+        ({"tol": -1}, "tol must be a number of at least 0"),
+        ({"n_jobs": 0}, "n_jobs must be"),
+        ({"random_state": -1}, "random_state must be"),
+        ({"init": np.ones((90, 3))}, "init must have shape 90 x 4"),
+        ({"checkpoint": "nowhere/fit.npz"}, "cannot be written"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
+)
+def test_errors_say_what_to_do(blobs, changes, said):
+    with pytest.raises(InputError, match=re.escape(said)) as caught:
+        SymNMF(**{"n_clusters": 4, **changes}).fit(blobs[0])
+    assert str(caught.value).count(". ") == 0
+
+
+def test_settings_are_refused_before_the_graph_is_built(blobs):
+    def never(X):
+        raise AssertionError("the affinity was computed first")
+
+    for wrong in ({"solver": "x"}, {"penalty": -1.0}, {"init": "x"}, {"max_iter": -1}):
+        with pytest.raises(InputError):
+            SymNMF(4, affinity=never, **wrong).fit(blobs[0])
