@@ -225,3 +225,9 @@ def test_every_public_name_is_there():
         assert getattr(symnmf, name) is not None
     with pytest.raises(AttributeError):
         symnmf.no_such_name  # noqa: B018
+
+
+def test_public_functions_stay_functions_after_their_modules_load():
+    for name in ("compare", "communities", "factorize"):
+        for _ in range(2):
+            assert callable(getattr(symnmf, name)), name

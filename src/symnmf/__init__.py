@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from symnmf.certificate import Certificate
     from symnmf.community import communities
-    from symnmf.compare import Comparison, compare
+    from symnmf.comparison import Comparison, compare
     from symnmf.errors import InputError
     from symnmf.estimator import SymNMF
     from symnmf.result import History, Result
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Certificate": "symnmf.certificate",
-    "Comparison": "symnmf.compare",
+    "Comparison": "symnmf.comparison",
     "History": "symnmf.result",
     "InputError": "symnmf.errors",
     "Result": "symnmf.result",
     "Snapshot": "symnmf.solve",
     "SymNMF": "symnmf.estimator",
     "communities": "symnmf.community",
-    "compare": "symnmf.compare",
+    "compare": "symnmf.comparison",
     "factorize": "symnmf.solve",
 }
 _MODULES = (

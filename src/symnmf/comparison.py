@@ -1,0 +1,253 @@
+"""Run several solvers from the same starts and put their histories into one table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from symnmf.errors import InputError
+from symnmf.files import write_atomically
+from symnmf.init import RandomState, as_generator, starting_point
+from symnmf.matrices import SymmetricMatrix, as_symmetric
+from symnmf.parallel import one_blas_thread
+from symnmf.penalty import Penalty, as_penalty
+from symnmf.result import COLUMNS, Result
+from symnmf.solve import Limits, check_rank, factorize
+from symnmf.solvers import Solver, as_solver
+from symnmf.units import Units
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SolverSpec = str | Solver | tuple[str, str | Solver]
+
+#: The paper's three, and the rivals that need products with X only and little time.
+DEFAULT_SOLVERS = ("symanls", "symhals", "a-symhals", "admm", "tsvd", "beta-snmf", "pgd")
+
+
+def compare(
+    X: Any,
+    rank: int,
+    solvers: Sequence[SolverSpec] = DEFAULT_SOLVERS,
+    *,
+    n_runs: int = 1,
+    penalty: str | float | Penalty | None = None,
+    init: str | Any = "random",
+    inner_sweeps: int = 2,
+    tol: float = 0.0,
+    max_iter: int = 500,
+    max_time: float | None = None,
+    random_state: RandomState = None,
+    record_every: int = 1,
+    n_jobs: int | None = None,
+) -> Comparison:
+    """Run every solver from the same starts, one after the other.
+
+    Run k of every solver sets out from the same U_0, and the ``seconds`` of all of them count the
+    solver only, not the evaluation; an iteration of each is done and thrown away beforehand, so
+    that no clock counts the loading of compiled code. Everything is checked before the first run:
+    a solver that cannot work on this X raises then, and no comparison comes back with a method
+    missing.
+
+    Parameters
+    ----------
+    X : array-like, scipy sparse or SymmetricMatrix
+        As for :func:`symnmf.factorize`.
+    rank : int
+        Columns of U.
+    solvers : sequence
+        Names, objects or pairs ``(label, name or object)``; labels must differ.
+    n_runs : int
+        Starts.
+    penalty : str, float, Penalty or None
+        lambda for the methods that have one; None takes each solver's own.
+    init : str, array or callable
+        As for ``factorize``; the default is the paper's uniform(0, 1). An array is one start, so
+        it goes with ``n_runs=1``.
+    inner_sweeps, tol, max_iter, max_time, record_every, n_jobs
+        As for ``factorize``; with ``tol=0`` every run goes to the limits.
+    random_state : int, Generator, RandomState or None
+        For the starts: run 0 begins where ``factorize`` begins with the same seed.
+
+    Returns
+    -------
+    Comparison
+        Ctrl-C ends the comparison early and keeps what there is; ``interrupted`` is then true
+        and the run under way has status "stopped".
+
+    Examples
+    --------
+    >>> import symnmf
+    >>> X, _ = symnmf.datasets.synthetic(50, 3, random_state=0)
+    >>> table = symnmf.compare(X, 3, ["a-symhals", "cd"], max_iter=20, random_state=0)
+    >>> table.final()["solver"].tolist()
+    ['a-symhals', 'cd']
+    """
+    methods = _labelled(solvers, inner_sweeps)
+    Limits(tol, max_iter, max_time, record_every)
+    if penalty is not None:
+        as_penalty(penalty)
+    if isinstance(n_runs, bool) or not isinstance(n_runs, int | np.integer) or n_runs < 1:
+        raise InputError(f"n_runs must be a whole number of at least 1, got {n_runs!r}.")
+    if n_runs > 1 and not (isinstance(init, str) or callable(init)):
+        raise InputError(
+            f"init is one given start, which {n_runs} runs would repeat; pass n_runs=1 or the "
+            f"name of a random start."
+        )
+    matrix = as_symmetric(X, n_jobs=n_jobs)
+    check_rank(rank, matrix)
+    for solver in methods.values():
+        solver.check(matrix)
+    starts = _starts(matrix, rank, init, random_state, n_runs)
+    comparison = Comparison()
+    one_run = partial(factorize, matrix, rank, penalty=penalty)
+    limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "max_time": max_time}
+    try:
+        for run, start in enumerate(starts):
+            for label, solver in methods.items():
+                if run == 0:
+                    _unless_stopped(one_run(solver=solver, init=start, tol=0.0, max_iter=1))
+                result = one_run(solver=solver, init=start, record_every=record_every, **limits)
+                comparison.results[label, run] = result
+                _unless_stopped(result)
+    except KeyboardInterrupt:
+        comparison.interrupted = True
+    return comparison
+
+
+def _unless_stopped(result: Result) -> None:
+    """Pass Ctrl-C on, which a run takes as the wish to stop; nothing else stops one here."""
+    if result.status == "stopped":
+        raise KeyboardInterrupt
+
+
+def _labelled(solvers: Sequence[SolverSpec], inner_sweeps: int) -> dict[str, Solver]:
+    if isinstance(solvers, str | Solver) or not len(solvers):
+        raise InputError(f"solvers must be a list with at least one solver, got {solvers!r}.")
+    methods: dict[str, Solver] = {}
+    for entry in solvers:
+        label, chosen = entry if isinstance(entry, tuple) and len(entry) == 2 else (None, entry)
+        solver = as_solver(chosen, inner_sweeps=inner_sweeps)
+        label = solver.name if label is None else label
+        if not isinstance(label, str):
+            raise InputError(f"solvers must be labelled by strings, got {label!r}.")
+        if label in methods:
+            raise InputError(
+                f"solvers has two entries called {label!r}; tell them apart with pairs "
+                f"(label, solver)."
+            )
+        methods[label] = solver
+    return methods
+
+
+def _starts(
+    X: SymmetricMatrix, rank: int, init: Any, random_state: RandomState, count: int
+) -> Iterator[np.ndarray]:
+    """Yield the starts in the caller's units."""
+    generator = as_generator(random_state)
+    units = Units.of(X)
+    scaled = units.matrix(X)
+    for _ in range(count):
+        if isinstance(init, str) or callable(init):
+            with one_blas_thread():
+                yield units.factor_out(starting_point(scaled, rank, init, generator))
+        else:
+            yield starting_point(X, rank, init, generator)
+
+
+@dataclass(eq=False)
+class Comparison(Mapping[str, np.ndarray]):
+    """A tidy table: one row per recorded iteration of every run of every solver.
+
+    ``comparison["error"]`` is a column as an array. The columns are ``solver``, ``run`` and those
+    of :class:`symnmf.History`.
+
+    Attributes
+    ----------
+    results : dict
+        The :class:`symnmf.Result` of each (solver, run).
+    interrupted : bool
+        Whether Ctrl-C ended the comparison early.
+    """
+
+    results: dict[tuple[str, int], Result] = field(default_factory=dict)
+    interrupted: bool = False
+
+    columns = ("solver", "run", *COLUMNS)
+
+    def __getitem__(self, column: str) -> np.ndarray:
+        if column not in self.columns:
+            raise KeyError(f"{column!r} is not a column; there are {', '.join(self.columns)}")
+        parts = [
+            self._column(column, label, run, result)
+            for (label, run), result in self.results.items()
+        ]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    @staticmethod
+    def _column(column: str, label: str, run: int, result: Result) -> np.ndarray:
+        if column == "solver":
+            return np.full(len(result.history), label)
+        if column == "run":
+            return np.full(len(result.history), run)
+        return result.history[column]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __repr__(self) -> str:
+        solvers = dict.fromkeys(label for label, _ in self.results)
+        rows = sum(len(result.history) for result in self.results.values())
+        early = ", interrupted" if self.interrupted else ""
+        return f"Comparison({len(self.results)} runs of {', '.join(solvers)}; {rows} rows{early})"
+
+    def final(self, labels_true: Any = None) -> dict[str, np.ndarray]:
+        """Return one row per run: where and how it ended.
+
+        Parameters
+        ----------
+        labels_true : array-like or None
+            Known classes of the rows of X; adds a column ``accuracy``.
+        """
+        rows = [
+            (label, run, r.status, r.n_iter, float(r.history["seconds"][-1]), r.error)
+            for (label, run), r in self.results.items()
+        ]
+        names = ("solver", "run", "status", "iterations", "seconds", "error")
+        table = {name: np.array([row[k] for row in rows]) for k, name in enumerate(names)}
+        if labels_true is not None:
+            from symnmf.metrics import clustering_accuracy
+
+            table["accuracy"] = np.array(
+                [clustering_accuracy(labels_true, r.labels) for r in self.results.values()]
+            )
+        return table
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a pandas frame (needs the extra ``pandas``)."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError(
+                "Comparison.to_pandas needs pandas: pip install 'symnmf[pandas]'."
+            ) from error
+        return pd.DataFrame(dict(self))
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the table as comma-separated text, every number with all its digits."""
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(zip(*(self[column].tolist() for column in self.columns), strict=True))
+        content = text.getvalue().encode()
+        write_atomically(path, lambda stream: stream.write(content))

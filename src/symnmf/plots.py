@@ -1,0 +1,383 @@
+"""Figures; matplotlib is imported when one is drawn (the extra ``plots``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+import scipy.sparse as sp
+
+from symnmf.errors import InputError
+from symnmf.naming import lookup
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+#: Okabe and Ito's colours, told apart by every common kind of colour vision.
+COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#000000",
+    "#E69F00",
+    "#56B4E9",
+)
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*", "d")
+
+POSITIONS = {"iteration": ("iteration", "iteration"), "time": ("seconds", "seconds in the solver")}
+QUANTITIES = {
+    "error": r"$\|X - UU^T\|_F^2\,/\,\|X\|_F^2$",
+    "objective": "objective",
+    "consensus": r"$\|U - V\|_F$",
+    "stationarity": "stationarity, relative to the start",
+    "penalty": r"$\lambda$",
+}
+GRID = 400  # points of a curve drawn over time, where runs share no positions
+
+
+def new_axes(ax: Axes | None, size: tuple[float, float] = (7.5, 4.5)) -> tuple[Figure, Axes]:
+    """Return the given axes with their figure, or new ones."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("symnmf.plots needs matplotlib: pip install 'symnmf[plots]'.") from error
+    if ax is not None:
+        return cast("Figure", ax.get_figure()), ax
+    # not through pyplot: nothing to close afterwards, and no window where none is wanted
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def convergence(
+    table: Mapping[str, Any],
+    x: Literal["iteration", "time"] = "iteration",
+    y: str = "error",
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw how fast each solver converges: the median over runs, and a band from min to max.
+
+    Parameters
+    ----------
+    table : Comparison, mapping of arrays or pandas frame
+        With columns ``solver``, ``run``, ``iteration`` or ``seconds``, and ``y``.
+    x : {"iteration", "time"}
+        The horizontal axis. A run that ended early keeps its last value from there on, so medians
+        are over all runs everywhere.
+    y : str
+        A column of the history, on a log scale; values that are not positive leave a gap.
+    ax : matplotlib Axes or None
+        Where to draw; None for a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    column, position_label = lookup(x, POSITIONS, "x")
+    quantity_label = lookup(y, QUANTITIES, "y")
+    missing = [name for name in ("solver", "run", column, y) if name not in table]
+    if missing:
+        raise InputError(f"table has no column {missing[0]!r}; pass what symnmf.compare returns.")
+    solver, run, position, quantity = (
+        np.asarray(table[name]) for name in ("solver", "run", column, y)
+    )
+    if not len(solver):
+        raise InputError("table is empty; pass a comparison with at least one finished run.")
+    figure, ax = new_axes(ax)
+    lines, earliest = [], np.inf
+    for index, label in enumerate(dict.fromkeys(solver.tolist())):
+        mine = solver == label
+        curves = [
+            (position[mine & (run == number)], quantity[mine & (run == number)])
+            for number in np.unique(run[mine])
+        ]
+        earliest = min(earliest, *(where[min(1, len(where) - 1)] for where, _ in curves))
+        lines.append(_draw(ax, *_spread(curves, exact=x == "iteration"), label, index))
+    ax.set_yscale("log")
+    if x == "time" and earliest > 0:  # methods differ by orders of magnitude
+        ax.set_xscale("log")
+        ax.set_xlim(left=earliest)
+    else:
+        ax.set_xlim(left=0)
+    ax.set_xlabel(position_label)
+    ax.set_ylabel(quantity_label)
+    ax.grid(True, which="major", color="0.88", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    # beside the axes and in the order of the curves' ends: these curves leave no corner free
+    lines.sort(key=lambda line: -_last(line.get_ydata()))
+    ax.legend(
+        handles=lines,
+        loc="center left",
+        bbox_to_anchor=(1.01, 0.5),
+        frameon=False,
+        handlelength=3.5,
+    )
+    return figure
+
+
+def _last(values: Any) -> float:
+    finite = np.asarray(values)[np.isfinite(values)]
+    return float(finite[-1]) if len(finite) else np.inf
+
+
+def _spread(
+    curves: list[tuple[np.ndarray, np.ndarray]], *, exact: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return common positions and the median, least and greatest value there."""
+    if exact or len(curves) == 1:
+        where = np.unique(np.concatenate([position for position, _ in curves]))
+    else:
+        ends = [(position[position > 0], position[-1]) for position, _ in curves]
+        begin = min((later[0] for later, _ in ends if len(later)), default=1e-9)
+        where = np.geomspace(begin, max(end for _, end in ends), GRID)
+    values = np.empty((len(curves), len(where)))
+    for k, (position, quantity) in enumerate(curves):
+        # the latest row at or before each point: what had been reached by then
+        latest = np.searchsorted(position, where, side="right") - 1
+        values[k] = np.where(latest >= 0, quantity[np.maximum(latest, 0)], np.nan)
+    values[values <= 0] = np.nan
+    known = np.isfinite(values).any(axis=0)
+    where, values = where[known], values[:, known]
+    return where, np.nanmedian(values, 0), np.nanmin(values, 0), np.nanmax(values, 0)
+
+
+def _draw(
+    ax: Axes,
+    where: np.ndarray,
+    middle: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    label: str,
+    index: int,
+) -> Line2D:
+    colour = COLOURS[index % len(COLOURS)]
+    # markers at different places for different curves, so that they do not cover each other
+    spacing = max(1, len(where) // 8)
+    first = (index * spacing // 7) % spacing if spacing > 1 else 0
+    (line,) = ax.plot(
+        where,
+        middle,
+        color=colour,
+        linestyle=DASHES[index % len(DASHES)],
+        marker=MARKERS[index % len(MARKERS)],
+        markevery=(first, spacing),
+        markersize=5,
+        linewidth=1.8,
+        label=label,
+    )
+    if not np.array_equal(low, high):
+        ax.fill_between(where, low, high, color=colour, alpha=0.15, linewidth=0)
+    return line
+
+
+def similarity(A: Any, labels: Any, *, max_pixels: int = 600, ax: Axes | None = None) -> Figure:
+    """Draw a similarity matrix with its rows and columns reordered by cluster.
+
+    Clusters that hold together show as dark blocks on the diagonal. The shade follows the square
+    root of the similarity and ends at the 99th percentile, so that weak ties are seen and a few
+    strong ones do not blank out the rest.
+
+    Parameters
+    ----------
+    A : array or scipy sparse, n x n
+        The similarities, or the adjacency matrix of a graph. A sparse one stays sparse.
+    labels : array-like of shape (n,)
+        The cluster of each row.
+    max_pixels : int
+        A larger matrix is shown as ``max_pixels`` x ``max_pixels`` means of blocks.
+    ax : matplotlib Axes or None
+        Where to draw; None for a new figure.
+    """
+    labels = _one_label_per_row(labels, A.shape[0])
+    if A.shape[0] != A.shape[1]:
+        raise InputError(f"A must be square, got {A.shape[0]} x {A.shape[1]}.")
+    order = np.argsort(labels, kind="stable")
+    shades = _block_means(A, order, max_pixels)
+    positive = shades[shades > 0]
+    top = float(np.percentile(positive, 99)) if positive.size else 1.0
+    figure, ax = new_axes(ax, (6.2, 5.4))
+    from matplotlib.colors import PowerNorm
+
+    n = len(labels)
+    image = ax.imshow(
+        shades,
+        cmap="Blues",
+        norm=PowerNorm(0.5, vmin=0.0, vmax=top),
+        extent=(0, n, n, 0),
+        interpolation="nearest",
+    )
+    edges = _mark_clusters(ax, labels, ("x", "y"))
+    for edge in edges:
+        ax.axhline(edge, color=COLOURS[1], linewidth=0.7)
+        ax.axvline(edge, color=COLOURS[1], linewidth=0.7)
+    ax.set_xlabel("cluster")
+    ax.set_ylabel("cluster")
+    beyond = "max" if shades.max() > top else "neither"
+    figure.colorbar(image, ax=ax, label="similarity", shrink=0.85, extend=beyond)
+    return figure
+
+
+def memberships(
+    U: Any, labels: Any = None, *, max_pixels: int = 800, ax: Axes | None = None
+) -> Figure:
+    """Draw how much of each row of U belongs to each cluster.
+
+    A column of the picture is a row of U scaled to sum 1, sorted by cluster and, within one, from
+    the surest to the most divided.
+
+    Parameters
+    ----------
+    U : array of shape (n, r)
+        The factor.
+    labels : array-like of shape (n,) or None
+        The cluster of each row; None for the column of its largest entry.
+    max_pixels : int
+        More rows than this are shown as means of neighbouring ones.
+    ax : matplotlib Axes or None
+        Where to draw; None for a new figure.
+    """
+    shares = membership_shares(U)
+    n, r = shares.shape
+    labels = _one_label_per_row(shares.argmax(axis=1) if labels is None else labels, n)
+    order = np.lexsort((-shares.max(axis=1), labels))
+    binned = _bins(n, max_pixels) @ shares[order]
+    figure, ax = new_axes(ax, (7.5, min(8.0, max(2.2, 0.9 + 0.26 * r))))
+    image = ax.imshow(
+        binned.T,
+        cmap="Blues",
+        vmin=0.0,
+        vmax=1.0,
+        aspect="auto",
+        extent=(0, n, r - 0.5, -0.5),
+        interpolation="nearest",
+    )
+    for edge in _mark_clusters(ax, labels, ("x",)):
+        ax.axvline(edge, color=COLOURS[1], linewidth=0.7)
+    ax.set_yticks(np.arange(0, r, max(1, -(-r // 20))))
+    ax.set_xlabel("rows, by cluster")
+    ax.set_ylabel("column of U")
+    figure.colorbar(image, ax=ax, label="share of the row", pad=0.02)
+    return figure
+
+
+def typical_members(
+    images: Any,
+    U: Any,
+    image_shape: tuple[int, int],
+    per_cluster: int = 8,
+    *,
+    labels: Any = None,
+) -> Figure:
+    """Draw the images that are most typical of each cluster, a line per cluster.
+
+    Parameters
+    ----------
+    images : array of shape (n, height * width)
+        One image per row; larger values are drawn lighter.
+    U : array of shape (n, r)
+        The factor.
+    image_shape : (height, width)
+        Of one image.
+    per_cluster : int
+        Images per line; a smaller cluster leaves its line short.
+    labels : array-like of shape (n,) or None
+        The cluster of each row; None for the column of its largest entry.
+    """
+    factor = np.asarray(U)
+    height, width = image_shape
+    pixels = np.asarray(images)
+    if pixels.ndim != 2 or pixels.shape != (factor.shape[0], height * width):
+        raise InputError(
+            f"images must have {factor.shape[0]} rows of {height} x {width} = {height * width} "
+            f"values, got shape {pixels.shape}; pass one image per row of U."
+        )
+    members = most_typical(factor, per_cluster, labels)
+    gap = max(1, height // 8)
+    tall, wide = height + gap, width + gap
+    sheet = np.full((len(members) * tall - gap, per_cluster * wide - gap), np.nan)
+    for line, rows in enumerate(members.values()):
+        for place, row in enumerate(rows):
+            top, left = line * tall, place * wide
+            sheet[top : top + height, left : left + width] = pixels[row].reshape(image_shape)
+    inches = 0.62
+    figure, ax = new_axes(
+        None, (1.0 + inches * per_cluster * width / height, 0.5 + inches * len(members))
+    )
+    ax.imshow(sheet, cmap="gray", interpolation="nearest")
+    ax.set_yticks(
+        [line * tall + height / 2 for line in range(len(members))], [str(k) for k in members]
+    )
+    ax.set_xticks([])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.set_ylabel("cluster")
+    return figure
+
+
+def membership_shares(U: Any) -> np.ndarray:
+    """Return U with rows scaled to sum 1; a row of zeros becomes uniform."""
+    factor = np.asarray(U, dtype=np.float64)
+    if factor.ndim != 2 or 0 in factor.shape:
+        raise InputError(f"U must have rows and columns, got shape {factor.shape}.")
+    totals = factor.sum(axis=1, keepdims=True)
+    return np.where(totals > 0, factor / np.where(totals > 0, totals, 1), 1 / factor.shape[1])
+
+
+def most_typical(U: Any, count: int, labels: Any = None) -> dict[int, np.ndarray]:
+    """Return the rows of each cluster with the largest entries in its column of U.
+
+    A label that is no column of U (-1, say, for rows that belong nowhere) has no typical rows
+    and is left out.
+    """
+    factor = np.asarray(U)
+    chosen = factor.argmax(axis=1) if labels is None else labels
+    labels = _one_label_per_row(chosen, factor.shape[0])
+    typical = {}
+    for cluster in np.unique(labels).tolist():
+        if 0 <= cluster < factor.shape[1]:
+            rows = np.flatnonzero(labels == cluster)
+            strongest = np.argsort(-factor[rows, cluster], kind="stable")
+            typical[cluster] = rows[strongest[:count]]
+    return typical
+
+
+def _one_label_per_row(labels: Any, n: int) -> np.ndarray:
+    labels = np.asarray(labels)
+    if labels.shape != (n,):
+        raise InputError(f"labels must be {n} cluster numbers, got shape {labels.shape}.")
+    return labels
+
+
+def _bins(n: int, most: int) -> sp.csr_array:
+    """Return the matrix that takes means of at most ``most`` runs of neighbouring rows."""
+    count = min(n, most)
+    place = np.arange(n) * count // n
+    size = np.bincount(place, minlength=count)
+    entries = (1.0 / size[place], (place, np.arange(n)))
+    return sp.csr_array(sp.coo_array(entries, shape=(count, n)))
+
+
+def _block_means(A: Any, order: np.ndarray, most: int) -> np.ndarray:
+    means = _bins(len(order), most)[:, np.argsort(order)]
+    sparse = sp.issparse(A)
+    reduced = means @ (sp.csr_array(A) if sparse else np.asarray(A, dtype=np.float64)) @ means.T
+    return reduced.toarray() if sparse else np.asarray(reduced)
+
+
+def _mark_clusters(ax: Axes, labels: np.ndarray, axes: tuple[str, ...]) -> np.ndarray:
+    """Name the clusters in the middle of their stretch; return the borders between them."""
+    names, sizes = np.unique(labels, return_counts=True)
+    ends = np.cumsum(sizes)
+    shown = np.ones(len(names), dtype=bool)
+    if len(names) > 25:  # names of narrow stretches would lie on each other
+        shown = np.arange(len(names)) % -(-len(names) // 25) == 0
+    for name in axes:
+        axis = ax.xaxis if name == "x" else ax.yaxis
+        axis.set_ticks((ends - sizes / 2)[shown], [str(label) for label in names[shown]])
+        axis.set_tick_params(length=0)
+    return ends[:-1]

@@ -1,0 +1,74 @@
+"""L-BFGS-B on the original problem, through scipy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.optimize import Bounds, minimize
+
+from symnmf.errors import InputError
+from symnmf.matrices import SymmetricMatrix
+from symnmf.solvers.original import Move, OriginalSolver, gradient, move_to
+from symnmf.state import State
+
+
+@dataclass(frozen=True)
+class LBFGS(OriginalSolver):
+    """Bound-constrained quasi-Newton; one step is a call of scipy with a few of its iterations.
+
+    scipy offers no way to hand its curvature pairs from one call to the next, so each step begins
+    with steepest descent and builds them anew. That is the price of running inside the common
+    loop, and it is the same for a resumed run as for one that never stopped: nothing else is
+    carried.
+
+    Parameters
+    ----------
+    iterations : int
+        scipy's iterations per step.
+    pairs : int
+        Curvature pairs kept (scipy's ``maxcor``).
+    """
+
+    name: ClassVar[str] = "lbfgs"
+    summary: ClassVar[str] = "L-BFGS-B on the original problem, a few of its iterations per step"
+    cost: ClassVar[str] = "about 1.1 products for each of its 50 inner iterations"
+
+    iterations: int = 50
+    pairs: int = 10
+
+    def __post_init__(self) -> None:
+        for argument, value in (("iterations", self.iterations), ("pairs", self.pairs)):
+            if not isinstance(value, int) or value < 1:
+                raise InputError(f"{argument} must be a whole number of at least 1, got {value!r}.")
+
+    def step(self, X: SymmetricMatrix, state: State) -> None:
+        best: Move | None = None
+
+        def evaluate(flat: np.ndarray) -> tuple[float, np.ndarray]:
+            nonlocal best
+            U = flat.reshape(state.U.shape).astype(X.dtype)
+            move = move_to(X, state, U)
+            if move.change < (0.0 if best is None else best.change):
+                best = move
+            slope = gradient(X, State(U=U, V=U, product=move.product))
+            return move.change, slope.astype(np.float64).ravel()
+
+        # f is counted from the step's own start, where its small differences keep their digits
+        minimize(
+            evaluate,
+            state.U.astype(np.float64).ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=Bounds(0.0, np.inf),
+            options={
+                "maxiter": self.iterations,
+                "maxcor": self.pairs,
+                "maxfun": 20 * self.iterations,
+                "ftol": 0.0,
+                "gtol": 0.0,
+            },
+        )
+        if best is not None:
+            best.take(state)

@@ -1,0 +1,90 @@
+"""Parallel multiplicative updates (He, Xie, Zdunek, Zhou and Cichocki, 2011)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from symnmf.errors import InputError
+from symnmf.matrices import SymmetricMatrix
+from symnmf.solvers.original import OriginalSolver, move_to
+from symnmf.state import State
+
+
+@dataclass(frozen=True)
+class MultiplicativeSolver(OriginalSolver):
+    """U <- U * h(R) elementwise, with R = (X U) / (U U^T U).
+
+    h(R) = R^(1/3) never raises f. The bolder h of a subclass is tried first and given up for the
+    cube root in an iteration where f would rise; where even that rises (by rounding) U stays.
+    Zeros stay zeros, whatever the method.
+    """
+
+    cost: ClassVar[str] = "1 product, 2 where the safeguard steps in"
+
+    @abstractmethod
+    def factor(self, ratio: np.ndarray) -> np.ndarray:
+        """Return h(R)."""
+
+    def step(self, X: SymmetricMatrix, state: State) -> None:
+        assert state.product is not None
+        U = state.U
+        below = U @ state.known_gram_U(X.threads).astype(X.dtype)
+        # an entry so small that its denominator underflows counts as zero
+        usable = (U > 0) & (below > np.finfo(X.dtype).tiny)
+        ratio = np.divide(state.product, below, out=np.zeros_like(U), where=usable)
+        move = move_to(X, state, U * self.factor(ratio))
+        if not move.change <= 0.0:
+            move = move_to(X, state, U * np.cbrt(ratio))
+        if move.change <= 0.0:
+            move.take(state)
+
+
+@dataclass(frozen=True)
+class BetaSNMF(MultiplicativeSolver):
+    """h(R) = 1 - beta + beta R.
+
+    Parameters
+    ----------
+    beta : float
+        Above 0 and at most 1.
+    """
+
+    name: ClassVar[str] = "beta-snmf"
+    summary: ClassVar[str] = "multiplicative, U (1 - beta + beta R) (He et al. 2011)"
+
+    beta: float = 0.99
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.beta <= 1.0:
+            raise InputError(f"beta must be above 0 and at most 1, got {self.beta!r}.")
+
+    def factor(self, ratio: np.ndarray) -> np.ndarray:
+        weight = ratio.dtype.type(self.beta)
+        return (1 - weight) + weight * ratio
+
+
+@dataclass(frozen=True)
+class AlphaSNMF(MultiplicativeSolver):
+    """h(R) = R^alpha.
+
+    Parameters
+    ----------
+    alpha : float
+        Above 0 and at most 1.
+    """
+
+    name: ClassVar[str] = "alpha-snmf"
+    summary: ClassVar[str] = "multiplicative, U R^alpha (He et al. 2011)"
+
+    alpha: float = 0.99
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.alpha <= 1.0:
+            raise InputError(f"alpha must be above 0 and at most 1, got {self.alpha!r}.")
+
+    def factor(self, ratio: np.ndarray) -> np.ndarray:
+        return ratio ** ratio.dtype.type(self.alpha)

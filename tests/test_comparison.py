@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import csv
+import os
+import signal
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import symnmf
+from conftest import synthetic_problem
+from symnmf.comparison import DEFAULT_SOLVERS, Comparison, compare
+from symnmf.matrices import DenseMatrix
+from symnmf.parallel import Threads
+from symnmf.plots import convergence
+from symnmf.solvers import ASymHALS, SymHALS
+
+X = synthetic_problem(30, 3, 0.05)
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    return compare(X, 3, ["a-symhals", "pgd"], n_runs=3, max_iter=8, random_state=0)
+
+
+def test_the_table_holds_every_history(comparison):
+    assert comparison.columns == ("solver", "run", *symnmf.History.columns)
+    assert set(comparison) == set(comparison.columns)
+    assert {len(comparison[column]) for column in comparison} == {2 * 3 * 9}
+    mine = (comparison["solver"] == "pgd") & (comparison["run"] == 2)
+    history = comparison.results["pgd", 2].history
+    for column in symnmf.History.columns:
+        np.testing.assert_array_equal(comparison[column][mine], history[column])
+
+
+def test_all_solvers_set_out_from_the_same_points(comparison):
+    first = comparison["iteration"] == 0
+    errors = {
+        solver: comparison["error"][first & (comparison["solver"] == solver)]
+        for solver in ("a-symhals", "pgd")
+    }
+    np.testing.assert_array_equal(errors["a-symhals"], errors["pgd"])
+    assert len(set(errors["pgd"])) == 3
+
+
+def test_a_run_of_a_comparison_is_a_run_of_factorize(comparison):
+    alone = symnmf.factorize(X, 3, solver="pgd", init="random", random_state=0, tol=0.0, max_iter=8)
+    np.testing.assert_array_equal(comparison.results["pgd", 0].U, alone.U)
+
+
+def test_final_has_a_row_per_run(comparison):
+    labels = np.arange(30) % 3
+    table = comparison.final(labels)
+    assert list(table) == [
+        "solver", "run", "status", "iterations", "seconds", "error", "accuracy",
+    ]  # fmt: skip
+    assert table["solver"].tolist() == ["a-symhals", "pgd"] * 3
+    assert table["run"].tolist() == [0, 0, 1, 1, 2, 2]
+    assert table["iterations"].tolist() == [8] * 6
+    assert table["error"][3] == comparison.results["pgd", 1].error
+    assert "accuracy" not in comparison.final()
+    assert np.all((table["accuracy"] >= 1 / 3) & (table["accuracy"] <= 1))
+
+
+def test_csv_keeps_every_digit(comparison, tmp_path):
+    comparison.to_csv(tmp_path / "table.csv")
+    with open(tmp_path / "table.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["solver"] for row in rows] == comparison["solver"].tolist()
+    for column in ("run", *symnmf.History.columns):
+        np.testing.assert_array_equal(
+            [float(row[column]) for row in rows], comparison[column].astype(float)
+        )
+
+
+def test_pandas_has_the_same_columns(comparison):
+    frame = comparison.to_pandas()
+    assert tuple(frame.columns) == comparison.columns
+    last = frame.groupby(["solver", "run"])["error"].last()
+    assert last["pgd", 1] == comparison.results["pgd", 1].error
+
+
+def test_solvers_may_be_labelled_objects():
+    pair = [("one sweep", SymHALS()), ("three", ASymHALS(3)), "symhals"]
+    table = compare(X, 3, pair, max_iter=3, random_state=0)
+    assert [label for label, _ in table.results] == ["one sweep", "three", "symhals"]
+    np.testing.assert_array_equal(table.results["one sweep", 0].U, table.results["symhals", 0].U)
+    assert table.results["three", 0].error != table.results["symhals", 0].error
+
+
+def test_the_default_list_runs():
+    table = compare(X, 3, max_iter=2)
+    assert tuple(label for label, _ in table.results) == DEFAULT_SOLVERS
+
+
+def test_extreme_units_give_the_same_start():
+    # powers of two, so that not a digit differs
+    plain = compare(X, 3, ["pgd"], init="scaled-random", max_iter=3, random_state=0)
+    small = compare(2.0**-300 * X, 3, ["pgd"], init="scaled-random", max_iter=3, random_state=0)
+    np.testing.assert_allclose(small["error"], plain["error"], rtol=1e-9)
+
+
+@dataclass(frozen=True)
+class Interrupted(SymHALS):
+    """Presses Ctrl-C in its third iteration."""
+
+    def step(self, X, state):
+        super().step(X, state)
+        if state.iteration == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_keeps_what_was_finished():
+    table = compare(X, 3, ["a-symhals", ("cut", Interrupted()), "pgd"], n_runs=2, max_iter=9)
+    assert table.interrupted
+    assert "interrupted" in repr(table)
+    assert list(table.results) == [("a-symhals", 0), ("cut", 0)]
+    assert table.final()["status"].tolist() == ["max_iter", "stopped"]
+    assert table.results["cut", 0].n_iter == 3
+
+
+class ProductsOnly(DenseMatrix):
+    has_entries = False
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"solvers": []}, "solvers must be a list with at least one solver"),
+        ({"solvers": "pgd"}, "solvers must be a list"),
+        ({"solvers": ["pgd", "pgdd"]}, "solver 'pgdd' is not known"),
+        ({"solvers": ["pgd", "pgd"]}, "two entries called 'pgd'"),
+        ({"solvers": [(3, "pgd")]}, "labelled by strings, got 3"),
+        ({"n_runs": 0}, "n_runs must be a whole number of at least 1, got 0"),
+        ({"n_runs": 2, "init": np.ones((30, 3))}, "init is one given start"),
+        ({"rank": 31}, "rank must be a whole number from 1 to the 30"),
+        ({"max_iter": -1}, "max_iter must be"),
+        ({"penalty": "rubust"}, "penalty 'rubust' is not known"),
+        ({"init": "rundom"}, "init 'rundom' is not known"),
+        ({"X": ProductsOnly(X, Threads(1)), "solvers": ["pgd", "cd"]}, "needs the entries of X"),
+    ],
+)
+def test_mistakes_are_found_before_the_first_run(change, message, monkeypatch):
+    monkeypatch.setattr("symnmf.comparison.factorize", lambda *_, **__: pytest.fail("a run began"))
+    with pytest.raises(symnmf.InputError, match=message):
+        compare(**{"X": X, "rank": 3, **change})
+
+
+# --- the picture
+
+
+def test_a_curve_per_solver_and_a_band_per_spread(comparison):
+    figure = convergence(comparison)
+    (ax,) = figure.axes
+    assert ax.get_yscale() == "log"
+    curves = {line.get_label(): line for line in ax.lines}
+    assert set(curves) == {"a-symhals", "pgd"}
+    assert len(ax.collections) == 2
+    mine = comparison["solver"] == "pgd"
+    by_run = comparison["error"][mine].reshape(3, 9)
+    np.testing.assert_allclose(curves["pgd"].get_ydata(), np.median(by_run, axis=0))
+    band = ax.collections[1].get_paths()[0].vertices[:, 1]
+    assert band.min() == pytest.approx(by_run.min())
+    assert band.max() == pytest.approx(by_run.max())
+
+
+def test_curves_differ_in_more_than_colour():
+    table = {
+        "solver": np.repeat([f"s{k}" for k in range(13)], 3),
+        "run": np.zeros(39, int),
+        "iteration": np.tile(np.arange(3), 13),
+        "error": np.full(39, 0.5),
+    }
+    lines = convergence(table).axes[0].lines
+    looks = {(line.get_color(), str(line._unscaled_dash_pattern)) for line in lines}
+    assert len(looks) == len({line.get_marker() for line in lines}) == 13
+
+
+def test_over_time_a_point_shows_what_had_been_reached():
+    table = {
+        "solver": np.array(["a"] * 5),
+        "run": np.array([0, 0, 0, 1, 1]),
+        "seconds": np.array([1.0, 2.0, 8.0, 1.0, 4.0]),
+        "error": np.array([1.0, 0.1, 0.01, 1.0, 0.0]),
+    }
+    (line,) = convergence(table, x="time").axes[0].lines
+    when, what = line.get_data()
+    assert when[0] == pytest.approx(1.0)
+    assert when[-1] == pytest.approx(8.0)
+    assert what[np.searchsorted(when, 1.5)] == 1.0
+    assert what[np.searchsorted(when, 3.0)] == pytest.approx(np.median([0.1, 1.0]))
+    # an error of zero has no place on a log scale: the other run is left
+    assert what[np.searchsorted(when, 5.0)] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("x", ["iteration", "time"])
+def test_the_picture_takes_pandas_and_given_axes(comparison, x):
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    ax = figure.add_subplot()
+    assert convergence(comparison.to_pandas(), x=x, y="stationarity", ax=ax) is figure
+    assert len(ax.lines) == 2
+    figure.canvas.draw()
+
+
+def test_what_cannot_be_drawn_is_refused(comparison):
+    with pytest.raises(symnmf.InputError, match="x 'tame' is not known"):
+        convergence(comparison, x="tame")
+    with pytest.raises(symnmf.InputError, match="y 'eror' is not known"):
+        convergence(comparison, y="eror")
+    with pytest.raises(symnmf.InputError, match="table has no column 'solver'"):
+        convergence({"error": np.ones(3)})
+    with pytest.raises(symnmf.InputError, match="table is empty"):
+        convergence(Comparison())
