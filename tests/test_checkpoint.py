@@ -126,8 +126,13 @@ def test_a_full_disk_keeps_the_previous_checkpoint_and_the_run_goes_on(
     path = tmp_path / "run.npz"
     symnmf.factorize(X, 3, max_iter=4, checkpoint=path, **SETTINGS)
     before = path.read_bytes()
-    opened = os.fdopen
-    monkeypatch.setattr(os, "fdopen", lambda *args, **kw: FullDisk(opened(*args, **kw), room))
+    opened = open
+
+    def open_on_a_full_disk(file, mode="r", *args, **options):
+        stream = opened(file, mode, *args, **options)
+        return FullDisk(stream, room) if mode == "xb" else stream
+
+    monkeypatch.setattr("builtins.open", open_on_a_full_disk)
     with pytest.warns(RuntimeWarning, match="could not be written.*No space left"):
         result = symnmf.factorize(
             X, 3, max_iter=8, checkpoint=path, checkpoint_every=0, resume=path, **SETTINGS

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import tempfile
+import secrets
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -21,32 +22,33 @@ def write_atomically(path: str | Path, write: Callable[[IO[bytes]], Any]) -> Non
     The old file is whole until the new one is on the disk, whatever happens in between.
     """
     target = Path(path)
+    # created exclusively under a drawn name, so no file in the folder can be in its way, and with
+    # the permissions any new file of this user gets
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+        try:
+            with open(temporary, "xb") as stream:
+                write(stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
     except OSError as error:
-        raise InputError(
-            f"{target} cannot be written ({error.strerror}); choose another place."
-        ) from error
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        reason = error.strerror or type(error).__name__
+        raise InputError(f"{str(target)!r} cannot be written ({reason}).") from error
     _sync_folder(target.parent)
 
 
 def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    """Make the rename itself durable; not every system can open a folder."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def write_archive(path: str | Path, arrays: dict[str, np.ndarray]) -> None:

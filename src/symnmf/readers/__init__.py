@@ -1,0 +1,49 @@
+"""Files a stranger sent, turned into data; every file is treated as hostile.
+
+==================  ===============================================================================
+Ending              What it holds
+==================  ===============================================================================
+.npy                one 2-D array of numbers
+.npz                a scipy sparse matrix (csr, csc, coo), a graph (``edges`` (m, 2), optional
+                    ``n``, ``weights``, ``node_names``), or one 2-D array (alone, or called
+                    ``X``, ``adjacency`` or ``affinity``); ``y`` holds labels in all three
+.csv .tsv           numbers, with an optional header; an empty first header cell marks row names
+.mtx                Matrix Market, coordinate or array, real, integer or pattern, general or
+                    symmetric
+.edges .edgelist    one edge per line, ``u v`` or ``u v weight``, separated by spaces, tabs or
+.el .txt            commas; lines that start with ``#`` or ``%`` are comments
+==================  ===============================================================================
+
+Each may carry ``.gz`` on top. What holds for all of them:
+
+* Nothing is unpickled, and nothing in a file is evaluated.
+* No allocation follows a header's word: an array is read as far as its bytes go and its declared
+  size is checked first; a sparse matrix may have ``FREE_DIMENSION`` rows or columns, or
+  ``DIMENSION_PER_ENTRY`` for each entry it stores, whichever is more.
+* A file may hold ``max_bytes`` after decompression; beyond ``FREE_BYTES`` a compressed file may
+  also not grow by more than a factor ``max_ratio``.
+* Text is UTF-8 (a byte order mark and CRLF are fine), without control characters, with lines of
+  at most ``MAX_LINE`` bytes. NaN and infinities are refused.
+* Whatever is wrong, the answer is one :class:`symnmf.errors.InputError` of one sentence that names
+  the file, and the line where there is one.
+"""
+
+from symnmf.readers.files import MatrixFile, read_matrix
+from symnmf.readers.labels import read_labels
+from symnmf.readers.source import FREE_BYTES, MAX_BYTES, MAX_RATIO
+from symnmf.readers.sparse import DIMENSION_PER_ENTRY, FREE_DIMENSION
+from symnmf.readers.text import MAX_LINE
+from symnmf.readers.writing import write_table
+
+__all__ = [
+    "DIMENSION_PER_ENTRY",
+    "FREE_BYTES",
+    "FREE_DIMENSION",
+    "MAX_BYTES",
+    "MAX_LINE",
+    "MAX_RATIO",
+    "MatrixFile",
+    "read_labels",
+    "read_matrix",
+    "write_table",
+]

@@ -1,0 +1,67 @@
+"""Choosing the reader by the file's ending."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from symnmf.readers.archives import read_npz
+from symnmf.readers.arrays import as_float, read_array
+from symnmf.readers.edges import read_edges
+from symnmf.readers.market import read_mtx
+from symnmf.readers.result import MatrixFile
+from symnmf.readers.source import MAX_BYTES, MAX_RATIO, AnyPath, Source, opened, shown
+from symnmf.readers.tables import read_table
+
+
+def _read_npy(source: Source) -> MatrixFile:
+    available = None if source.compressed else source.size
+    array = read_array(source, source, available, "its array")
+    return MatrixFile(as_float(source, array, "its array"), "matrix")
+
+
+READERS: dict[str, Callable[[Source], MatrixFile]] = {
+    ".npy": _read_npy,
+    ".npz": read_npz,
+    ".csv": read_table,
+    ".tsv": read_table,
+    ".mtx": read_mtx,
+    ".edges": read_edges,
+    ".edgelist": read_edges,
+    ".el": read_edges,
+    ".txt": read_edges,
+}
+
+
+def read_matrix(
+    path: AnyPath, *, max_bytes: int = MAX_BYTES, max_ratio: float = MAX_RATIO
+) -> MatrixFile:
+    """Read a matrix, a table or a graph from a file that need not be trusted.
+
+    Parameters
+    ----------
+    path : str or path
+        Ends in .npy, .npz, .csv, .tsv, .mtx, .edges, .edgelist, .el or .txt, or in one of these
+        and .gz; see :mod:`symnmf.readers` for what each may hold.
+    max_bytes : int, default=8 GiB
+        Most bytes the file may hold once decompressed.
+    max_ratio : float, default=200
+        Largest growth by decompression, beyond the first 64 MiB.
+
+    Returns
+    -------
+    MatrixFile
+        ``data``, ``kind``, ``names`` and ``labels``.
+
+    Raises
+    ------
+    InputError
+        Whatever is wrong with the file, in one sentence that names it and the line.
+    """
+    with opened(path, max_bytes=max_bytes, max_ratio=max_ratio) as source:
+        reader = READERS.get(source.ending)
+        if reader is None:
+            raise source.error(
+                f"the ending {shown(source.ending)} is not known; use one of {', '.join(READERS)},"
+                " each with or without .gz"
+            )
+        return reader(source)

@@ -1,0 +1,31 @@
+"""What a reader returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixFile:
+    """The content of one file.
+
+    Attributes
+    ----------
+    data : ndarray or csr_array of float64
+        The table or matrix, or the symmetric adjacency matrix of a graph.
+    kind : {"matrix", "graph"}
+        "graph" for edge lists and archives of edges; "matrix" for everything else, square or not.
+    names : ndarray or None
+        One name per row: int64 ids, or text in an object array (so that one long name does not
+        widen all). None where rows are only numbered 0..n-1.
+    labels : ndarray or None
+        One label per row, int64 or text in an object array, where the file holds labels.
+    """
+
+    data: np.ndarray | sp.csr_array
+    kind: str
+    names: np.ndarray | None = None
+    labels: np.ndarray | None = None

@@ -1,0 +1,99 @@
+"""Tables are written exactly, safely and whole."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from symnmf.errors import InputError
+from symnmf.readers import write_table
+
+RNG = np.random.default_rng(0)
+
+
+def test_write_table_round_trip(tmp_path: Path) -> None:
+    values = RNG.normal(size=50) * 10.0 ** RNG.integers(-300, 300, 50)
+    names = [f"n{i}" for i in range(49)] + ['Zoë, "the"\nfirst']
+    for path in (tmp_path / "a.csv", tmp_path / "a.csv.gz"):
+        assert write_table(path, {"name": names, "value": values, "k": np.arange(50)}) == 0
+        opener: Callable[..., Any] = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rt", encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert [row["name"] for row in rows] == names
+        assert [float(row["value"]) for row in rows] == values.tolist()
+        assert [int(row["k"]) for row in rows] == list(range(50))
+
+
+def test_write_table_disarms_formulas_and_says_how_many(tmp_path: Path) -> None:
+    texts = ["=1+1", "+a", "-a", "@x", "\tx", "-5", "a=b", ""]
+    numbers = [-1, -2.5, True, None, np.float64(-0.1), np.int8(-3), 0, float("nan")]
+    assert write_table(tmp_path / "a.csv", {"=name": texts, "value": numbers}) == 6
+    with open(tmp_path / "a.csv", newline="") as file:
+        rows = list(csv.reader(file))
+    assert [row[0] for row in rows] == [
+        "'=name",
+        *["'=1+1", "'+a", "'-a", "'@x", "'\tx", "-5", "a=b", ""],
+    ]
+    assert [row[1] for row in rows[1:]] == ["-1", "-2.5", "True", "", "-0.1", "-3", "0", "nan"]
+
+
+def test_write_table_refusals_leave_everything_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("old")
+    for columns, sentence in [
+        ({}, "at least one column"),
+        ({"a": [1], "b": [1, 2]}, "equal lengths"),
+        ({"a": [[1]]}, "text and numbers, got list"),
+        ({"a": ["\ud800"]}, "valid Unicode"),
+        ({1: [1]}, "text names"),
+    ]:
+        with pytest.raises(InputError, match=sentence):
+            write_table(path, columns)  # type: ignore[arg-type]
+    for bad, sentence in [
+        (tmp_path / "a.txt", "must end in .csv"),
+        (tmp_path / "absent" / "a.csv", "No such file"),
+    ]:
+        with pytest.raises(InputError, match=re.escape(sentence)):
+            write_table(bad, {"a": [1]})
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.csv"]
+
+
+def test_write_table_replaces_whole_files_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(InputError, match=r"cannot be written .*No space left"):
+            write_table(path, {"a": [1]})
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.csv"]
+    write_table(path, {"../../a": ["../../b"]})
+    assert path.read_text() == "../../a\n../../b\n"
+    assert os.listdir(tmp_path) == ["a.csv"]
+    (tmp_path / "d.csv").mkdir()
+    with pytest.raises(InputError, match="must be a regular file"):
+        write_table(tmp_path / "d.csv", {"a": [1]})
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+def test_written_files_have_the_usual_permissions(tmp_path: Path) -> None:
+    write_table(tmp_path / "a.csv", {"a": [1]})
+    (tmp_path / "b.csv").write_text("1")
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert len(modes) == 1
