@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import synthetic_problem
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import accelerated_hals, adaptive_hals, anls, gradient, objective
 
 import symnmf
+from conftest import synthetic_problem
+from reference import accelerated_hals, adaptive_hals, anls, gradient, objective
 from symnmf.matrices import as_symmetric
 from symnmf.penalty import Adaptive, Fixed, Geometric, theory_bound
 
@@ -108,7 +110,7 @@ def test_objective_falls_by_what_the_sufficient_decrease_lemma_says(problem, pen
         max_iter=6,
         callback=lambda now: seen.append((now.U.copy(), now.V.copy())),
     )
-    for (U, V), (U1, V1) in zip(seen, seen[1:], strict=False):
+    for (U, V), (U1, V1) in itertools.pairwise(seen):
         before, after = objective(X, U, V, penalty), objective(X, U1, V1, penalty)
         moved = np.sum((U1 - U) ** 2) + np.sum((V1 - V) ** 2)
         # the lemma also has the inner moves, whose squares sum to at least moved / L

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import synthetic_problem
 
 import symnmf
+from conftest import synthetic_problem
 from symnmf.errors import InputError
 
 

@@ -12,9 +12,9 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import synthetic_problem
 
 import symnmf
+from conftest import synthetic_problem
 from symnmf.errors import ConvergenceWarning, InputError
 from symnmf.parallel import Threads
 
@@ -48,9 +48,7 @@ def test_converged_means_stationary_and_agreed(X):
     step = 1 / np.linalg.norm(X)
     residual = np.linalg.norm(result.U - np.maximum(result.U - step * slope, 0)) / step
     reference = result.start_residual * np.linalg.norm(X) ** 1.5
-    assert residual / reference == pytest.approx(
-        result.history["stationarity"][-1], rel=1e-3
-    )
+    assert residual / reference == pytest.approx(result.history["stationarity"][-1], rel=1e-3)
 
 
 def test_limits_are_named_and_a_warning_says_what_to_do(X):

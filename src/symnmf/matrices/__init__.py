@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,19 @@ import scipy.sparse as sp
 from symnmf.errors import InputError
 from symnmf.matrices.base import InnerSolver, SymmetricMatrix
 from symnmf.matrices.dense import DenseMatrix
+from symnmf.matrices.dtypes import float_dtype
+from symnmf.matrices.lowrank import LowRank
 from symnmf.matrices.sparse import SparseMatrix
 from symnmf.parallel import Threads
 
-__all__ = ["DenseMatrix", "InnerSolver", "SparseMatrix", "SymmetricMatrix", "as_symmetric"]
+__all__ = [
+    "DenseMatrix",
+    "InnerSolver",
+    "LowRank",
+    "SparseMatrix",
+    "SymmetricMatrix",
+    "as_symmetric",
+]
 
 #: Largest |X - X^T| relative to the largest entry that passes for rounding.
 ASYMMETRY_ALLOWED = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
@@ -26,34 +36,23 @@ def as_symmetric(X: Any, *, n_jobs: int | None = None, name: str = "X") -> Symme
     ----------
     X : array-like, scipy sparse array or matrix, or SymmetricMatrix
         Square, symmetric, finite, nonnegative. float32 and float64 are kept; float16 becomes
-        float32; integers, booleans and longer floats become float64.
+        float32; integers, booleans and longer floats become float64. A SymmetricMatrix, such as
+        :class:`LowRank`, has checked itself.
     n_jobs : int or None
-        Threads for every operation on X; None for all cores.
+        Threads for every operation on X; None for all cores, or those a SymmetricMatrix has.
     name : str
         What error messages call the argument.
     """
-    if isinstance(X, SymmetricMatrix):
+    if isinstance(X, SymmetricMatrix) and n_jobs is None:
         return X
     threads = Threads(n_jobs)
+    if isinstance(X, SymmetricMatrix):
+        other = copy.copy(X)  # the caller's own keeps its threads
+        other.threads = threads
+        return other
     if sp.issparse(X):
         return _checked_sparse(X, threads, name)
     return _checked_dense(X, threads, name)
-
-
-def _float_dtype(dtype: np.dtype, name: str) -> np.dtype:
-    if dtype.kind == "c":
-        raise InputError(
-            f"{name} must be real, got dtype {dtype}; pass {name}.real if the imaginary part is "
-            f"zero."
-        )
-    if dtype.kind not in "fiub":
-        raise InputError(
-            f"{name} must hold numbers, got dtype {dtype}; convert it, for instance with "
-            f"{name}.astype(float)."
-        )
-    if dtype.kind == "f" and dtype.itemsize <= 4:
-        return np.dtype(np.float32)
-    return np.dtype(np.float64)
 
 
 def _check_shape(shape: tuple[int, ...], name: str) -> None:
@@ -96,7 +95,7 @@ def _checked_dense(X: Any, threads: Threads, name: str) -> DenseMatrix:
         array = np.asarray(X)
     except (ValueError, TypeError) as error:
         raise InputError(f"{name} cannot be read as a matrix: {error}.") from error
-    dtype = _float_dtype(array.dtype, name)
+    dtype = float_dtype(array.dtype, name)
     _check_shape(array.shape, name)
     if array.flags.f_contiguous and not array.flags.c_contiguous:
         array = array.T
@@ -120,7 +119,7 @@ def _checked_dense(X: Any, threads: Threads, name: str) -> DenseMatrix:
 
 
 def _checked_sparse(X: Any, threads: Threads, name: str) -> SparseMatrix:
-    dtype = _float_dtype(X.dtype, name)
+    dtype = float_dtype(X.dtype, name)
     _check_shape(X.shape, name)
     canonical = X.format == "csr" and X.has_canonical_format and X.dtype == dtype
     matrix = X if canonical else sp.csr_array(X, dtype=dtype, copy=True)
