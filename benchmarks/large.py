@@ -1,7 +1,7 @@
 """A sparse random graph with millions of nodes: time per iteration and peak memory.
 
-    python benchmarks/large.py                 5 000 000 nodes, 40 000 000 stored entries, r=16
-    python benchmarks/large.py --scaling       how the cost grows with n, dense and sparse
+python benchmarks/large.py                 5 000 000 nodes, 40 000 000 stored entries, r=16
+python benchmarks/large.py --scaling       how the cost grows with n, dense and sparse
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from symnmf.errors import InputError
 from symnmf.naming import lookup
+from symnmf.result import membership_shares
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -241,7 +242,7 @@ def memberships(
     ax : matplotlib Axes or None
         Where to draw; None for a new figure.
     """
-    shares = membership_shares(U)
+    shares = membership_shares(_checked_factor(U))
     n, r = shares.shape
     labels = _one_label_per_row(shares.argmax(axis=1) if labels is None else labels, n)
     order = np.lexsort((-shares.max(axis=1), labels))
@@ -319,13 +320,11 @@ def typical_members(
     return figure
 
 
-def membership_shares(U: Any) -> np.ndarray:
-    """Return U with rows scaled to sum 1; a row of zeros becomes uniform."""
+def _checked_factor(U: Any) -> np.ndarray:
     factor = np.asarray(U, dtype=np.float64)
     if factor.ndim != 2 or 0 in factor.shape:
         raise InputError(f"U must have rows and columns, got shape {factor.shape}.")
-    totals = factor.sum(axis=1, keepdims=True)
-    return np.where(totals > 0, factor / np.where(totals > 0, totals, 1), 1 / factor.shape[1])
+    return factor
 
 
 def most_typical(U: Any, count: int, labels: Any = None) -> dict[int, np.ndarray]:

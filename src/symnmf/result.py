@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -89,6 +89,17 @@ class History:
         return pd.DataFrame({column: self[column] for column in COLUMNS})
 
 
+def membership_shares(U: np.ndarray) -> np.ndarray:
+    """Return U with rows scaled to sum 1; a row of zeros becomes uniform."""
+    totals = U.sum(axis=1, keepdims=True)
+    return np.where(totals > 0, U / np.where(totals > 0, totals, 1), 1 / U.shape[1])
+
+
+def _name_array(names: Sequence[Any]) -> np.ndarray:
+    whole = all(isinstance(name, int | np.integer) for name in names)
+    return np.array([int(name) if whole else str(name) for name in names])
+
+
 @dataclass(frozen=True)
 class Result:
     """A finished factorization X ~ U U^T.
@@ -141,8 +152,7 @@ class Result:
     @property
     def membership(self) -> np.ndarray:
         """U with rows scaled to sum 1; a row of zeros becomes uniform."""
-        totals = self.U.sum(axis=1, keepdims=True)
-        return np.where(totals > 0, self.U / np.where(totals > 0, totals, 1), 1 / self.U.shape[1])
+        return membership_shares(self.U)
 
     def certificate(self, X: Any, *, tol: float = 1e-4) -> Certificate:
         """Check what was reached against the theorems; see :class:`symnmf.Certificate`."""
@@ -150,11 +160,16 @@ class Result:
 
         return certify(X, self, tol=tol)
 
-    def save(self, path: str | Path) -> None:
-        """Write to an npz archive (no pickle), atomically."""
+    def save(self, path: str | Path, *, names: Sequence[Any] | None = None) -> None:
+        """Write to an npz archive (no pickle), atomically.
+
+        ``names`` of the rows, where there are any, are kept beside the factors as ``names``.
+        """
+        labels = {} if names is None else {"names": _name_array(names)}
         write_archive(
             path,
             {
+                **labels,
                 "format": np.array("symnmf-result-1"),
                 "U": self.U,
                 "V": self.V,

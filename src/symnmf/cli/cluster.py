@@ -1,0 +1,299 @@
+"""``symnmf cluster``: a table, a matrix or a graph in, a cluster per row out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from symnmf.cli import inputs, options
+from symnmf.cli.output import (
+    PICTURES,
+    check_writable,
+    exit_code,
+    how_it_ended,
+    need_matplotlib,
+    note,
+    print_json,
+    say,
+    summary,
+    write_columns,
+)
+from symnmf.cli.progress import Forecast, step, watching
+from symnmf.cli.signals import Signals, noticing
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from symnmf.certificate import Certificate
+    from symnmf.multistart import Plan
+    from symnmf.result import Result
+
+NOWHERE = -1
+TABLES = (".csv", ".csv.gz")
+
+
+def cluster(
+    given: inputs.Input,
+    k: Annotated[int, typer.Option("-k", "--clusters", help="How many clusters.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Table of labels, .csv or .csv.gz; else to stdout."),
+    ] = None,
+    affinity: inputs.Affinity = None,
+    neighbors: inputs.Neighbors = None,
+    normalize: inputs.Normalize = None,
+    truth: inputs.Truth = None,
+    overlapping: Annotated[
+        bool, typer.Option("--overlapping", help="Also list every cluster a row has a part in.")
+    ] = False,
+    threshold: Annotated[
+        float, typer.Option(help="With --overlapping: the share of a row that counts, below 1.")
+    ] = 0.25,
+    plot: options.Plot = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Page with pictures and tables, .html.", rich_help_panel=options.FILES),
+    ] = None,
+    starts: Annotated[
+        int,
+        typer.Option(help="Random starts; the best is kept.", rich_help_panel=options.RUN),
+    ] = 5,
+    seed: options.Seed = None,
+    solver: options.Solver = "a-symhals",
+    penalty: options.Penalty = None,
+    max_iter: options.MaxIter = 1000,
+    max_time: options.MaxTime = None,
+    tol: options.Tol = 1e-4,
+    jobs: options.Jobs = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep the run in this .npz file (and one beside it per start).",
+            rich_help_panel=options.FILES,
+        ),
+    ] = None,
+    checkpoint_every: options.CheckpointEvery = 60.0,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on from the checkpoint.", rich_help_panel=options.FILES),
+    ] = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Cluster the rows of a table, the rows of a similarity matrix or the nodes of a graph.
+
+    \b
+    Examples:
+      symnmf cluster points.csv -k 10 -o labels.csv
+      symnmf cluster friends.edges -k 4 -o labels.csv --report page.html
+      symnmf cluster digits -k 10 --seed 0 --json
+      symnmf cluster big.npz -k 20 -o labels.csv --checkpoint run.npz --resume
+    """
+    from symnmf.errors import InputError
+    from symnmf.multistart import Plan
+
+    _check_checkpoint(checkpoint, resume)
+    if not 0 <= threshold < 1:
+        raise InputError(f"--threshold must be at least 0 and below 1, got {threshold}.")
+    check_writable((output, TABLES), (plot, PICTURES), (report, (".html", ".htm")))
+    need_matplotlib(plot, report)
+    plan = Plan(
+        k,
+        n_init=starts,
+        random_state=seed,
+        max_time=max_time,
+        n_jobs=jobs,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+        options={
+            "solver": solver,
+            "penalty": options.as_penalty(penalty),
+            "tol": tol,
+            "max_iter": max_iter,
+        },
+    )
+    plan.check()
+    with step("reading and building the graph", quiet=quiet):
+        loaded = inputs.load(given)
+        classes = inputs.with_truth(loaded, truth)
+        matrix = inputs.similarities(loaded, affinity, neighbors, normalize, jobs)
+    _check_count(k, loaded)
+    with noticing() as signals:
+        result = _run(plan, matrix.A, signals, quiet)
+        found = Found(loaded, matrix, result, classes, threshold if overlapping else None)
+        code = exit_code(result.status, signals.first, tol)
+        if output or not json:
+            write_columns(found.table(), output)
+        if plot:
+            found.save_plot(plot)
+        settings = {"clusters": k, "starts": plan.starts, "seed": seed, "tol": tol}
+        if report:
+            found.save_report(report, {"input": given, **settings})
+        _tell(found, tol, json=json, with_labels=output is None, code=code)
+    raise typer.Exit(code)
+
+
+def _check_checkpoint(checkpoint: Path | None, resume: bool) -> None:
+    from symnmf.errors import InputError
+
+    if resume and checkpoint is None:
+        raise InputError("--resume needs --checkpoint FILE, the file to go on from.")
+    if checkpoint is None:
+        return
+    check_writable((checkpoint, (".npz",)))
+    if checkpoint.exists() and not resume:
+        raise InputError(
+            f"the checkpoint {str(checkpoint)!r} exists; add --resume to go on from it, or remove "
+            f"it."
+        )
+    if resume and not checkpoint.exists():
+        note(f"there is no {checkpoint} yet, so this is a fresh start.")
+
+
+def _check_count(k: int, loaded: inputs.Loaded) -> None:
+    from symnmf.errors import InputError
+
+    n = loaded.data.shape[0]
+    if not 1 <= k <= n:
+        raise InputError(f"-k must be from 1 to the {n} rows of the input, got {k}.")
+
+
+def _run(plan: Plan, A: Any, signals: Signals, quiet: bool) -> Result:
+    from dataclasses import replace
+
+    forecast = Forecast(plan.starts, plan.options["tol"], plan.options["max_iter"], plan.max_time)
+    with watching(forecast, quiet=quiet) as watcher:
+
+        def progress(start: int, now: Any) -> bool:
+            if watcher:
+                watcher(start, now)
+            return bool(signals)
+
+        return replace(plan, progress=progress).best(A)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A clustering, and what is written of it."""
+
+    loaded: inputs.Loaded
+    matrix: inputs.Similarities
+    result: Result
+    truth: Any
+    threshold: float | None
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """What the theorems say of the run."""
+        return self.result.certificate(self.matrix.A)
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """The cluster of each row; -1 where a row has no similarity to any other."""
+        import numpy as np
+
+        return np.where(self.matrix.A.sum(axis=1) > 0, self.result.labels, NOWHERE)
+
+    def table(self) -> dict[str, Any]:
+        """Return the columns of the table of labels."""
+        import numpy as np
+
+        labels, shares = self.labels, self.result.membership
+        n = len(labels)
+        columns: dict[str, Any] = {
+            "row" if self.loaded.names is None else "name": self.loaded.names or list(range(n)),
+            "cluster": labels,
+            "membership": np.where(labels == NOWHERE, 0.0, shares.max(axis=1)).round(6),
+        }
+        if self.threshold is not None:
+            belongs = shares > self.threshold
+            belongs[range(n), self.result.labels] = True
+            belongs[labels == NOWHERE] = False
+            columns["all_clusters"] = [
+                " ".join(map(str, row.nonzero()[0].tolist())) for row in belongs
+            ]
+        return columns
+
+    def scores(self) -> dict[str, float]:
+        """Return how well the labels agree with known classes, where there are any."""
+        if self.truth is None:
+            return {}
+        from symnmf import metrics
+
+        truth, labels = self.truth.tolist(), self.labels
+        return {
+            "accuracy": metrics.clustering_accuracy(truth, labels),
+            "normalized_mutual_info": metrics.normalized_mutual_info(truth, labels),
+            "adjusted_rand": metrics.adjusted_rand(truth, labels),
+        }
+
+    def save_plot(self, path: Path) -> None:
+        """Draw the similarities by cluster."""
+        from symnmf import plots
+
+        plots.similarity(self.matrix.A, self.labels).savefig(path, dpi=150)
+
+    def save_report(self, path: Path, settings: dict[str, Any]) -> None:
+        """Write the page."""
+        from symnmf.report import write_report
+
+        images = self.loaded.data if self.loaded.image_shape else None
+        write_report(
+            path,
+            self.result,
+            self.matrix.A,
+            title=f"Clusters of {self.loaded.title}",
+            labels=self.labels,
+            names=self.loaded.names,
+            truth=self.truth,
+            images=images,
+            image_shape=self.loaded.image_shape,
+            certificate=self.certificate,
+            settings={
+                **settings,
+                "affinity": self.matrix.affinity,
+                "normalized": self.matrix.normalized,
+            },
+        )
+
+
+def _tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int) -> None:
+    import numpy as np
+
+    labels, result = found.labels, found.result
+    alone = int((labels == NOWHERE).sum())
+    clusters, sizes = np.unique(labels[labels != NOWHERE], return_counts=True)
+    scores = found.scores()
+    if json:
+        print_json(
+            {
+                "input": found.loaded.title,
+                "rows": len(labels),
+                "affinity": found.matrix.affinity,
+                "normalized": found.matrix.normalized,
+                "sizes": dict(zip(clusters.tolist(), sizes.tolist(), strict=True)),
+                **({"without_cluster": alone} if alone else {}),
+                **scores,
+                **summary(result, found.certificate),
+                "exit_code": code,
+                **({"table": found.table()} if with_labels else {}),
+            }
+        )
+        return
+    if not len(clusters):
+        say(f"No row has a similarity to any other, so all {len(labels)} are without a cluster.")
+        return
+    say(
+        f"{len(labels)} rows in {len(clusters)} clusters of {sizes.min()} to {sizes.max()}; "
+        f"{how_it_ended(result, tol)}."
+    )
+    if alone:
+        say(f"{alone} rows without any similarity to others have the cluster {NOWHERE}.")
+    if scores:
+        agreement = (f"{name.replace('_', ' ')} {value:.3f}" for name, value in scores.items())
+        say(f"Against the known classes: {', '.join(agreement)}.")
+    say(found.certificate.verdict)

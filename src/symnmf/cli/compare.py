@@ -1,0 +1,179 @@
+"""``symnmf compare``: several solvers from the same starts, on your own data."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from symnmf.cli import inputs, options
+from symnmf.cli.output import (
+    DONE,
+    PICTURES,
+    check_writable,
+    need_matplotlib,
+    note,
+    print_json,
+    write_columns,
+)
+from symnmf.cli.progress import step
+from symnmf.cli.signals import noticing
+
+if TYPE_CHECKING:
+    from symnmf.comparison import Comparison
+
+TABLES = (".csv", ".csv.gz")
+
+
+class Axis(StrEnum):
+    """What the curves are drawn over."""
+
+    iteration = "iteration"
+    time = "time"
+
+
+class Quantity(StrEnum):
+    """What the curves show."""
+
+    error = "error"
+    stationarity = "stationarity"
+    consensus = "consensus"
+    penalty = "penalty"
+
+
+def compare(
+    given: inputs.Input,
+    rank: Annotated[int, typer.Option("-r", "--rank", help="Columns of U.")],
+    solver: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-s",
+            "--solver",
+            help="A solver; give it again for more. See [bold]symnmf info[/].",
+            show_default="the paper's three and four quick rivals",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="The final table, .csv or .csv.gz."),
+    ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(help="Every iteration of every run, .csv.", rich_help_panel=options.FILES),
+    ] = None,
+    plot: options.Plot = None,
+    against: Annotated[
+        Axis, typer.Option(help="The picture's horizontal axis.", rich_help_panel=options.FILES)
+    ] = Axis.time,
+    quantity: Annotated[
+        Quantity, typer.Option(help="The picture's vertical axis.", rich_help_panel=options.FILES)
+    ] = Quantity.error,
+    runs: Annotated[int, typer.Option(help="Starts per solver.", rich_help_panel=options.RUN)] = 1,
+    affinity: inputs.Affinity = None,
+    neighbors: inputs.Neighbors = None,
+    normalize: inputs.Normalize = None,
+    truth: inputs.Truth = None,
+    init: options.Init = "scaled-random",
+    seed: options.Seed = None,
+    max_iter: options.MaxIter = 200,
+    max_time: options.MaxTime = None,
+    tol: options.Tol = 0.0,
+    jobs: options.Jobs = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Run several solvers from the same starts and compare error and time.
+
+    \b
+    Examples:
+      symnmf compare digits -r 10
+      symnmf compare X.npz -r 20 -s a-symhals -s pgd --plot out.png -o table.csv
+      symnmf compare karate -r 2 --runs 5 --max-time 10 --json
+    """
+    from symnmf.comparison import DEFAULT_SOLVERS
+
+    check_writable((output, TABLES), (history, (".csv",)), (plot, PICTURES))
+    need_matplotlib(plot)
+    chosen = list(dict.fromkeys(solver or DEFAULT_SOLVERS))
+    with step("reading and building the graph", quiet=quiet):
+        loaded = inputs.load(given)
+        classes = inputs.with_truth(loaded, truth)
+        matrix = inputs.similarities(loaded, affinity, neighbors, normalize, jobs)
+    settings = {"init": init, "random_state": seed, "n_runs": runs, "n_jobs": jobs}
+    limits = {"max_iter": max_iter, "max_time": max_time, "tol": tol}
+    with noticing() as signals:
+        comparison = _run(matrix.A, rank, chosen, quiet, signals, **settings, **limits)
+        number = signals.first
+        if not comparison.results:
+            raise KeyboardInterrupt
+        table = comparison.final(classes)
+        if output:
+            write_columns(table, output)
+        if history:
+            comparison.to_csv(history)
+        if plot:
+            _save_plot(comparison, against, quantity, plot)
+    code = DONE if number is None else 128 + number
+    if json:
+        rows = [dict(zip(table, row, strict=True)) for row in _rows(table)]
+        print_json({"input": loaded.title, "rank": rank, "runs": rows, "exit_code": code})
+    else:
+        _show(table)
+    if number is not None:
+        note("interrupted; the runs that had begun are in the table.", "warning")
+    raise typer.Exit(code)
+
+
+def _run(
+    A: Any, rank: int, solvers: list[str], quiet: bool, signals: Any, **settings: Any
+) -> Comparison:
+    """Compare solver by solver, so that progress can be shown between them."""
+    from symnmf.comparison import Comparison, compare
+    from symnmf.matrices import as_symmetric
+    from symnmf.solvers import as_solver
+
+    matrix = as_symmetric(A, n_jobs=settings["n_jobs"])
+    for name in solvers:  # all of them before the first run
+        as_solver(name).check(matrix)
+    if settings["random_state"] is None:
+        import secrets
+
+        settings["random_state"] = secrets.randbits(32)  # one seed, so that starts are shared
+    whole = Comparison()
+    for place, name in enumerate(solvers):
+        with step(f"solver {place + 1} of {len(solvers)}: {name}", quiet=quiet):
+            part = compare(matrix, rank, [name], **settings)
+        whole.results.update(part.results)
+        if part.interrupted or signals:
+            whole.interrupted = True
+            break
+    return whole
+
+
+def _save_plot(comparison: Comparison, against: Axis, quantity: Quantity, path: Path) -> None:
+    from symnmf import plots
+
+    plots.convergence(comparison, x=against.value, y=quantity.value).savefig(path, dpi=150)
+
+
+def _rows(table: dict[str, Any]) -> list[list[Any]]:
+    return [list(row) for row in zip(*(column.tolist() for column in table.values()), strict=True)]
+
+
+def _show(table: dict[str, Any]) -> None:
+    """Print the final table, the smallest error first."""
+    shapes = {"seconds": "{:.3f}", "error": "{:.6f}", "accuracy": "{:.3f}"}
+    rows = sorted(_rows(table), key=lambda row: row[list(table).index("error")])
+    cells = [
+        [shapes.get(name, "{}").format(value) for name, value in zip(table, row, strict=True)]
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(list(table), *cells, strict=True)]
+    for line in (list(table), *cells):
+        padded = (
+            cell.ljust(width) if k in (0, 2) else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        typer.echo("  ".join(padded).rstrip())

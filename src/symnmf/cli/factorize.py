@@ -1,0 +1,170 @@
+"""``symnmf factorize``: a symmetric matrix in, its factor and a certificate out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from symnmf.cli import inputs, options
+from symnmf.cli.output import (
+    PICTURES,
+    check_writable,
+    exit_code,
+    how_it_ended,
+    need_matplotlib,
+    note,
+    print_json,
+    say,
+    summary,
+    write_columns,
+)
+from symnmf.cli.progress import Forecast, step, watching
+from symnmf.cli.signals import Signals, noticing
+
+if TYPE_CHECKING:
+    from symnmf.result import Result
+
+
+def factorize(
+    given: inputs.Input,
+    rank: Annotated[int, typer.Option("-r", "--rank", help="Columns of U.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            help="Where U goes: .npz (all of the run; symnmf.Result.load reads it) or .csv.",
+        ),
+    ],
+    normalize: Annotated[
+        bool,
+        typer.Option("--normalize", help="Divide X by the roots of its row sums first."),
+    ] = False,
+    init: options.Init = "scaled-random",
+    seed: options.Seed = None,
+    solver: options.Solver = "a-symhals",
+    penalty: options.Penalty = None,
+    max_iter: options.MaxIter = 1000,
+    max_time: options.MaxTime = None,
+    tol: options.Tol = 1e-5,
+    jobs: options.Jobs = None,
+    plot: options.Plot = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Keep the run in this .npz file.", rich_help_panel=options.FILES),
+    ] = None,
+    checkpoint_every: options.CheckpointEvery = 60.0,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            help="Go on from this checkpoint, and keep it up to date.",
+            rich_help_panel=options.FILES,
+        ),
+    ] = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Factorize a symmetric matrix or a graph, X ≈ UUᵀ, and print the certificate.
+
+    \b
+    Examples:
+      symnmf factorize X.npz -r 20 -o U.npz
+      symnmf factorize X.mtx.gz -r 20 -o U.csv --solver symanls --max-time 60
+      symnmf factorize X.npz -r 20 -o U.npz --checkpoint run.npz
+      symnmf factorize X.npz -r 20 -o U.npz --resume run.npz
+    """
+    check_writable((output, (".npz", ".csv", ".csv.gz")), (plot, PICTURES), (checkpoint, (".npz",)))
+    need_matplotlib(plot)
+    _check_overwriting(checkpoint, resume)
+    with step("reading", quiet=quiet):
+        loaded = inputs.load(given)
+        X = _square(loaded, normalize)
+    with noticing() as signals:
+        result = _run(
+            X,
+            rank,
+            signals,
+            quiet,
+            init=init,
+            random_state=seed,
+            solver=solver,
+            penalty=options.as_penalty(penalty),
+            max_iter=max_iter,
+            max_time=max_time,
+            tol=tol,
+            n_jobs=jobs,
+            checkpoint=checkpoint or resume,
+            checkpoint_every=checkpoint_every,
+            resume=resume,
+        )
+        code = exit_code(result.status, signals.first, tol)
+        save(result, loaded.names, output)
+        if plot:
+            save_convergence(result, plot)
+        certificate = result.certificate(X)
+    if json:
+        print_json({"input": loaded.title, **summary(result, certificate), "exit_code": code})
+    else:
+        n, r = result.U.shape
+        say(f"{loaded.title}, {n} x {n}, rank {r}: {how_it_ended(result, tol)}.")
+        typer.echo(str(certificate))
+    raise typer.Exit(code)
+
+
+def _check_overwriting(checkpoint: Path | None, resume: Path | None) -> None:
+    from symnmf.errors import InputError
+
+    if checkpoint is not None and checkpoint.exists() and checkpoint != resume:
+        raise InputError(
+            f"the checkpoint {str(checkpoint)!r} exists; go on from it with --resume "
+            f"{str(checkpoint)!r}, or remove it."
+        )
+
+
+def _square(loaded: inputs.Loaded, normalize: bool) -> Any:
+    from symnmf import graphs
+    from symnmf.errors import InputError
+
+    rows, columns = loaded.data.shape
+    if rows != columns:
+        raise InputError(
+            f"{loaded.title} is {rows} x {columns}, and a symmetric matrix or a graph is needed; "
+            f"symnmf cluster takes tables of points."
+        )
+    return graphs.normalize(loaded.data) if normalize else loaded.data
+
+
+def _run(X: Any, rank: int, signals: Signals, quiet: bool, **settings: Any) -> Result:
+    from symnmf.solve import factorize
+
+    forecast = Forecast(1, settings["tol"], settings["max_iter"], settings["max_time"])
+    with watching(forecast, quiet=quiet) as watcher:
+
+        def callback(now: Any) -> bool:
+            if watcher:
+                watcher(0, now)
+            return bool(signals)
+
+        return factorize(X, rank, callback=callback, **settings)
+
+
+def save(result: Result, names: list[Any] | None, path: Path) -> None:
+    """Write a result as an archive that also holds the names, or U as a table."""
+    if path.suffix == ".npz":
+        result.save(path, names=names)
+        return
+    rows: dict[str, Any] = {"row": list(range(len(result.U)))} if names is None else {"name": names}
+    write_columns(rows | {f"u{k}": result.U[:, k] for k in range(result.U.shape[1])}, path)
+
+
+def save_convergence(result: Result, path: Path) -> None:
+    """Draw how the error fell."""
+    from symnmf import plots
+    from symnmf.comparison import Comparison
+
+    if not len(result.history):
+        note("nothing was recorded, so there is no picture.")
+        return
+    plots.convergence(Comparison({(result.solver, 0): result})).savefig(path, dpi=150)

@@ -1,0 +1,60 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+RUN = "The run"
+FILES = "Files"
+
+Seed = Annotated[
+    int | None, typer.Option(help="For the random starts; the same seed, the same result.")
+]
+Solver = Annotated[str, typer.Option(help="See [bold]symnmf info[/].", rich_help_panel=RUN)]
+Init = Annotated[
+    str,
+    typer.Option(help="scaled-random, random or nndsvd.", rich_help_panel=RUN),
+]
+Penalty = Annotated[
+    str | None,
+    typer.Option(
+        help="lambda of methods that split U: robust, adaptive, geometric, theory or a number.",
+        rich_help_panel=RUN,
+        show_default="the solver's own",
+    ),
+]
+MaxIter = Annotated[int, typer.Option(help="Most iterations.", rich_help_panel=RUN)]
+MaxTime = Annotated[
+    float | None, typer.Option(help="Most seconds in the solver.", rich_help_panel=RUN)
+]
+Tol = Annotated[
+    float,
+    typer.Option(
+        help="Converged when the residual has fallen to this part of the start's; 0 runs to "
+        "the limits.",
+        rich_help_panel=RUN,
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(help="Threads.", rich_help_panel=RUN, show_default="all cores"),
+]
+CheckpointEvery = Annotated[
+    float, typer.Option(help="Seconds between checkpoints.", rich_help_panel=FILES)
+]
+Plot = Annotated[
+    Path | None, typer.Option(help="Picture: .png, .svg or .pdf.", rich_help_panel=FILES)
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+
+
+def as_penalty(given: str | None) -> str | float | None:
+    """Return a number where one was typed."""
+    try:
+        return None if given is None else float(given)
+    except ValueError:
+        return given

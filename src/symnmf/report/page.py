@@ -1,0 +1,380 @@
+"""Putting the page together; see :mod:`symnmf.report`."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from symnmf import plots
+from symnmf.certificate import Certificate
+from symnmf.errors import InputError
+from symnmf.files import write_atomically
+from symnmf.metrics import adjusted_rand, clustering_accuracy, normalized_mutual_info
+from symnmf.result import History, Result, membership_shares
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from symnmf.estimator import SymNMF
+
+#: Rows of the searchable table that a browser still sorts without a wait.
+MAX_ROWS = 5000
+TYPICAL = 6
+LONGEST_CELL = 200
+NOWHERE = -1
+
+#: Cells are names (text, or whole numbers that sort as such), or numbers and the text for them.
+Cell = str | int | tuple[float, str]
+
+
+def write_report(
+    path: str | Path,
+    fit: Result | SymNMF,
+    A: Any = None,
+    *,
+    title: str = "Symmetric NMF clustering",
+    labels: Any = None,
+    names: Sequence[Any] | np.ndarray | None = None,
+    truth: Any = None,
+    images: Any = None,
+    image_shape: tuple[int, int] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    certificate: Certificate | None = None,
+    max_rows: int = MAX_ROWS,
+) -> Path:
+    """Write a self-contained HTML page about a clustering (needs the extra ``plots``).
+
+    Parameters
+    ----------
+    path : path
+        The page; replaced whole where it exists.
+    fit : Result or SymNMF
+        What :func:`symnmf.factorize` returned, or a fitted estimator.
+    A : array or sparse, n x n
+        What was factorized; a fitted estimator has it.
+    title : str
+        The heading.
+    labels : array-like of shape (n,) or None
+        The cluster of each row, -1 for none; None for the largest entry of each row of U.
+    names : sequence or None
+        What the rows are called; None for their numbers.
+    truth : array-like of shape (n,) or None
+        Known classes; adds scores, and a purity to each cluster.
+    images, image_shape : array of shape (n, height * width) and (height, width), or None
+        Adds a sheet of the most typical images of each cluster.
+    settings : mapping or None
+        What the run was made with, listed on the page.
+    certificate : Certificate or None
+        None computes it.
+    max_rows : int
+        Rows in the searchable table; the page says so where there are more.
+
+    Returns
+    -------
+    Path
+        ``path``.
+    """
+    subject = _subject(fit, A, labels, names, truth, certificate)
+    sheet = None
+    if images is not None and image_shape is not None:
+        sheet = plots.typical_members(images, subject.U, image_shape, labels=subject.labels)
+    parts = [
+        _summary(subject),
+        _certificate(subject.certificate),
+        _section("Clusters", _clusters(subject)),
+        _pictures(subject, sheet),
+        _section("Rows", _rows(subject, max_rows)),
+        _section("Settings", _settings(settings or {})),
+    ]
+    page = _page(title, "\n".join(part for part in parts if part)).encode("utf-8", "replace")
+    write_atomically(path, lambda stream: stream.write(page))
+    return Path(path)
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What the page is about."""
+
+    A: Any
+    U: np.ndarray
+    labels: np.ndarray
+    names: list[Any]
+    truth: np.ndarray | None
+    history: History
+    certificate: Certificate
+    solver: str
+    status: str
+    n_iter: int
+    error: float
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The largest share of each row; 0 where the row belongs nowhere."""
+        largest = membership_shares(self.U).max(axis=1)
+        return np.where(self.labels == NOWHERE, 0.0, largest)
+
+
+def _subject(
+    fit: Result | SymNMF,
+    A: Any,
+    labels: Any,
+    names: Any,
+    truth: Any,
+    certificate: Certificate | None,
+) -> _Subject:
+    if isinstance(fit, Result):
+        if A is None:
+            raise InputError("A must be the matrix that was factorized; a Result does not hold it.")
+        U, history, error = fit.U, fit.history, fit.error
+        status, n_iter = fit.status, fit.n_iter
+        certificate = fit.certificate(A) if certificate is None else certificate
+    elif hasattr(fit, "embedding_"):
+        A = fit.affinity_matrix_ if A is None else A
+        U, history, error = fit.embedding_, fit.history_, fit.reconstruction_err_
+        status, n_iter = fit.status_, fit.n_iter_
+        certificate = fit.certificate_ if certificate is None else certificate
+    else:
+        raise InputError(
+            f"fit must be a Result or a fitted SymNMF, got {type(fit).__name__}; fit it first."
+        )
+    solver = str(getattr(fit.solver, "name", fit.solver))
+    n = U.shape[0]
+    labels = U.argmax(axis=1) if labels is None else np.asarray(labels)
+    names = list(range(n)) if names is None else list(names)
+    truth = None if truth is None else np.asarray(truth)
+    for argument, given in (("labels", labels), ("names", names), ("truth", truth)):
+        if given is not None and len(given) != n:
+            raise InputError(f"{argument} must hold {n} entries, one per row, got {len(given)}.")
+    return _Subject(A, U, labels, names, truth, history, certificate, solver, status, n_iter, error)
+
+
+# Parts of the page ----------------------------------------------------------------------------
+
+
+def _summary(subject: _Subject) -> str:
+    n, r = subject.U.shape
+    found = np.unique(subject.labels[subject.labels != NOWHERE]).size
+    facts = [
+        (f"{n:,}", "rows"),
+        (f"{found}" if found == r else f"{found} of {r}", "clusters"),
+        (f"{subject.error:.4f}", "relative squared error"),
+        (f"{subject.n_iter}", f"iterations of {subject.solver}"),
+        (subject.status.replace("_", " "), "how the run ended"),
+    ]
+    if subject.truth is not None:
+        truth = subject.truth.tolist()
+        facts += [
+            (f"{clustering_accuracy(truth, subject.labels):.3f}", "accuracy"),
+            (f"{normalized_mutual_info(truth, subject.labels):.3f}", "mutual information"),
+            (f"{adjusted_rand(truth, subject.labels):.3f}", "adjusted Rand index"),
+        ]
+    items = "".join(f"<div><dd>{_text(v)}</dd><dt>{_text(k)}</dt></div>" for v, k in facts)
+    return f'<dl class="facts">{items}</dl>'
+
+
+def _certificate(certificate: Certificate) -> str:
+    kind = "yes" if certificate.certified else "no"
+    verdict, _, details = str(certificate).partition("\n")
+    lines = "\n".join(line.strip() for line in details.splitlines())
+    return (
+        f'<section class="certificate {kind}"><h2>Certificate</h2>'
+        f"<p><strong>{_text(verdict)}</strong></p><pre>{escape(lines)}</pre></section>"
+    )
+
+
+def _clusters(subject: _Subject) -> str:
+    head = ["cluster", "size", "mean membership", "typical members"]
+    if subject.truth is not None:
+        head += ["purity", "commonest class"]
+    typical = plots.most_typical(subject.U, TYPICAL, subject.labels)
+    shares = subject.shares
+    rows: list[list[Cell]] = []
+    for cluster in np.unique(subject.labels).tolist():
+        mine = np.flatnonzero(subject.labels == cluster)
+        members = ", ".join(_short(subject.names[i], 40) for i in typical.get(cluster, ()))
+        row: list[Cell] = [
+            _cluster(cluster),
+            (len(mine), f"{len(mine):,}"),
+            _number(float(shares[mine].mean())),
+            members,
+        ]
+        if subject.truth is not None:
+            classes, counts = np.unique(subject.truth[mine].astype(str), return_counts=True)
+            most = int(counts.argmax())
+            row += [_number(float(counts[most] / len(mine))), str(classes[most])]
+        rows.append(row)
+    return _table("clusters", head, rows)
+
+
+def _rows(subject: _Subject, most: int) -> str:
+    n = len(subject.names)
+    head = ["name", "cluster", "membership"]
+    if subject.truth is not None:
+        head.append("class")
+    shares = subject.shares
+    rows: list[list[Cell]] = []
+    for i in range(min(n, most)):
+        row: list[Cell] = [
+            _name_cell(subject.names[i]),
+            _cluster(int(subject.labels[i])),
+            _number(float(shares[i])),
+        ]
+        if subject.truth is not None:
+            row.append(_name_cell(subject.truth[i]))
+        rows.append(row)
+    note = ""
+    if n > most:
+        note = (
+            f"<p class=note>The first {most:,} of {n:,} rows; the table of labels has them all.</p>"
+        )
+    return note + _table("rows", head, rows, search=True)
+
+
+def _settings(settings: Mapping[str, Any]) -> str:
+    if not settings:
+        return ""
+    items = "".join(
+        f"<tr><th scope=row>{_text(name)}</th><td>{_text(value)}</td></tr>"
+        for name, value in settings.items()
+    )
+    return f'<table class="settings">{items}</table>'
+
+
+def _pictures(subject: _Subject, sheet: Figure | None) -> str:
+    pictures = [
+        ("Similarity matrix, by cluster", plots.similarity(subject.A, subject.labels)),
+        ("Memberships", plots.memberships(subject.U, subject.labels)),
+    ]
+    if sheet is not None:
+        pictures.append(("Most typical members of each cluster", sheet))
+    if len(subject.history):
+        pictures.append(("Convergence", _convergence(subject)))
+    figures = "".join(
+        f'<figure><figcaption>{title}</figcaption><img alt="{title}" src="{_embedded(figure)}">'
+        f"</figure>"
+        for title, figure in pictures
+    )
+    return _section("Pictures", f'<div class="pictures">{figures}</div>')
+
+
+def _convergence(subject: _Subject) -> Figure:
+    figure, first = plots.new_axes(None, (7.5, 5.2))
+    first.remove()
+    axes = figure.subplots(2, 1, sharex=True)
+    count = len(subject.history)
+    table: dict[str, Any] = {
+        "solver": np.full(count, subject.solver),
+        "run": np.zeros(count, dtype=int),
+        **{column: subject.history[column] for column in subject.history},
+    }
+    for ax, quantity in zip(axes, ("error", "stationarity"), strict=True):
+        plots.convergence(table, y=quantity, ax=ax)
+        ax.get_legend().remove()  # there is one curve, and the page names its solver
+        low, high = ax.get_ylim()
+        if high < 10 * low:  # less than a decade: a log scale would have no round numbers
+            ax.set_yscale("linear")
+    axes[0].set_xlabel("")
+    return figure
+
+
+def _embedded(figure: Figure) -> str:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=130, facecolor="white")
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+# HTML -----------------------------------------------------------------------------------------
+
+
+def _short(value: Any, most: int = LONGEST_CELL) -> str:
+    """Return a string from data without control characters (tabs become spaces), cut to size."""
+    text = str(value)
+    text = text if len(text) <= most else text[: most - 1] + "…"
+    return "".join(
+        " " if c.isspace() else "�" if unicodedata.category(c) in ("Cc", "Cs") else c for c in text
+    )
+
+
+def _text(value: Any) -> str:
+    """Return anything as HTML text; <bdi> keeps right-to-left marks inside it."""
+    return f"<bdi>{escape(_short(value))}</bdi>"
+
+
+def _number(value: float) -> tuple[float, str]:
+    return value, f"{value:.3f}"
+
+
+def _cluster(label: int) -> Cell:
+    return "none" if label == NOWHERE else label
+
+
+def _name_cell(name: Any) -> Cell:
+    value = name.item() if isinstance(name, np.generic) else name
+    return value if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _cell(cell: Cell) -> str:
+    if isinstance(cell, tuple):
+        return f'<td data-value="{cell[0]:.9g}">{cell[1]}</td>'
+    if isinstance(cell, int):
+        return f'<td class="text" data-value="{cell}">{cell}</td>'
+    return f'<td class="text">{_text(cell)}</td>'
+
+
+def _table(name: str, head: list[str], rows: list[list[Cell]], *, search: bool = False) -> str:
+    columns = "".join(
+        f"<th scope=col><button type=button>{escape(title)}</button></th>" for title in head
+    )
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    box = ""
+    if search:
+        box = (
+            f'<p class="search"><label>Search <input type="search" data-table="{name}" '
+            f'autocomplete="off" placeholder="a name, a cluster"></label> '
+            f'<output data-count="{name}">{len(rows):,} rows</output></p>'
+        )
+    return (
+        f'{box}<div class="scroll"><table class="sortable" id="{name}"><thead><tr>{columns}</tr>'
+        f"</thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _section(title: str, content: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{content}</section>" if content else ""
+
+
+def _page(title: str, body: str) -> str:
+    style, script = (_asset(name) for name in ("page.css", "page.js"))
+    policy = (
+        f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}; "
+        f"base-uri 'none'; form-action 'none'"
+    )
+    name = escape(_short(title))
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{name}</title>\n<style>{style}</style></head>\n"
+        f"<body><main><h1><bdi>{name}</bdi></h1>\n{body}\n</main>\n"
+        f"<script>{script}</script></body></html>\n"
+    )
+
+
+def _asset(name: str) -> str:
+    return files("symnmf.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(content: str) -> str:
+    digest = hashlib.sha256(content.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
