@@ -1,0 +1,202 @@
+"""HALS with Anderson acceleration, then Gauss-Newton: one product with X per iteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from symnmf.errors import InputError
+from symnmf.kernels import anderson, newton, reductions
+from symnmf.kernels.hals import hals_rows
+from symnmf.matrices import SymmetricMatrix
+from symnmf.objective import best_multiple
+from symnmf.solvers.base import Solver
+from symnmf.solvers.gauss_newton import gauss_newton_target
+from symnmf.solvers.line_search import quartic_step
+from symnmf.state import State
+
+PROXIMAL = 0.01  # lambda of the sweep, in units of the mean diagonal of U^T U
+SWEEP_DECREASE = 1e-4  # of mean diagonal times ||F||^2, asked of an accelerated step
+STEP_DECREASE = 1e-8  # of mean diagonal times the squared step length, asked of every shortcut
+NEWTON_AFTER = 5
+MIX_AFTER = 10  # mixing sweeps while the factor still changes its shape wastes them
+GUARD = 9  # Gauss-Newton steps between two sweeps
+REFRESH = 50  # iterations between fresh products X U
+FIRST_DAMPING = 0.01
+IN_CACHE = 32 * 2**20  # bytes of a factor
+LEAST_DAMPING, MOST_DAMPING = 1e-12, 1e6
+
+# places in memory["counters"]
+USED, SLOT, SINCE_SWEEP = range(3)
+
+
+@dataclass(frozen=True)
+class HalsNewton(Solver):
+    r"""Minimise :math:`f(U) = \tfrac12\|X - UU^\top\|_F^2` itself, from products kept up to date.
+
+    Far from a small error, a step is one proximal HALS sweep Z of :math:`\|X - Z U^\top\|`,
+    mixed with the ``depth`` before it (Anderson), and an exact line search towards the mixture.
+    Where it does not pay, the line search goes towards Z. Below the relative error
+    ``newton_below``, steps are projected Gauss-Newton steps with the same line search, and every
+    tenth is a sweep. f never rises and every limit point is critical; see docs/hals-newton.md.
+
+    Parameters
+    ----------
+    depth : int or None
+        Sweeps that are mixed, each at the memory of two factors. None for 5, and for 3 where a
+        factor no longer fits in cache and reading the history would cost more than it saves.
+    newton_below : float
+        Relative error E from which Gauss-Newton takes over; 0 for never.
+    """
+
+    name: ClassVar[str] = "hals-newton"
+    summary: ClassVar[str] = "accelerated HALS, then Gauss-Newton, on the original problem"
+    cost: ClassVar[str] = "1 product, a sweep or up to 20 conjugate gradient steps of 6nr^2"
+
+    depth: int | None = None
+    newton_below: float = 0.05
+
+    def __post_init__(self) -> None:
+        depth = self.depth
+        if depth is not None and (type(depth) is not int or depth < 1):
+            raise InputError(f"depth must be None or a whole number of at least 1, got {depth!r}.")
+        if not (isinstance(self.newton_below, int | float) and 0 <= self.newton_below <= 1):
+            raise InputError(
+                f"newton_below must be a relative error from 0 to 1, got {self.newton_below!r}."
+            )
+
+    def start(self, X: SymmetricMatrix, U0: np.ndarray) -> State:
+        depth = self.depth or (5 if U0.nbytes <= IN_CACHE else 3)
+        ring = (depth, *U0.shape)
+        return State(
+            U=U0,
+            V=U0,
+            product=X.matmul(U0),
+            memory={
+                "images": np.zeros(ring, U0.dtype),
+                "moves": np.zeros(ring, U0.dtype),
+                "dots": np.zeros((depth, depth)),
+                "counters": np.zeros(3, np.int64),
+                "damping": np.array(FIRST_DAMPING),
+            },
+        )
+
+    def step(self, X: SymmetricMatrix, state: State) -> None:
+        if state.iteration == 0:
+            _rescale(X, state)
+        elif state.product is None or state.iteration % REFRESH == 0:
+            state.product = X.matmul(state.U, out=state.product)
+        gram = state.known_gram_U(X.threads)
+        level = float(np.trace(gram)) / gram.shape[0]
+        counters = state.memory["counters"]
+        if self._newton_due(X, state, gram) and counters[SINCE_SWEEP] < GUARD:
+            counters[USED] = 0  # sweeps from before are no longer neighbours
+            counters[SINCE_SWEEP] += 1
+            if not self._newton_step(X, state, level):
+                counters[SINCE_SWEEP] = GUARD
+        else:
+            counters[SINCE_SWEEP] = 0
+            self._sweep_step(X, state, level)
+
+    def _newton_due(self, X: SymmetricMatrix, state: State, gram: np.ndarray) -> bool:
+        if state.iteration <= NEWTON_AFTER or self.newton_below == 0.0:
+            return False
+        assert state.product is not None
+        explained = 2.0 * reductions.inner(state.product, state.U, X.threads)
+        misfit = X.sqnorm - explained + float(np.vdot(gram, gram))
+        return misfit < self.newton_below * X.sqnorm
+
+    def _newton_step(self, X: SymmetricMatrix, state: State, level: float) -> bool:
+        assert state.product is not None
+        assert state.gram_U is not None
+        damping = float(state.memory["damping"])
+        target = gauss_newton_target(
+            state.U, state.product, state.gram_U, damping * level, X.threads
+        )
+        step = _line_step(X, state, target, enough=0.0, per_length=STEP_DECREASE * level)
+        if step >= 0.9:
+            damping /= 2.0
+        elif step == 0.0:
+            damping *= 10.0
+        elif step < 0.3:
+            damping *= 3.0
+        state.memory["damping"] = np.array(min(max(damping, LEAST_DAMPING), MOST_DAMPING))
+        return step > 0.0
+
+    def _sweep_step(self, X: SymmetricMatrix, state: State, level: float) -> None:
+        """Sweep, mix with the sweeps before, and go where f is lower."""
+        memory, U, threads = state.memory, state.U, X.threads
+        n, r = U.shape
+        images, moves, dots = memory["images"], memory["moves"], memory["dots"]
+        counters = memory["counters"]
+        slot = int(counters[SLOT]) if counters[USED] else 0
+        depth = len(images)
+        used = min(int(counters[USED]) + 1, depth)
+        product, gram, swept = state.product, state.gram_U, images[slot]
+
+        def sweep(begin: int, end: int) -> np.ndarray:
+            swept[begin:end] = U[begin:end]
+            hals_rows(swept, product, U, gram, PROXIMAL * level, 1, begin, end)
+            return anderson.remember_rows(U, images, moves, slot, used, begin, end)
+
+        bounds = threads.split(n, 2.0 * r * (r + used))
+        row = np.sum(threads.run(sweep, bounds), axis=0)
+        dots[slot], dots[:, slot] = row, row
+        counters[USED], counters[SLOT] = used, (slot + 1) % depth
+        target = np.empty_like(U)
+        if used > 1 and state.iteration >= MIX_AFTER:
+            weights = anderson.mixing_weights(dots, slot, used)
+            threads.run(lambda b, e: anderson.mix_rows(images, weights, target, b, e), bounds)
+            enough = SWEEP_DECREASE * level * float(row[slot])
+            if _line_step(X, state, target, enough, STEP_DECREASE * level) > 0.0:
+                return
+            counters[USED] = 0
+        np.copyto(target, swept)
+        _line_step(X, state, target, enough=0.0, per_length=0.0)
+
+
+def _rescale(X: SymmetricMatrix, state: State) -> None:
+    """Bring the start to the multiple of itself that fits X best; no product needed."""
+    scale = best_multiple(X, state)
+    if scale > 0.0:
+        assert state.product is not None
+        kind = state.U.dtype.type
+        state.moved(kind(scale) * state.U, product=kind(scale) * state.product)
+
+
+def _line_step(
+    X: SymmetricMatrix, state: State, target: np.ndarray, enough: float, per_length: float
+) -> float:
+    r"""Move U towards ``target`` to where f is lowest, by one product; return the fraction t.
+
+    With D = target - U, S = U^T D + D^T U and K = D^T D,
+
+    .. math:: f(U + tD) - f(U) = t(-2\langle XU, D\rangle + \langle G, S\rangle)
+        + t^2(-\langle XD, D\rangle + \tfrac12\|S\|^2 + \langle G, K\rangle)
+        + t^3\langle S, K\rangle + \tfrac12 t^4\|K\|^2 .
+
+    U stays (t = 0) unless f falls by ``enough`` and by ``per_length`` ||t D||^2. ``target`` is
+    overwritten.
+    """
+    U, product, gram, threads = state.U, state.product, state.gram_U, X.threads
+    n, r = U.shape
+    image = X.matmul(target)
+    bounds = threads.split(n, 8.0 * r)
+    parts = threads.run(lambda b, e: newton.direction_rows(U, product, target, image, b, e), bounds)
+    slope, bend = (sum(part) for part in zip(*parts, strict=True))
+    cross = reductions.cross_gram(U, target, threads)
+    length = reductions.gram(target, threads)
+    mixed = cross + cross.T
+    step, change = quartic_step(
+        -2.0 * slope + float(np.vdot(gram, mixed)),
+        -bend + 0.5 * float(np.vdot(mixed, mixed)) + float(np.vdot(gram, length)),
+        float(np.vdot(mixed, length)),
+        0.5 * float(np.vdot(length, length)),
+    )
+    if step == 0.0 or -change < max(enough, per_length * step**2 * float(np.trace(length))):
+        return 0.0
+    threads.run(lambda b, e: newton.advance_rows(U, product, target, image, step, b, e), bounds)
+    state.moved(target, product=image)
+    return float(step)

@@ -1,0 +1,397 @@
+"""HALS-Newton: what its guarantee rests on, inequality by inequality, and what users rely on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import symnmf
+from symnmf import datasets
+from symnmf.errors import InputError
+from symnmf.kernels.anderson import mixing_weights
+from symnmf.kernels.hals import hals_rows
+from symnmf.matrices import as_symmetric
+from symnmf.parallel import Threads
+from symnmf.solvers import HalsNewton
+from symnmf.solvers import hals_newton as module
+from symnmf.solvers.gauss_newton import CG_ACCURACY, gauss_newton_target
+from symnmf.solvers.line_search import quartic_step
+
+Array = np.ndarray
+
+
+def objective(X: Array, U: Array) -> float:
+    return 0.5 * float(np.sum((X - U @ U.T) ** 2))
+
+
+def gradient(X: Array, U: Array) -> Array:
+    return 2.0 * (U @ U.T - X) @ U
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[Array, Array]:
+    """Draw a symmetric nonnegative X, not necessarily definite, and a start with zeros in it."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n = draw(st.integers(2, 12))
+    r = draw(st.integers(1, min(n, 4)))
+    X = rng.random((n, n)) * (rng.random((n, n)) < draw(st.sampled_from([0.3, 1.0])))
+    X = (X + X.T) * 10.0 ** draw(st.integers(-3, 3))
+    U = rng.random((n, r)) * (rng.random((n, r)) < 0.8) * np.sqrt(max(X.mean(), 1e-3))
+    return X, U
+
+
+def sweep(X: Array, U: Array) -> tuple[Array, float]:
+    """Return Z of one proximal sweep at U, and lambda."""
+    gram = U.T @ U
+    weight = module.PROXIMAL * float(np.trace(gram)) / U.shape[1]
+    Z = U.copy()
+    hals_rows(Z, X @ U, U, gram, weight, 1, 0, len(U))
+    return Z, weight
+
+
+@given(problems())
+@settings(deadline=None, max_examples=80)
+def test_sweep_is_a_descent_direction(problem: tuple[Array, Array]) -> None:
+    X, U = problem
+    Z, weight = sweep(X, U)
+    F = Z - U
+    slope = float(np.vdot(gradient(X, U), F))
+    rounding = 1e-12 * np.linalg.norm(gradient(X, U)) * np.linalg.norm(F)
+    assert slope <= -2.0 * weight * float(np.vdot(F, F)) + rounding
+
+
+@given(problems())
+@settings(deadline=None, max_examples=80)
+def test_line_search_towards_the_sweep_gains_its_bound(problem: tuple[Array, Array]) -> None:
+    X, U = problem
+    Z, weight = sweep(X, U)
+    d, u = float(np.linalg.norm(Z - U)), float(np.linalg.norm(U))
+    bound = max(0.0, -float(np.linalg.eigvalsh(X)[0])) + 3 * u**2 + 2 * u * d + 0.5 * d**2
+    if d == 0.0 or weight == 0.0:
+        return
+    matrix = as_symmetric(X, n_jobs=1)
+    state = HalsNewton().start(matrix, U)
+    state.known_gram_U(matrix.threads)
+    module._line_step(matrix, state, Z.copy(), enough=0.0, per_length=0.0)
+    gain = objective(X, U) - objective(X, state.U)
+    assert gain >= min(weight, weight**2 / bound) * d**2 - 1e-12 * objective(X, U)
+
+
+@given(problems(), st.booleans(), st.sampled_from([np.float64, np.float32]))
+@settings(deadline=None, max_examples=40)
+def test_objective_never_rises(problem: tuple[Array, Array], sparse: bool, kind: Any) -> None:
+    X, U = problem
+    X = X.astype(kind)
+    seen: list[float] = []
+    symnmf.factorize(
+        sp.csr_array(X) if sparse else X,
+        U.shape[1],
+        init=U,
+        solver="hals-newton",
+        tol=0.0,
+        max_iter=60,
+        callback=lambda now: seen.append(objective(X.astype(float), now.U.astype(float))),
+    )
+    assert np.isfinite(seen).all()
+    # f near zero is a difference of numbers of the size of ||X||^2
+    assert (np.diff(seen) <= 200 * np.finfo(kind).eps * max(np.sum(X * X), seen[0])).all()
+
+
+@given(problems())
+@settings(deadline=None, max_examples=60)
+def test_shortcuts_gain_at_least_what_the_guarantee_asks(problem: tuple[Array, Array]) -> None:
+    """A step that is not towards the sweep must gain in proportion to ||F||^2 and its length."""
+    X, U0 = problem
+    matrix = as_symmetric(X, n_jobs=1)
+    solver = HalsNewton(newton_below=1.0)
+    state = solver.start(matrix, U0)
+    for _ in range(40):
+        solver.step(matrix, state)
+        state.iteration += 1
+        before = state.U.copy()
+        level = float(np.sum(before**2)) / before.shape[1]
+        F = sweep(X, before)[0] - before
+        asked = 1e-4 * level * float(np.sum(F * F))
+        gram = state.known_gram_U(matrix.threads)
+        target = gauss_newton_target(before, X @ before, gram, 0.01 * level, matrix.threads)
+        module._line_step(matrix, state, target, asked, 1e-8 * level)
+        moved = float(np.sum((state.U - before) ** 2))
+        gain = objective(X, before) - objective(X, state.U)
+        if moved:
+            assert gain >= max(asked, 1e-8 * level * moved) - 1e-12 * float(np.sum(X * X))
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=300)
+def test_quartic_step_finds_the_lowest_point(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    c = rng.standard_normal(4) * 10.0 ** rng.uniform(-4, 4, 4)
+    c[3] = abs(c[3]) * (rng.random() < 0.9)
+    t, value = quartic_step(*map(float, c))
+    grid = np.linspace(0.0, 1.0, 2001)
+    stationary = np.roots([4 * c[3], 3 * c[2], 2 * c[1], c[0]])
+    trials = np.concatenate(
+        [grid, stationary.real[(stationary.real >= 0) & (stationary.real <= 1)]]
+    )
+    lowest = np.polyval([*c[::-1], 0.0], trials).min()
+    assert 0.0 <= t <= 1.0
+    assert value == pytest.approx(np.polyval([*c[::-1], 0.0], t), rel=1e-9, abs=1e-12 * max(abs(c)))
+    assert value <= min(lowest, 0.0) + 1e-12 * max(abs(c))
+
+
+def test_quartic_step_stays_where_nothing_is_gained() -> None:
+    assert quartic_step(0.0, 0.0, 0.0, 0.0) == (0.0, 0.0)
+    assert quartic_step(1.0, 1.0, 1.0, 1.0) == (0.0, 0.0)
+    assert quartic_step(-1.0, 0.0, 0.0, 0.0) == (1.0, -1.0)
+
+
+def test_quartic_step_takes_the_deeper_of_two_valleys() -> None:
+    # q' = (t - 0.1)(t - 0.5)(t - 0.9): valleys at 0.1 and 0.9, equally deep until tilted
+    def tilted(tilt: float) -> float:
+        cubic = np.poly([0.1, 0.5, 0.9])
+        return quartic_step(cubic[3] + tilt, cubic[2] / 2, cubic[1] / 3, cubic[0] / 4)[0]
+
+    assert tilted(-1e-3) == pytest.approx(0.9, abs=0.01)
+    assert tilted(1e-3) == pytest.approx(0.1, abs=0.01)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5))
+@settings(deadline=None, max_examples=60)
+def test_mixing_weights_solve_the_least_squares_problem(seed: int, used: int) -> None:
+    moves = np.random.default_rng(seed).standard_normal((used, 30))
+    weights = mixing_weights(moves @ moves.T, seed % used, used)
+    assert weights.sum() == pytest.approx(1.0)
+    direct = np.linalg.lstsq((moves[1:] - moves[0]).T, -moves[0], rcond=None)[0]
+    lowest = np.linalg.norm(moves[0] + direct @ (moves[1:] - moves[0]))
+    assert np.linalg.norm(weights @ moves) <= lowest * (1.0 + 1e-6)
+
+
+def test_gauss_newton_step_solves_its_system() -> None:
+    rng = np.random.default_rng(0)
+    U = rng.random((9, 2)) + 1.0  # far from zero, so that nothing is clipped
+    X = U @ U.T + 0.01 * rng.random((9, 9))
+    X = (X + X.T) / 2
+    gram, shift = U.T @ U, 0.3
+    D = gauss_newton_target(U, X @ U, gram, shift, Threads(1)) - U
+    full = np.column_stack(
+        [(E @ gram + U @ (E.T @ U) + shift * E).ravel() for E in np.eye(18).reshape(18, 9, 2)]
+    )
+    pull = (X @ U - U @ gram).ravel()
+    assert np.linalg.norm(full @ D.ravel() - pull) <= CG_ACCURACY * np.linalg.norm(pull)
+    assert float(np.vdot(pull, D.ravel())) > 0.0
+
+
+def test_gauss_newton_leaves_entries_held_at_zero() -> None:
+    rng = np.random.default_rng(1)
+    U = rng.random((20, 3))
+    U[:5, 0] = 0.0
+    X = 0.1 * U @ U.T  # too small: the gradient is positive wherever U is not zero
+    target = gauss_newton_target(U, X @ U, U.T @ U, 0.1, Threads(1))
+    assert (target[:5, 0] == 0.0).all()
+    assert (target[5:] != U[5:]).any()
+
+
+def test_a_sweep_comes_at_least_every_tenth_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, _ = datasets.synthetic(60, 4, 0.05, random_state=0)
+    at: list[int] = []
+    newton_steps: list[int] = []
+    sweep_step, newton_step = HalsNewton._sweep_step, HalsNewton._newton_step
+
+    def spy_sweep(self: HalsNewton, X: Any, state: Any, level: float) -> None:
+        at.append(state.iteration)
+        sweep_step(self, X, state, level)
+
+    def spy_newton(self: HalsNewton, X: Any, state: Any, level: float) -> bool:
+        newton_steps.append(state.iteration)
+        # every seventh is refused, as the line search would: a sweep must follow at once
+        return newton_step(self, X, state, level) and state.iteration % 7 != 0
+
+    monkeypatch.setattr(HalsNewton, "_sweep_step", spy_sweep)
+    monkeypatch.setattr(HalsNewton, "_newton_step", spy_newton)
+    symnmf.factorize(X, 4, solver="hals-newton", tol=0.0, max_iter=100, random_state=0)
+    assert len(newton_steps) > 50
+    assert max(np.diff(at)) <= 10
+    assert {k + 1 for k in newton_steps if k % 7 == 0 and k < 99} <= set(at)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_ends_at_a_critical_point_of_the_original_problem(kind: Any, noise: float) -> None:
+    X, _ = datasets.synthetic(80, 5, noise, random_state=3)
+    result = symnmf.factorize(
+        kind(X), 5, solver="hals-newton", tol=1e-7, max_iter=3000, random_state=1
+    )
+    assert result.status == "converged"
+    assert result.V is result.U
+    step = 1.0 / np.linalg.norm(X)
+    moved = result.U - np.maximum(result.U - step * gradient(X, result.U), 0.0)
+    assert np.linalg.norm(moved) <= 1e-6 * np.linalg.norm(result.U)
+
+
+def test_exact_data_are_fitted_to_rounding() -> None:
+    X, _ = datasets.synthetic(120, 6, 0.0, random_state=0)
+    errors = [
+        symnmf.factorize(
+            X, 6, solver="hals-newton", tol=1e-9, max_iter=500, random_state=seed
+        ).error
+        for seed in range(3)
+    ]
+    assert min(errors) < 1e-12
+
+
+def test_product_and_gram_do_not_drift() -> None:
+    X, _ = datasets.synthetic(60, 4, 0.5, random_state=0)
+    matrix = as_symmetric(X, n_jobs=1)
+    solver = HalsNewton()
+    state = solver.start(matrix, np.random.default_rng(0).random((60, 4)))
+    for _ in range(module.REFRESH * 4 - 1):
+        solver.step(matrix, state)
+        state.iteration += 1
+    assert state.product is not None
+    np.testing.assert_allclose(state.product, X @ state.U, rtol=1e-11)
+    np.testing.assert_allclose(state.known_gram_U(matrix.threads), state.U.T @ state.U, rtol=1e-11)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_scale_of_x_and_start_is_followed_exactly(kind: Any) -> None:
+    X, _ = datasets.synthetic(40, 3, 0.1, random_state=0)
+    U0 = np.random.default_rng(0).random((40, 3))
+
+    def run(c: float) -> Array:
+        return symnmf.factorize(
+            kind(c * c * X), 3, init=c * U0, solver="hals-newton", tol=0.0, max_iter=60
+        ).U
+
+    np.testing.assert_array_equal(run(8.0), 8.0 * run(1.0))  # a power of two: bit for bit
+    np.testing.assert_array_equal(run(2.0**-7), 2.0**-7 * run(1.0))
+
+
+def test_multiple_of_the_start_does_not_matter() -> None:
+    X, _ = datasets.synthetic(40, 3, 0.1, random_state=0)
+    U0 = np.random.default_rng(0).random((40, 3))
+    runs = [
+        symnmf.factorize(X, 3, init=c * U0, solver="hals-newton", tol=0.0, max_iter=8).U
+        for c in (1e-3, 1.0, 1e3)
+    ]
+    np.testing.assert_allclose(runs[0], runs[1], rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(runs[2], runs[1], rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("stop", [4, 13, 37, 55])
+def test_resumes_bit_for_bit(tmp_path: Path, kind: Any, stop: int) -> None:
+    X, _ = datasets.synthetic(50, 4, 0.3, random_state=0)
+    options: dict[str, Any] = {"solver": "hals-newton", "tol": 0.0, "random_state": 0}
+    whole = symnmf.factorize(kind(X), 4, max_iter=80, **options)
+    file = tmp_path / "run.npz"
+    symnmf.factorize(kind(X), 4, max_iter=stop, checkpoint=file, **options)
+    rest = symnmf.factorize(kind(X), 4, max_iter=80, resume=file, **options)
+    np.testing.assert_array_equal(rest.U, whole.U)
+    np.testing.assert_array_equal(rest.history["error"], whole.history["error"])
+
+
+def test_same_bits_twice() -> None:
+    X, _ = datasets.synthetic(50, 4, 0.3, random_state=0)
+    first, second = (
+        symnmf.factorize(X, 4, solver="hals-newton", tol=0.0, max_iter=50, random_state=5).U
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(first, second)
+
+
+def test_single_precision_stays_single_and_gets_as_far_as_it_can() -> None:
+    X, _ = datasets.synthetic(100, 5, 0.5, random_state=0)
+    single, double = (
+        symnmf.factorize(
+            X.astype(kind), 5, solver="hals-newton", tol=1e-6, max_iter=400, random_state=0
+        )
+        for kind in (np.float32, np.float64)
+    )
+    assert single.U.dtype == np.float32
+    assert single.error == pytest.approx(double.error, rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("X", "U0"),
+    [
+        (np.array([[2.0]]), np.array([[1.0]])),
+        (np.ones((4, 4)), np.zeros((4, 2))),
+        (np.eye(4), np.column_stack([np.ones(4), np.zeros(4)])),
+        (np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[1.0], [0.0]])),
+        (np.zeros((3, 3)), np.ones((3, 2))),
+    ],
+)
+def test_degenerate_problems_stay_finite(X: Array, U0: Array) -> None:
+    result = symnmf.factorize(X, U0.shape[1], init=U0, solver="hals-newton", tol=0.0, max_iter=30)
+    assert np.isfinite(result.U).all()
+    assert objective(X, result.U) <= objective(X, U0) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("depth", [0, -1, 2.0, True])
+def test_refuses_a_depth_that_is_no_count(depth: Any) -> None:
+    with pytest.raises(InputError, match="depth"):
+        HalsNewton(depth=depth)
+
+
+def test_refuses_an_error_outside_its_range() -> None:
+    with pytest.raises(InputError, match="newton_below"):
+        HalsNewton(newton_below=2.0)
+
+
+def test_auto_is_a_name_of_its_own_for_the_same_steps() -> None:
+    X, _ = datasets.synthetic(40, 3, 0.1, random_state=0)
+    options: dict[str, Any] = {"tol": 0.0, "max_iter": 20, "random_state": 0}
+    auto = symnmf.factorize(X, 3, solver="auto", **options)
+    assert auto.solver == "auto"
+    np.testing.assert_array_equal(auto.U, symnmf.factorize(X, 3, solver="hals-newton", **options).U)
+
+
+def test_fewer_products_than_a_symhals_to_the_same_error() -> None:
+    X, _ = datasets.synthetic(100, 8, 0.1, random_state=0)
+    level = 1.01 * min(
+        symnmf.factorize(X, 8, solver="auto", tol=1e-7, max_iter=500, random_state=s).error
+        for s in range(3)
+    )
+
+    def iterations(solver: str) -> float:
+        found = []
+        for seed in range(3):
+            history = symnmf.factorize(
+                X, 8, solver=solver, tol=0.0, max_iter=600, random_state=seed
+            ).history
+            found.append(np.append(np.flatnonzero(history["error"] <= level), 600)[0])
+        return float(np.median(found))
+
+    # A-SymHALS pays two products an iteration, so this is a factor of four in products
+    assert 2.0 * iterations("auto") <= iterations("a-symhals")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["orl", "coil20"])
+def test_minima_on_graphs_are_as_good_as_those_of_a_symhals(name: str) -> None:
+    try:
+        data = datasets.load(name)
+    except InputError as absent:
+        pytest.skip(f"needs the data set {name}: {absent}")
+    A = symnmf.graphs.self_tuning(data.data)
+
+    def ends(**how: Any) -> float:
+        return float(
+            np.median(
+                [
+                    symnmf.factorize(
+                        A, data.n_clusters, tol=1e-4, max_iter=600, random_state=seed, **how
+                    ).error
+                    for seed in range(20)
+                ]
+            )
+        )
+
+    paper = ends(solver="a-symhals", penalty="adaptive", init="random")
+    assert ends(solver="auto") <= paper + 0.01 * (1.0 - paper)
