@@ -96,9 +96,9 @@ def table(jobs: list[Job], folder: Path, max_time: float) -> str:
         "# All methods on the paper's synthetic data",
         "",
         f"E = ||X - U U^T||^2 / ||X||^2, median over {seeds} seed(s); n = {N}, r = {RANK}, the "
-        f"same start uniform(0, 1) for all. A run ends after {max_time:g} CPU seconds of one thread "
-        f"in the solver, or when its residual is rounding. A dash: the time was over before; a "
-        f"star: the run had ended. An iteration of lbfgs is 50 of SciPy's. Written by "
+        f"same start uniform(0, 1) for all. A run ends after {max_time:g} CPU seconds of one "
+        f"thread in the solver, or when its residual is rounding. A dash: the time was over "
+        f"before; a star: the run had ended. An iteration of lbfgs is 50 of SciPy's. Written by "
         f"`python benchmarks/algorithms.py --jobs 2` (symnmf {symnmf.__version__}, "
         f"Python {platform.python_version()}, {platform.machine()}).",
     ]
