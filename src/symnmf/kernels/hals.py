@@ -16,7 +16,7 @@ import numpy as np
 
 from symnmf.kernels.compiling import compiled
 
-TILE = 32  # rows worked on together, so that SIMD runs across rows; a tile of factors fits in L1
+TILE = 64  # rows worked on together, so that SIMD runs across rows
 
 
 @compiled(fastmath={"contract", "nsz"})
@@ -55,17 +55,31 @@ def hals_rows(
                 for t in range(TILE):
                     value[t] = cross[j, t]
                 k = 0
-                while k + 4 <= r:
-                    a, b = coupling[j, k], coupling[j, k + 1]
-                    c, d = coupling[j, k + 2], coupling[j, k + 3]
+                while k + 8 <= r:  # eight at a time, so that `value` is loaded and stored less
+                    a, b, c, d = (
+                        coupling[j, k],
+                        coupling[j, k + 1],
+                        coupling[j, k + 2],
+                        coupling[j, k + 3],
+                    )
+                    e, f, g, h = (
+                        coupling[j, k + 4],
+                        coupling[j, k + 5],
+                        coupling[j, k + 6],
+                        coupling[j, k + 7],
+                    )
                     for t in range(TILE):
                         value[t] -= (
                             a * rows[k, t]
                             + b * rows[k + 1, t]
                             + c * rows[k + 2, t]
                             + d * rows[k + 3, t]
+                            + e * rows[k + 4, t]
+                            + f * rows[k + 5, t]
+                            + g * rows[k + 6, t]
+                            + h * rows[k + 7, t]
                         )
-                    k += 4
+                    k += 8
                 while k < r:
                     a = coupling[j, k]
                     for t in range(TILE):

@@ -1,7 +1,8 @@
-"""Fused passes over tall factors for line searches and conjugate gradients, summed in float64.
+"""Passes over tall factors for line searches and Gauss-Newton steps, summed in float64.
 
-Rows are contiguous, so a range of them is worked on as one flat slice: loops of known length from
-zero run in SIMD lanes, loops over the few columns of a row do not.
+Rows are worked on in blocks that stay in cache through all that is done to them. Within a block
+they are one flat slice: loops of known length from zero run in SIMD lanes, loops over the few
+columns of a row do not.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 from symnmf.kernels.compiling import compiled
 
 REORDER = {"reassoc", "contract", "nsz"}  # lets the sums below run in SIMD lanes
+BLOCK = 256  # rows
 
 
 @compiled(fastmath=REORDER)
@@ -21,21 +23,30 @@ def direction_rows(
     image: np.ndarray,
     begin: int,
     end: int,
-) -> tuple[float, float]:
-    """Turn Z into D = Z - U and ``image`` = X Z into X D; return <X U, D> and <X D, D>."""
-    first, last = begin * U.shape[1], end * U.shape[1]
-    u, xu = U.reshape(-1)[first:last], product.reshape(-1)[first:last]
-    z, xz = Z.reshape(-1)[first:last], image.reshape(-1)[first:last]
+) -> tuple[float, float, np.ndarray, np.ndarray]:
+    """Turn Z into D = Z - U and ``image`` = X Z into X D.
+
+    Return <X U, D>, <X D, D>, U^T D and D^T D.
+    """
+    r = U.shape[1]
     slope = 0.0
     bend = 0.0
-    for k in range(len(u)):
-        d = z[k] - u[k]
-        xd = xz[k] - xu[k]
-        z[k] = d
-        xz[k] = xd
-        slope += np.float64(xu[k]) * np.float64(d)
-        bend += np.float64(xd) * np.float64(d)
-    return slope, bend
+    cross = np.zeros((r, r))
+    length = np.zeros((r, r))
+    for first in range(begin, end, BLOCK):
+        last = min(first + BLOCK, end)
+        u, xu = U[first:last].reshape(-1), product[first:last].reshape(-1)
+        z, xz = Z[first:last].reshape(-1), image[first:last].reshape(-1)
+        for k in range(len(u)):
+            d = z[k] - u[k]
+            xd = xz[k] - xu[k]
+            z[k] = d
+            xz[k] = xd
+            slope += np.float64(xu[k]) * np.float64(d)
+            bend += np.float64(xd) * np.float64(d)
+        cross += np.dot(U[first:last].T, Z[first:last])
+        length += np.dot(Z[first:last].T, Z[first:last])
+    return slope, bend, cross, length
 
 
 @compiled(fastmath=REORDER)
@@ -60,91 +71,120 @@ def advance_rows(
 
 
 @compiled(fastmath=REORDER)
-def free_gradient_rows(
+def prepare_rows(
     U: np.ndarray,
-    curved: np.ndarray,
     product: np.ndarray,
-    free: np.ndarray,
-    residual: np.ndarray,
+    gram: np.ndarray,
+    vectors: np.ndarray,
+    dual: np.ndarray,
+    weight: float,
+    basis: np.ndarray,
+    fixed: np.ndarray,
+    pull: np.ndarray,
     begin: int,
     end: int,
-) -> float:
-    """Write 1 where an entry may move and, there, the negative gradient; return its square norm.
+) -> np.ndarray:
+    """Write what the steps of :func:`relax_rows` start from; return basis^T pull.
 
-    ``curved`` holds U U^T U; an entry is free where U > 0 or the gradient pulls it up.
+    ``basis`` is U times the eigenvectors of ``gram``; with R = X U - U G, ``fixed`` is
+    R - weight U and ``pull`` is R - weight dual.
     """
-    first, last = begin * U.shape[1], end * U.shape[1]
-    u, uuu = U.reshape(-1)[first:last], curved.reshape(-1)[first:last]
-    xu, mask = product.reshape(-1)[first:last], free.reshape(-1)[first:last]
-    pulls = residual.reshape(-1)[first:last]
-    total = 0.0
-    for k in range(len(u)):
-        pull = xu[k] - uuu[k]
-        mask[k] = 1 if u[k] > 0 or pull > 0 else 0
-        pulls[k] = mask[k] * pull
-        total += np.float64(pulls[k]) * np.float64(pulls[k])
+    total = np.zeros(gram.shape)
+    w = U.dtype.type(weight)
+    for first in range(begin, end, BLOCK):
+        last = min(first + BLOCK, end)
+        basis[first:last] = np.dot(U[first:last], vectors)
+        curved = np.dot(U[first:last], gram).reshape(-1)
+        u, xu = U[first:last].reshape(-1), product[first:last].reshape(-1)
+        held, lam = fixed[first:last].reshape(-1), dual[first:last].reshape(-1)
+        v = pull[first:last].reshape(-1)
+        for k in range(len(u)):
+            residual = xu[k] - curved[k]
+            held[k] = residual - w * u[k]
+            v[k] = residual - w * lam[k]
+        total += np.dot(basis[first:last].T, pull[first:last])
     return total
 
 
 @compiled(fastmath=REORDER)
-def curvature_rows(
-    image: np.ndarray,
-    other: np.ndarray,
-    search: np.ndarray,
-    free: np.ndarray,
+def couple(moment: np.ndarray, vectors: np.ndarray, values: np.ndarray, shift: float) -> np.ndarray:
+    r"""Return N with D = V (G + shift I)^-1 + U Q N solving D G + U D^T U + shift D = V.
+
+    ``moment`` is (U Q)^T V, where G = Q diag(l) Q^T. With B = (U Q)^T V Q the equation falls into
+    pairs of entries, and
+
+    .. math:: (N Q)_{ij} = \frac{l_j B_{ij} / (l_j + shift) - B_{ji}}{shift (l_i + l_j + shift)}.
+    """
+    B = np.dot(moment, vectors)
+    r = len(values)
+    N = np.empty((r, r))
+    for i in range(r):
+        for j in range(r):
+            own = values[j] / (values[j] + shift) * B[i, j]
+            N[i, j] = (own - B[j, i]) / (shift * (values[i] + values[j] + shift))
+    return np.dot(N, vectors.T)
+
+
+@compiled(fastmath=REORDER)
+def relax_rows(
+    U: np.ndarray,
+    basis: np.ndarray,
+    fixed: np.ndarray,
+    inverse: np.ndarray,
+    coupling: np.ndarray,
+    weight: float,
+    relaxation: float,
+    pull: np.ndarray,
+    Z: np.ndarray,
+    dual: np.ndarray,
+    begin: int,
+    end: int,
+) -> np.ndarray:
+    """Do one step of alternating directions; return basis^T pull for the next.
+
+    D = pull inverse + basis coupling is the free minimiser, Z the nearest nonnegative factor to
+    its (relaxed) end U + D and ``dual`` what the bound holds back.
+    """
+    total = np.zeros(inverse.shape)
+    kind = U.dtype.type
+    w, a, b = kind(weight), kind(relaxation), kind(1.0 - relaxation)
+    zero = kind(0.0)
+    for first in range(begin, end, BLOCK):
+        last = min(first + BLOCK, end)
+        left = np.dot(pull[first:last], inverse).reshape(-1)
+        right = np.dot(basis[first:last], coupling).reshape(-1)
+        u, held = U[first:last].reshape(-1), fixed[first:last].reshape(-1)
+        z, lam = Z[first:last].reshape(-1), dual[first:last].reshape(-1)
+        v = pull[first:last].reshape(-1)
+        for k in range(len(u)):
+            y = a * (u[k] + left[k] + right[k]) + b * z[k] + lam[k]
+            z[k] = max(y, zero)
+            lam[k] = min(y, zero)
+            v[k] = held[k] + w * abs(y)
+        total += np.dot(basis[first:last].T, pull[first:last])
+    return total
+
+
+@compiled()
+def relax(
+    U: np.ndarray,
+    basis: np.ndarray,
+    fixed: np.ndarray,
+    inverse: np.ndarray,
+    moment: np.ndarray,
+    vectors: np.ndarray,
+    values: np.ndarray,
+    weight: float,
     shift: float,
-    begin: int,
-    end: int,
-) -> float:
-    """Finish ``image = free * (image + other + shift search)`` and return <search, image>."""
-    first, last = begin * image.shape[1], end * image.shape[1]
-    a, b = image.reshape(-1)[first:last], other.reshape(-1)[first:last]
-    p, mask = search.reshape(-1)[first:last], free.reshape(-1)[first:last]
-    s = image.dtype.type(shift)
-    total = 0.0
-    for k in range(len(a)):
-        a[k] = mask[k] * (a[k] + b[k] + s * p[k])
-        total += np.float64(a[k]) * np.float64(p[k])
-    return total
-
-
-@compiled(fastmath=REORDER)
-def descend_rows(
-    D: np.ndarray,
-    residual: np.ndarray,
-    search: np.ndarray,
-    image: np.ndarray,
-    length: float,
-    begin: int,
-    end: int,
-) -> float:
-    """D += length search; residual -= length image; return the new ||residual||^2."""
-    first, last = begin * D.shape[1], end * D.shape[1]
-    d, left = D.reshape(-1)[first:last], residual.reshape(-1)[first:last]
-    p, q = search.reshape(-1)[first:last], image.reshape(-1)[first:last]
-    a = D.dtype.type(length)
-    total = 0.0
-    for k in range(len(d)):
-        d[k] += a * p[k]
-        left[k] -= a * q[k]
-        total += np.float64(left[k]) * np.float64(left[k])
-    return total
-
-
-@compiled(fastmath=REORDER)
-def turn_rows(search: np.ndarray, residual: np.ndarray, ratio: float, begin: int, end: int) -> None:
-    """Set search = residual + ratio search."""
-    first, last = begin * search.shape[1], end * search.shape[1]
-    p, left = search.reshape(-1)[first:last], residual.reshape(-1)[first:last]
-    b = search.dtype.type(ratio)
-    for k in range(len(p)):
-        p[k] = left[k] + b * p[k]
-
-
-@compiled(fastmath=REORDER)
-def project_rows(U: np.ndarray, D: np.ndarray, begin: int, end: int) -> None:
-    """Set D = max(U + D, 0)."""
-    first, last = begin * U.shape[1], end * U.shape[1]
-    u, d = U.reshape(-1)[first:last], D.reshape(-1)[first:last]
-    for k in range(len(u)):
-        d[k] = max(u[k] + d[k], D.dtype.type(0))
+    relaxation: float,
+    pull: np.ndarray,
+    Z: np.ndarray,
+    dual: np.ndarray,
+    steps: int,
+) -> None:
+    """Do ``steps`` steps over all rows at once, where one thread does them all."""
+    for _ in range(steps):
+        coupling = couple(moment, vectors, values, shift).astype(U.dtype)
+        moment = relax_rows(
+            U, basis, fixed, inverse, coupling, weight, relaxation, pull, Z, dual, 0, len(U)
+        )

@@ -54,6 +54,7 @@ def balanced_chunks(indptr: np.ndarray, parts: int) -> list[tuple[int, int]]:
 # Entries between the prefetch of a row of V and its use; 8 and 32 measured nearly the same.
 _PREFETCH_AHEAD = 16
 _CACHE_LINE = 64
+_CACHED_BYTES = 1 << 19
 
 
 @intrinsic
@@ -114,7 +115,8 @@ def csr_rows(
         Range of rows.
     """
     columns = V.shape[1]
-    last = indptr[end]
+    # a small V is in cache already: the hints would only cost
+    last = indptr[end] if V.size * V.itemsize > _CACHED_BYTES else 0
     for i in range(begin, end):
         row = out[i]
         position, stop = indptr[i], indptr[i + 1]
