@@ -19,8 +19,6 @@ from conftest import synthetic_problem
 from symnmf.errors import InputError
 from symnmf.solvers import SOLVERS
 
-#: L-BFGS keeps its curvature pairs inside scipy, so it sets out afresh
-EXACT = [name for name in SOLVERS if name != "lbfgs"]
 SETTINGS = {"random_state": 0, "tol": 0.0, "n_jobs": 1}
 
 
@@ -30,7 +28,7 @@ def X():
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("solver", EXACT)
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_a_resumed_run_is_the_uninterrupted_one(X, tmp_path, solver, kind):
     X = kind(X)
     path = tmp_path / "run.npz"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import hashlib
 import json
@@ -9,7 +10,7 @@ import signal
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,15 @@ from symnmf.errors import ConvergenceWarning, InputError
 from symnmf.files import read_archive, write_archive
 from symnmf.init import STARTS, RandomState, as_generator
 from symnmf.interrupts import Interrupt, watching
-from symnmf.matrices import SymmetricMatrix, as_symmetric
+from symnmf.matrices import DenseMatrix, SymmetricMatrix, as_symmetric
+from symnmf.matrices.shared import SharedReading
 from symnmf.naming import lookup
 from symnmf.parallel import Threads, one_blas_thread
 from symnmf.penalty import as_penalty
 from symnmf.result import Result
 from symnmf.solve import Limits, Snapshot, factorize
 from symnmf.solvers import as_solver
+from symnmf.units import Units
 
 #: Called with the number of the start and its latest snapshot; a true return value stops it.
 Progress = Callable[[int, Snapshot], Any]
@@ -37,13 +40,22 @@ DEFAULT_STARTS = 5
 
 FORMAT = "symnmf-starts-1"
 
+#: Starts share one reading of a dense X from this many rows on and up to this rank: measured in
+#: benchmarks/starts.py. Wider products gain little, and sparse ones nothing once they are packed.
+SHARED_ROWS, SHARED_RANK = 1000, 8
+
 
 @dataclass(frozen=True)
 class Plan:
     """How many starts, from where, under which limits; everything but the matrix.
 
     The first start is the one ``factorize(..., random_state=random_state)`` sets out from, and
-    raising ``n_init`` adds starts without changing the earlier ones.
+    raising ``n_init`` adds starts without changing the earlier ones (but for rounding where
+    several share one reading of X).
+
+    Small problems run one start per core. On a dense X of at least 1000 rows and a rank up to 8
+    an iteration is mostly the reading of X, and the starts share it (without a checkpoint only,
+    since which starts are under way changes the rounding). All others run one after another.
 
     Attributes
     ----------
@@ -52,7 +64,8 @@ class Plan:
     n_init : int
         Starts; a given U_0 and "nndsvd" always lead to the same place and are run once.
     max_time : float or None
-        Most seconds in the solver for all starts together; each gets an equal share.
+        Most seconds in the solver for all starts together; those that run at the same time have
+        the same seconds, and others an equal share.
     checkpoint : path or None
         A small file that says which fit this is; the start number i keeps its state beside it
         (``fit.npz`` and ``fit.start-i.npz``).
@@ -105,37 +118,55 @@ class Plan:
         the others; the status is then "stopped".
         """
         self.check()
-        matrix = as_symmetric(X, n_jobs=self.n_jobs)
-        workers = 1
-        if len(matrix.chunks(int(self.rank))) == 1:
+        matrix = copy.copy(as_symmetric(X, n_jobs=self.n_jobs))  # its threads may change below
+        workers, seats = 1, self._seats(matrix)
+        if seats == 1 and len(matrix.chunks(int(self.rank))) == 1:
             # an iteration this small runs on one thread, so the other cores can take starts;
             # one thread each also makes the bits independent of n_jobs
             workers = min(self.starts, matrix.threads.count)
             matrix.threads = Threads(1)
         kept, random_state = self._persistence(matrix)
         generators = _generators(random_state, self.starts)
-        share = None if self.max_time is None else self.max_time / -(-self.starts // workers)
-        signals = [signal.SIGINT, *([signal.SIGTERM] if kept else [])] if workers > 1 else []
+        at_once = max(workers, seats)
+        share = None if self.max_time is None else self.max_time / -(-self.starts // at_once)
+        signals = [signal.SIGINT, *([signal.SIGTERM] if kept else [])] if at_once > 1 else []
 
-        def run(start: int) -> Result | None:
-            if start and interrupt:
-                return None
-            return factorize(
-                matrix,
-                self.rank,
-                init=self.init,
-                random_state=generators[start],
-                max_time=share,
-                callback=self._callback(start, interrupt),
-                **(kept(start) if kept else {}),
-                **self.options,
-            )
+        def run(start: int, reading: SharedReading | None = None) -> Result | None:
+            with nullcontext(matrix) if reading is None else reading.seat(start) as seen:
+                if start and interrupt:
+                    return None
+                return factorize(
+                    seen,
+                    self.rank,
+                    init=self.init,
+                    random_state=generators[start],
+                    max_time=share,
+                    callback=self._callback(start, interrupt),
+                    **(kept(start) if kept else {}),
+                    **self.options,
+                )
 
         # BLAS is held here as well, because threads that enter and leave in turn would not restore
         # it; signals reach the main thread only, so starts in others learn of them by callback
         with one_blas_thread(), _quiet(), watching(*signals) as interrupt:
-            results = list(_in_order(run, self.starts, workers))
+            if seats > 1:
+                results = list(_sharing(run, self.starts, seats, matrix))
+            else:
+                results = list(_in_order(run, self.starts, workers))
         return _best(results)
+
+    def _seats(self, matrix: SymmetricMatrix) -> int:
+        """Return how many starts share one reading of X; 1 where that does not pay."""
+        if (
+            not isinstance(matrix, DenseMatrix)
+            or matrix.shape[0] < SHARED_ROWS
+            or not 1 <= self.rank <= SHARED_RANK
+            or self.checkpoint is not None
+            or Units.of(matrix) != Units()  # each start would rescale a copy of X
+        ):
+            return 1
+        # as many columns as the dense kernel takes before BLAS is faster
+        return min(self.starts, 8 * matrix.dtype.itemsize // int(self.rank))
 
     def _callback(self, start: int, interrupt: Interrupt) -> Callable[[Snapshot], bool]:
         def callback(now: Snapshot) -> bool:
@@ -233,6 +264,23 @@ def _in_order(
     else:
         with ThreadPoolExecutor(workers, thread_name_prefix="symnmf-start") as pool:
             yield from pool.map(run, range(starts))
+
+
+def _sharing(
+    run: Callable[[int, SharedReading], Result | None],
+    starts: int,
+    seats: int,
+    X: SymmetricMatrix,
+) -> Iterator[Result | None]:
+    """Run ``seats`` starts at a time, the same ones from first to last, so that nothing is luck."""
+    for first in range(0, starts, seats):
+        group = range(first, min(first + seats, starts))
+        reading = SharedReading(X, len(group))
+        with ThreadPoolExecutor(len(group), thread_name_prefix="symnmf-start") as pool:
+            results = list(pool.map(lambda start, shared=reading: run(start, shared), group))
+        yield from results
+        if any(result is None or result.status == "stopped" for result in results):
+            return
 
 
 def _best(results: list[Result | None]) -> Result:

@@ -20,8 +20,6 @@ from symnmf.state import State
 
 #: Relative errors under which the identity has too few digits left.
 IDENTITY_TRUSTED_ABOVE = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-2}
-#: Above this n the entry-by-entry residual of a sparse X would cost more than the run.
-EXACT_UP_TO = 20_000
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ def fitting_sqnorm(
         - 2.0 * reductions.inner(state.product, other, threads)
         + float(np.vdot(state.known_gram_U(threads), gram_other))
     )
-    if total > IDENTITY_TRUSTED_ABOVE[X.dtype] * X.sqnorm or X.shape[0] > EXACT_UP_TO:
+    if total > IDENTITY_TRUSTED_ABOVE[X.dtype] * X.sqnorm or not X.residual_affordable:
         return max(total, 0.0)
     return X.residual_sqnorm(state.U, other)
 

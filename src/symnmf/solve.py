@@ -88,7 +88,7 @@ def factorize(
 
     Parameters
     ----------
-    X : array-like or scipy sparse, n x n
+    X : array-like, scipy sparse or symnmf.matrices.LowRank, n x n
         Symmetric, nonnegative, finite. float32 and float64 are kept.
     rank : int
         Columns of U, from 1 to n.

@@ -41,6 +41,8 @@ class SymmetricMatrix(ABC):
 
     #: whether single entries and rows can be read (some methods need them)
     has_entries: bool = True
+    #: whether ``residual_sqnorm`` costs about as much as a product, not much more
+    residual_affordable: bool = True
 
     def __init__(self, n: int, dtype: np.dtype, threads: Threads) -> None:
         self.shape = (n, n)

@@ -10,6 +10,9 @@ from symnmf.kernels.products import balanced_chunks, csr_rows
 from symnmf.matrices.base import SymmetricMatrix
 from symnmf.parallel import SMALLEST_SHARE, Bounds, Threads
 
+#: Above this n the n x n residual of a sparse X would cost more than the run.
+RESIDUAL_UP_TO = 20_000
+
 
 class SparseMatrix(SymmetricMatrix):
     """A symmetric matrix in CSR form; being symmetric, its CSC form is the same three arrays."""
@@ -19,6 +22,7 @@ class SparseMatrix(SymmetricMatrix):
     ) -> None:
         super().__init__(len(indptr) - 1, data.dtype, threads)
         self.indptr, self.indices, self.data = indptr, indices, data
+        self.residual_affordable = self.shape[0] <= RESIDUAL_UP_TO
         self._shares: dict[int, list[Bounds]] = {}
 
     def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:

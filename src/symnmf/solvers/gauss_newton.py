@@ -1,66 +1,69 @@
-"""The projected Gauss-Newton direction of f, by conjugate gradients and without a product."""
+"""The Gauss-Newton step of f under U >= 0, by alternating directions and without a product."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from symnmf.kernels import newton, reductions
+from symnmf.kernels import newton
 from symnmf.parallel import Threads
 
-CG_STEPS = 20
-CG_ACCURACY = 0.1  # of the first residual; more buys little, for the model is only a model
+INNER_STEPS = 10
+RELAXATION = 1.6
+DAMPING_SHARE = 0.003  # of the weight that ties both halves of the split also damps the model
 
 
 def gauss_newton_target(
-    U: np.ndarray, product: np.ndarray, gram: np.ndarray, shift: float, threads: Threads
+    U: np.ndarray,
+    product: np.ndarray,
+    gram: np.ndarray,
+    weight: float,
+    dual: np.ndarray,
+    threads: Threads,
 ) -> np.ndarray:
-    r"""Return max(U + D, 0) for the Gauss-Newton step D on the entries that may move.
+    r"""Return Z >= 0 that nearly minimises the Gauss-Newton model of f, and update ``dual``.
 
-    With A = X U (``product``), G = U^T U (``gram``) and the free entries
-    :math:`\{U > 0\} \cup \{A > U G\}`, D solves on them, nearly,
+    With A = X U (``product``), G = U^T U (``gram``) and D = Z - U the model is
 
-    .. math:: D G + U (D^\top U) + \mathrm{shift}\, D = A - U G ,
+    .. math:: \min_{U + D \ge 0} -\langle A - UG, D\rangle + \tfrac14\|DU^\top + UD^\top\|^2
+        + \tfrac\mu2\|D\|^2,
 
-    whose left side is half the Gauss-Newton matrix of f applied to D: positive definite for
-    shift > 0, and free of X.
+    half of f to second order without the term that holds the residual X - U U^T. It is split into
+    D and Z with the ``weight`` :math:`\rho` (ADMM): the half without bounds has a closed form, at
+    the price of one product with (G + (mu + rho) I)^-1, and the other is a clipping. ``dual`` is
+    the scaled multiplier of U + D = Z, never positive, which says which entries the bound holds:
+    started from the last call's, a few steps are enough.
     """
     n, r = U.shape
     kind = U.dtype
-    weights = gram.astype(kind)
-    turned = np.empty((r, r), kind)
-    search, image, other, residual, free = (np.empty((n, r), kind) for _ in range(5))
-    D = np.zeros((n, r), kind)
+    level = float(np.trace(gram)) / r
+    values, vectors = np.linalg.eigh(gram / level)
+    values = level * values
+    shift = (1.0 + DAMPING_SHARE) * weight
+    inverse = ((vectors / (values + shift)) @ vectors.T).astype(kind)
+    curvature, turn = gram.astype(kind), vectors.astype(kind)
+    basis, fixed, pull = (np.empty((n, r), kind) for _ in range(3))
+    Z = U.copy()
     bounds = threads.split(n, 6.0 * r * r)
 
-    def gradient(begin: int, end: int) -> float:
-        np.matmul(U[begin:end], weights, out=image[begin:end])
-        size = newton.free_gradient_rows(U, image, product, free, residual, begin, end)
-        search[begin:end] = residual[begin:end]
-        return size
+    def prepare(begin: int, end: int) -> np.ndarray:
+        return newton.prepare_rows(
+            U, product, curvature, turn, dual, weight, basis, fixed, pull, begin, end
+        )
 
-    def curvature(begin: int, end: int) -> float:
-        np.matmul(search[begin:end], weights, out=image[begin:end])
-        np.matmul(U[begin:end], turned, out=other[begin:end])
-        return newton.curvature_rows(image, other, search, free, shift, begin, end)
+    def step(begin: int, end: int) -> np.ndarray:
+        return newton.relax_rows(
+            U, basis, fixed, inverse, coupling, weight, RELAXATION, pull, Z, dual, begin, end
+        )
 
-    def descend(begin: int, end: int) -> float:
-        return newton.descend_rows(D, residual, search, image, length, begin, end)
-
-    def turn(begin: int, end: int) -> None:
-        newton.turn_rows(search, residual, ratio, begin, end)
-
-    size = sum(threads.run(gradient, bounds))
-    goal = CG_ACCURACY**2 * size
-    for _ in range(CG_STEPS):
-        turned[...] = reductions.cross_gram(search, U, threads)
-        bend = sum(threads.run(curvature, bounds))
-        if not bend > 0.0:  # a zero gradient, or rounding
-            break
-        before, length = size, size / bend
-        size = sum(threads.run(descend, bounds))
-        if size <= goal:
-            break
-        ratio = size / before
-        threads.run(turn, bounds)
-    threads.run(lambda begin, end: newton.project_rows(U, D, begin, end), bounds)
-    return D
+    parts = threads.run(prepare, bounds)
+    if len(bounds) == 1:
+        newton.relax(
+            U, basis, fixed, inverse, parts[0], vectors, values,
+            weight, shift, RELAXATION, pull, Z, dual, INNER_STEPS,
+        )  # fmt: skip
+        return Z
+    for _ in range(INNER_STEPS):
+        moment = sum(parts[1:], start=parts[0])
+        coupling = newton.couple(moment, vectors, values, shift).astype(kind)
+        parts = threads.run(step, bounds)
+    return Z

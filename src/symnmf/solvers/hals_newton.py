@@ -20,13 +20,12 @@ from symnmf.state import State
 PROXIMAL = 0.01  # lambda of the sweep, in units of the mean diagonal of U^T U
 SWEEP_DECREASE = 1e-4  # of mean diagonal times ||F||^2, asked of an accelerated step
 STEP_DECREASE = 1e-8  # of mean diagonal times the squared step length, asked of every shortcut
-NEWTON_AFTER = 5
 MIX_AFTER = 10  # mixing sweeps while the factor still changes its shape wastes them
 GUARD = 9  # Gauss-Newton steps between two sweeps
 REFRESH = 50  # iterations between fresh products X U
-FIRST_DAMPING = 0.01
+FIRST_WEIGHT = 0.03  # of the Gauss-Newton steps, in units of the mean diagonal of U^T U
+LEAST_WEIGHT, MOST_WEIGHT = 0.01, 1e6
 IN_CACHE = 32 * 2**20  # bytes of a factor
-LEAST_DAMPING, MOST_DAMPING = 1e-12, 1e6
 
 # places in memory["counters"]
 USED, SLOT, SINCE_SWEEP = range(3)
@@ -79,7 +78,7 @@ class HalsNewton(Solver):
                 "moves": np.zeros(ring, U0.dtype),
                 "dots": np.zeros((depth, depth)),
                 "counters": np.zeros(3, np.int64),
-                "damping": np.array(FIRST_DAMPING),
+                "weight": np.array(FIRST_WEIGHT),
             },
         )
 
@@ -87,7 +86,7 @@ class HalsNewton(Solver):
         if state.iteration == 0:
             _rescale(X, state)
         elif state.product is None or state.iteration % REFRESH == 0:
-            state.product = X.matmul(state.U, out=state.product)
+            state.product, state.gram_U = X.matmul(state.U, out=state.product), None
         gram = state.known_gram_U(X.threads)
         level = float(np.trace(gram)) / gram.shape[0]
         counters = state.memory["counters"]
@@ -101,7 +100,7 @@ class HalsNewton(Solver):
             self._sweep_step(X, state, level)
 
     def _newton_due(self, X: SymmetricMatrix, state: State, gram: np.ndarray) -> bool:
-        if state.iteration <= NEWTON_AFTER or self.newton_below == 0.0:
+        if state.iteration == 0 or self.newton_below == 0.0:
             return False
         assert state.product is not None
         explained = 2.0 * reductions.inner(state.product, state.U, X.threads)
@@ -111,18 +110,18 @@ class HalsNewton(Solver):
     def _newton_step(self, X: SymmetricMatrix, state: State, level: float) -> bool:
         assert state.product is not None
         assert state.gram_U is not None
-        damping = float(state.memory["damping"])
+        memory = state.memory
+        weight = float(memory["weight"])
+        dual = memory.setdefault("dual", np.zeros_like(state.U))
         target = gauss_newton_target(
-            state.U, state.product, state.gram_U, damping * level, X.threads
+            state.U, state.product, state.gram_U, weight * level, dual, X.threads
         )
         step = _line_step(X, state, target, enough=0.0, per_length=STEP_DECREASE * level)
-        if step >= 0.9:
-            damping /= 2.0
-        elif step == 0.0:
-            damping *= 10.0
-        elif step < 0.3:
-            damping *= 3.0
-        state.memory["damping"] = np.array(min(max(damping, LEAST_DAMPING), MOST_DAMPING))
+        factor = 0.7 if step >= 0.9 else 1.0 if step >= 0.5 else 1.5 if step > 0.0 else 10.0
+        following = min(max(factor * weight, LEAST_WEIGHT), MOST_WEIGHT)
+        if following != weight:
+            dual *= state.U.dtype.type(weight / following)  # the multiplier itself stays
+        memory["weight"] = np.array(following)
         return step > 0.0
 
     def _sweep_step(self, X: SymmetricMatrix, state: State, level: float) -> None:
@@ -183,11 +182,9 @@ def _line_step(
     U, product, gram, threads = state.U, state.product, state.gram_U, X.threads
     n, r = U.shape
     image = X.matmul(target)
-    bounds = threads.split(n, 8.0 * r)
+    bounds = threads.split(n, 4.0 * r * (r + 2))
     parts = threads.run(lambda b, e: newton.direction_rows(U, product, target, image, b, e), bounds)
-    slope, bend = (sum(part) for part in zip(*parts, strict=True))
-    cross = reductions.cross_gram(U, target, threads)
-    length = reductions.gram(target, threads)
+    slope, bend, cross, length = (sum(part[1:], start=part[0]) for part in zip(*parts, strict=True))
     mixed = cross + cross.T
     step, change = quartic_step(
         -2.0 * slope + float(np.vdot(gram, mixed)),
@@ -199,4 +196,5 @@ def _line_step(
         return 0.0
     threads.run(lambda b, e: newton.advance_rows(U, product, target, image, step, b, e), bounds)
     state.moved(target, product=image)
+    state.gram_U = gram + step * mixed + step**2 * length
     return float(step)

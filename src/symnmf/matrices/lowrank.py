@@ -1,0 +1,187 @@
+"""X given by thin factors, X = B C B^T: multiplied in O(nkr), never formed."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from symnmf.errors import InputError
+from symnmf.kernels import reductions
+from symnmf.matrices.base import InnerSolver, SymmetricMatrix
+from symnmf.matrices.dtypes import float_dtype
+from symnmf.parallel import Bounds, Threads
+
+#: Rows of the thin factors that are worked on at a time, in units of their columns.
+BLOCK_ROWS = 16
+
+
+class LowRank(SymmetricMatrix):
+    r"""The n x n matrix :math:`X = B C B^\top`, or :math:`B B^\top`, kept as its factors.
+
+    For embeddings B whose inner products are the similarities, and for the k leading eigenpairs
+    of a matrix too large to hold. A product with r columns costs 2nkr twice over, memory is that
+    of B, and norms and residuals come from k x k algebra without losing digits.
+
+    Parameters
+    ----------
+    B : array-like of shape (n, k)
+        Finite. float32 and float64 are kept and are the precision of the run.
+    C : array-like of shape (k, k) or None
+        Symmetric, finite; None for the identity.
+
+    Notes
+    -----
+    That X >= 0 is assumed, not checked, since that would take all n^2 entries; it holds where B
+    and C are nonnegative. The problem stays well posed where some entries are negative, as in a
+    truncated eigendecomposition: U U^T then fits them by 0. The multiplicative methods alone
+    need X >= 0.
+
+    Examples
+    --------
+    >>> import numpy as np, symnmf
+    >>> B = np.random.default_rng(0).random((500, 8))
+    >>> X = symnmf.matrices.LowRank(B)
+    >>> result = symnmf.factorize(X, 8, solver="hals-newton", random_state=0)
+    >>> result.U.shape
+    (500, 8)
+    """
+
+    def __init__(self, B: Any, C: Any = None) -> None:
+        rows = _finite_matrix(B, "B")
+        n, k = rows.shape
+        if n == 0 or k == 0:
+            raise InputError(f"B is empty ({n} x {k}); pass at least one row and one column.")
+        core = np.eye(k) if C is None else _finite_matrix(C, "C").astype(np.float64)
+        if core.shape != (k, k):
+            raise InputError(
+                f"C must be {k} x {k} to go with the {k} column(s) of B, got "
+                f"{core.shape[0]} x {core.shape[1]}."
+            )
+        asymmetry, largest = float(np.abs(core - core.T).max()), float(np.abs(core).max())
+        if asymmetry > 1e-10 * largest:
+            raise InputError(
+                f"C is not symmetric: entries differ from their mirror image by up to "
+                f"{asymmetry:.6g} (the largest entry is {largest:.6g}); pass (C + C.T) / 2 if that "
+                f"is what you mean."
+            )
+        super().__init__(n, rows.dtype, Threads())
+        self.B, self.C = rows, 0.5 * (core + core.T)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scale = max(float(block.max()) for block in self.values())
+        if not scale <= float(np.finfo(self.dtype).max):
+            raise InputError(
+                f"the entries of B C B^T overflow {self.dtype}; scale B and C down, or pass them "
+                f"as float64."
+            )
+
+    def _coefficients(self, V: np.ndarray) -> np.ndarray:
+        """Return C B^T V, k x r, summed in float64."""
+        return (self.C @ reductions.cross_gram(self.B, V, self.threads)).astype(self.dtype)
+
+    def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+        np.matmul(self.B[begin:end], self._coefficients(V), out=out[begin:end])
+
+    def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        product = np.empty(V.shape, self.dtype) if out is None else out
+        coefficients = self._coefficients(V)  # once, not for every range of rows
+        self.threads.run(
+            lambda begin, end: np.matmul(self.B[begin:end], coefficients, out=product[begin:end]),
+            self.chunks(V.shape[1]),
+        )
+        return product
+
+    def update(
+        self,
+        inner: InnerSolver,
+        factor: np.ndarray,
+        other: np.ndarray,
+        gram: np.ndarray,
+        penalty: float,
+        out: np.ndarray | None = None,
+    ) -> np.ndarray:
+        product = self.matmul(other, out)
+        self.threads.run(
+            lambda begin, end: inner(factor, product, other, gram, penalty, begin, end),
+            self.chunks(factor.shape[1]),
+        )
+        return product
+
+    def chunks(self, width: int) -> list[Bounds]:
+        return self.threads.split(self.shape[0], 2.0 * self.B.shape[1] * width)
+
+    def compute_sqnorm(self) -> float:
+        R = _triangle(self.B)
+        core = R @ self.C @ R.T
+        return float(np.vdot(core, core))
+
+    def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float:
+        r"""Return :math:`\|B C B^\top - U V^\top\|_F^2`, exact down to rounding of X.
+
+        With [B U V] = Q [R_B R_U R_V] it is :math:`\|R_B C R_B^\top - R_U R_V^\top\|_F^2`.
+        """
+        k, r = self.B.shape[1], U.shape[1]
+        R = _triangle(self.B, U) if V is U else _triangle(self.B, U, V)
+        core = R[:, :k] @ self.C @ R[:, :k].T - R[:, k : k + r] @ R[:, -r:].T
+        return float(np.vdot(core, core))
+
+    def residual_rows(self, U: np.ndarray, V: np.ndarray, begin: int, end: int) -> np.ndarray:
+        left = np.hstack([self.B[begin:end] @ self.C, -U[begin:end].astype(np.float64)])
+        return left @ np.hstack([self.B, V]).T
+
+    def row(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        return np.arange(self.shape[0]), (self.B @ (self.C @ self.B[i])).astype(self.dtype)
+
+    def diagonal(self) -> np.ndarray:
+        return np.einsum("ij,ij->i", self.B @ self.C, self.B).astype(self.dtype)
+
+    def scaled(self, factor: float) -> LowRank:
+        other = copy.copy(self)
+        other.C, other._sqnorm = factor * self.C, None
+        return other
+
+    def values(self) -> Iterator[np.ndarray]:
+        r"""Yield b with :math:`|x_{ij}| \le \max(b_i, b_j)`: how large X is, without forming it.
+
+        With C = W D W^T these are the diagonal entries of B W |D| W^T B^T, which is positive
+        semidefinite; where C is so too, they are the diagonal of X and the bound is attained.
+        """
+        values, vectors = np.linalg.eigh(self.C)
+        for block in _blocks(self.B):
+            yield (block @ vectors) ** 2 @ np.abs(values)
+
+    def pattern(self) -> Iterator[np.ndarray]:
+        """Yield the factors, which say all there is to say of X."""
+        yield self.B
+        yield self.C
+
+
+def _finite_matrix(X: Any, name: str) -> np.ndarray:
+    try:
+        array = np.asarray(X)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{name} cannot be read as a matrix: {error}.") from error
+    dtype = float_dtype(array.dtype, name)
+    if array.ndim != 2:
+        raise InputError(f"{name} must be two-dimensional, got {array.ndim} dimension(s).")
+    array = np.ascontiguousarray(array, dtype=dtype)
+    if not np.isfinite(array).all():
+        raise InputError(f"{name} has NaN or infinite entries; remove or replace them first.")
+    return array
+
+
+def _blocks(*factors: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the factors side by side, a few rows at a time."""
+    rows = BLOCK_ROWS * max(16, sum(factor.shape[1] for factor in factors))
+    for first in range(0, factors[0].shape[0], rows):
+        yield np.hstack([factor[first : first + rows] for factor in factors], dtype=np.float64)
+
+
+def _triangle(*factors: np.ndarray) -> np.ndarray:
+    """Return R of the QR decomposition of the factors side by side."""
+    R = np.zeros((0, sum(factor.shape[1] for factor in factors)))
+    for block in _blocks(*factors):
+        R = np.asarray(np.linalg.qr(np.vstack([R, block]), mode="r"))
+    return R

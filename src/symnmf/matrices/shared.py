@@ -1,0 +1,147 @@
+"""One reading of X for several starts: their products are computed side by side."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from symnmf.matrices.base import InnerSolver, SymmetricMatrix
+from symnmf.parallel import Bounds
+
+#: What a start asked for: its seat, the right factor and where the product goes.
+Request = tuple[int, np.ndarray, np.ndarray]
+
+
+class SharedReading:
+    """Collects the products that several starts ask for and computes them as one.
+
+    X @ [V_1 ... V_k] reads X once instead of k times. Every start runs in a thread of its own
+    and holds a seat while it runs; the wide product is due when all who hold one have asked. A
+    start that ends, in whatever way, gives its seat up and is waited for no longer, so nobody
+    waits for ever. Only one start computes at any time, on the threads of X: ``n_jobs`` means
+    what it means for a single start, and who comes first does not change the results.
+
+    Parameters
+    ----------
+    X : SymmetricMatrix
+        Where the products come from.
+    seats : int
+        Starts that will take part, each once.
+    """
+
+    def __init__(self, X: SymmetricMatrix, seats: int) -> None:
+        self.X = X
+        self._taken_up = seats
+        self._asked: list[Request] = []
+        self._round = 0
+        self._failure: tuple[int, BaseException] | None = None
+        # its lock is the right to compute: held by a start except while it waits
+        self._turn = threading.Condition()
+
+    @contextmanager
+    def seat(self, number: int) -> Iterator[SymmetricMatrix]:
+        """Take part for the length of a ``with`` block; gives X for the use of this start."""
+        with self._turn:
+            try:
+                yield _Seat(self, number)
+            finally:
+                self._taken_up -= 1
+                self._compute_if_due()
+
+    def multiply(self, number: int, V: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Write X @ V to ``out`` when the others have asked for their products too."""
+        mine = self._round
+        self._asked.append((number, V, out))
+        self._compute_if_due()
+        self._turn.wait_for(lambda: self._round > mine)
+        if self._failure is not None and self._failure[0] == mine:
+            raise RuntimeError("the product of several starts failed") from self._failure[1]
+        return out
+
+    def _compute_if_due(self) -> None:
+        if not self._asked or len(self._asked) < self._taken_up:
+            return
+        # in the order of seats, not of arrival: BLAS may round the last columns differently
+        batch = sorted(self._asked, key=lambda request: request[0])
+        self._asked = []
+        try:
+            self._multiply_all(batch)
+        except Exception as error:  # it concerns every start in the batch, not the last to ask
+            self._failure = (self._round, error)
+        self._round += 1
+        self._turn.notify_all()
+
+    def _multiply_all(self, batch: list[Request]) -> None:
+        if len(batch) == 1:
+            _, V, out = batch[0]
+            self.X.matmul(V, out=out)
+            return
+        wide = self.X.matmul(np.hstack([V for _, V, _ in batch]))
+        left = 0
+        for _, V, out in batch:
+            right = left + V.shape[1]
+            out[...] = wide[:, left:right]
+            left = right
+
+
+class _Seat(SymmetricMatrix):
+    """X as one start sees it: products are asked for, the rest is X's own."""
+
+    def __init__(self, reading: SharedReading, number: int) -> None:
+        X = reading.X
+        super().__init__(X.shape[0], X.dtype, X.threads)
+        self.has_entries = X.has_entries
+        self._reading, self._number = reading, number
+
+    def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        product = np.empty(V.shape, self.dtype) if out is None else out
+        return self._reading.multiply(self._number, V, product)
+
+    def update(
+        self,
+        inner: InnerSolver,
+        factor: np.ndarray,
+        other: np.ndarray,
+        gram: np.ndarray,
+        penalty: float,
+        out: np.ndarray | None = None,
+    ) -> np.ndarray:
+        product = self.matmul(other, out)
+        self.threads.run(
+            lambda begin, end: inner(factor, product, other, gram, penalty, begin, end),
+            self.chunks(factor.shape[1]),
+        )
+        return product
+
+    def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+        self._reading.X.product_rows(V, out, begin, end)
+
+    def compute_sqnorm(self) -> float:
+        return self._reading.X.sqnorm
+
+    def chunks(self, width: int) -> list[Bounds]:
+        return self._reading.X.chunks(width)
+
+    def residual_rows(self, U: np.ndarray, V: np.ndarray, begin: int, end: int) -> np.ndarray:
+        return self._reading.X.residual_rows(U, V, begin, end)
+
+    def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float:
+        return self._reading.X.residual_sqnorm(U, V)
+
+    def row(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        return self._reading.X.row(i)
+
+    def diagonal(self) -> np.ndarray:
+        return self._reading.X.diagonal()
+
+    def scaled(self, factor: float) -> SymmetricMatrix:
+        return self._reading.X.scaled(factor)
+
+    def values(self) -> Iterator[np.ndarray]:
+        return self._reading.X.values()
+
+    def pattern(self) -> Iterator[np.ndarray]:
+        return self._reading.X.pattern()

@@ -1,0 +1,185 @@
+"""X given by thin factors: the same iterates, norms and refusals as for the n x n matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import symnmf
+from symnmf.checkpoint import fingerprint
+from symnmf.errors import InputError
+from symnmf.matrices import LowRank, as_symmetric
+from symnmf.matrices.spectrum import spectrum
+from symnmf.parallel import Threads
+
+
+def factors(n=90, k=6, indefinite=True, seed=0):
+    """B >= 0 and a C with eigenvalues of both signs such that X = B C B^T >= 0."""
+    rng = np.random.default_rng(seed)
+    B = rng.random((n, k))
+    if not indefinite:
+        return B, np.eye(k)
+    C = rng.random((k, k))
+    return B, C + C.T
+
+
+def full(B, C):
+    X = B @ C @ B.T
+    return 0.5 * (X + X.T)
+
+
+def relative(a, b):
+    return np.linalg.norm(a - b) / np.linalg.norm(b)
+
+
+@pytest.mark.parametrize("indefinite", [False, True])
+@pytest.mark.parametrize("solver", ["symanls", "a-symhals", "hals-newton", "pgd", "cd"])
+def test_iterates_are_those_of_the_full_matrix(solver, indefinite):
+    B, C = factors(indefinite=indefinite)
+    X = LowRank(B, C if indefinite else None)
+    options = {"solver": solver, "tol": 0, "max_iter": 15, "random_state": 3}
+    low = symnmf.factorize(X, 4, **options)
+    dense = symnmf.factorize(full(B, C), 4, **options)
+    assert relative(low.U, dense.U) < 1e-9
+    assert low.error == pytest.approx(dense.error, rel=1e-9)
+
+
+def test_products_do_not_depend_on_how_rows_are_shared_out():
+    B, C = factors(n=700, k=8)
+    V = np.random.default_rng(1).random((700, 300))
+    X = LowRank(B, C)
+    X.threads = Threads(3)
+    assert len(X.chunks(300)) > 1
+    assert relative(X.matmul(V), full(B, C) @ V) < 1e-13
+    some = np.zeros_like(V)
+    X.product_rows(V, some, 10, 20)
+    assert relative(some[10:20], (full(B, C) @ V)[10:20]) < 1e-13
+    assert not some[:10].any()
+    assert not some[20:].any()
+
+
+@pytest.mark.parametrize("n", [7, 90, 1500])
+def test_norm_and_residual_are_those_of_the_entries(n):
+    B, C = factors(n=n)
+    X, rng = LowRank(B, C), np.random.default_rng(2)
+    U, V = rng.random((n, 4)), rng.random((n, 4))
+    entries = full(B, C)
+    assert X.sqnorm == pytest.approx(np.sum(entries**2), rel=1e-13)
+    assert X.residual_sqnorm(U, V) == pytest.approx(np.sum((entries - U @ V.T) ** 2), rel=1e-13)
+    assert X.residual_sqnorm(U, U) == pytest.approx(np.sum((entries - U @ U.T) ** 2), rel=1e-13)
+    np.testing.assert_allclose(X.residual_rows(U, V, 2, 6), (entries - U @ V.T)[2:6], atol=1e-12)
+    np.testing.assert_allclose(X.diagonal(), np.diag(entries), rtol=1e-13)
+    indices, values = X.row(3)
+    np.testing.assert_allclose(values, entries[3, indices], rtol=1e-13)
+
+
+def test_the_residual_of_a_perfect_fit_is_rounding():
+    # the trace identity would stop at about 1e-16, the square root of what is reached here
+    B, _ = factors(n=400, indefinite=False)
+    X = LowRank(B)
+    assert X.residual_sqnorm(B, B) < 1e-28 * X.sqnorm
+    moved = B.copy()
+    moved[5, 2] += 1e-9
+    exact = np.sum((full(B, np.eye(6)) - moved @ moved.T) ** 2)
+    assert X.residual_sqnorm(moved, moved) == pytest.approx(exact, rel=1e-4)
+    assert symnmf.factorize(X, 6, init=B, max_iter=3).error < 1e-28
+
+
+@pytest.mark.parametrize("n", [50, 90])  # full and iterative eigenvalues
+def test_both_ends_of_the_spectrum(n):
+    B, C = factors(n=n)
+    values = np.linalg.eigvalsh(full(B, C))
+    ends = spectrum(LowRank(B, C))
+    assert ends.smallest == pytest.approx(values[0], rel=1e-6)
+    assert ends.largest == pytest.approx(values[-1], rel=1e-6)
+    assert spectrum(LowRank(B)).smallest == pytest.approx(0.0, abs=1e-10)
+
+
+def test_the_certificate_is_that_of_the_full_matrix():
+    B, C = factors()
+    low = symnmf.factorize(LowRank(B, C), 4, solver="a-symhals", random_state=0, tol=1e-6)
+    assert low.status == "converged"
+    ours, theirs = low.certificate(LowRank(B, C)), low.certificate(full(B, C))
+    assert ours.certified
+    assert ours.theorem1_right == pytest.approx(theirs.theorem1_right, rel=1e-6)
+    assert ours.penalty_bound == pytest.approx(theirs.penalty_bound, rel=1e-6)
+    assert ours.verdict == theirs.verdict
+
+
+def test_float32_is_kept_and_near_float64():
+    B, C = factors()
+    options = {"random_state": 0, "tol": 0, "max_iter": 100}
+    single = symnmf.factorize(LowRank(B.astype(np.float32), C), 4, **options)
+    double = symnmf.factorize(LowRank(B, C), 4, **options)
+    assert single.U.dtype == np.float32
+    assert single.error == pytest.approx(double.error, rel=1e-3)
+    perfect = symnmf.factorize(LowRank(B.astype(np.float32)), 6, init=B, max_iter=0)
+    assert perfect.error < 1e-13
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [(np.float64, 1e75), (np.float64, 1e-75)])
+def test_extreme_scales_end_in_the_same_fit(dtype, scale):
+    B, C = factors()
+    options = {"random_state": 1, "max_iter": 30, "tol": 0}
+    plain = symnmf.factorize(LowRank(B, C), 4, **options)
+    extreme = symnmf.factorize(LowRank(scale * B, C), 4, **options)
+    assert extreme.error == pytest.approx(plain.error, rel=1e-6)
+    assert relative(extreme.U / scale, plain.U) < 1e-4
+
+
+def test_bounds_on_the_entries_hold_and_are_attained():
+    for indefinite in (False, True):
+        B, C = factors(indefinite=indefinite)
+        largest = np.abs(full(B, C)).max()
+        bound = max(block.max() for block in LowRank(B, C).values())
+        assert bound >= largest * (1 - 1e-12)
+        if not indefinite:
+            assert bound == pytest.approx(largest, rel=1e-12)
+
+
+def test_a_checkpoint_knows_its_factors(tmp_path):
+    B, C = factors()
+    path = tmp_path / "run.npz"
+    options = {"solver": "a-symhals", "tol": 0, "random_state": 0}
+    symnmf.factorize(LowRank(B, C), 4, checkpoint=path, max_iter=10, **options)
+    resumed = symnmf.factorize(LowRank(B, C), 4, resume=path, max_iter=25, **options)
+    whole = symnmf.factorize(LowRank(B, C), 4, max_iter=25, **options)
+    np.testing.assert_array_equal(resumed.U, whole.U)
+    for other in (LowRank(1.1 * B, C), LowRank(B, 1.1 * C), LowRank(B)):
+        assert fingerprint(other) != fingerprint(LowRank(B, C))
+        with pytest.raises(InputError, match="this X"):
+            symnmf.factorize(other, 4, resume=path, max_iter=25, **options)
+
+
+def test_n_jobs_of_a_run_leaves_the_callers_matrix_as_it_was():
+    X = LowRank(*factors())
+    before = X.threads
+    assert as_symmetric(X) is X
+    assert as_symmetric(X, n_jobs=1).threads.count == 1
+    symnmf.factorize(X, 4, max_iter=1, tol=0, n_jobs=1)
+    assert X.threads is before
+
+
+def test_zero_and_tiny_problems():
+    assert symnmf.factorize(LowRank(np.zeros((5, 2))), 2).error == 0.0
+    assert symnmf.factorize(LowRank([[2.0]]), 1, random_state=0).U[0, 0] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("B", "C", "message"),
+    [
+        (np.ones(4), None, "B must be two-dimensional, got 1 dimension"),
+        (np.ones((0, 3)), None, r"B is empty \(0 x 3\)"),
+        (np.array([[1.0, np.nan]]), None, "B has NaN or infinite entries"),
+        (np.ones((4, 2)), [[1.0, np.inf], [np.inf, 1.0]], "C has NaN or infinite entries"),
+        (np.ones((4, 2)), np.eye(3), r"C must be 2 x 2 .* got 3 x 3"),
+        (np.ones((4, 2)), [[1.0, 2.0], [0.0, 1.0]], "C is not symmetric: .* up to 2 "),
+        (np.ones((4, 2)) + 1j, None, "B must be real"),
+        (np.array([["a"]]), None, "B must hold numbers"),
+        (np.full((4, 2), 1e200), None, "overflow float64"),
+        (np.full((4, 2), 1e30, np.float32), None, "overflow float32"),
+    ],
+)
+def test_refusals(B, C, message):
+    with pytest.raises(InputError, match=message):
+        LowRank(B, C)
