@@ -36,7 +36,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/core.py
 
 bench-full: $(READY)
-	$(BIN)/python benchmarks/full.py
+	$(BIN)/python benchmarks/time_to_solution.py --full --out docs/benchmarks
 
 clean:
 	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache

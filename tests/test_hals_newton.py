@@ -10,17 +10,19 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import nnls
 
 import symnmf
 from symnmf import datasets
 from symnmf.errors import InputError
 from symnmf.kernels.anderson import mixing_weights
 from symnmf.kernels.hals import hals_rows
+from symnmf.kernels.newton import couple
 from symnmf.matrices import as_symmetric
 from symnmf.parallel import Threads
-from symnmf.solvers import HalsNewton
+from symnmf.solvers import HalsNewton, gauss_newton
 from symnmf.solvers import hals_newton as module
-from symnmf.solvers.gauss_newton import CG_ACCURACY, gauss_newton_target
+from symnmf.solvers.gauss_newton import gauss_newton_target
 from symnmf.solvers.line_search import quartic_step
 
 Array = np.ndarray
@@ -119,7 +121,9 @@ def test_shortcuts_gain_at_least_what_the_guarantee_asks(problem: tuple[Array, A
         F = sweep(X, before)[0] - before
         asked = 1e-4 * level * float(np.sum(F * F))
         gram = state.known_gram_U(matrix.threads)
-        target = gauss_newton_target(before, X @ before, gram, 0.01 * level, matrix.threads)
+        target = gauss_newton_target(
+            before, X @ before, gram, 0.03 * level, np.zeros_like(before), matrix.threads
+        )
         module._line_step(matrix, state, target, asked, 1e-8 * level)
         moved = float(np.sum((state.U - before) ** 2))
         gain = objective(X, before) - objective(X, state.U)
@@ -172,29 +176,59 @@ def test_mixing_weights_solve_the_least_squares_problem(seed: int, used: int) ->
     assert np.linalg.norm(weights @ moves) <= lowest * (1.0 + 1e-6)
 
 
-def test_gauss_newton_step_solves_its_system() -> None:
+def model_matrix(U: Array, shift: float) -> Array:
+    """Return the matrix of D -> D G + U D^T U + shift D, column by column."""
+    units = np.eye(U.size).reshape(U.size, *U.shape)
+    return np.column_stack([(E @ (U.T @ U) + U @ (E.T @ U) + shift * E).ravel() for E in units])
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1e-3, 0.1, 10.0]))
+@settings(deadline=None, max_examples=40)
+def test_closed_form_of_the_half_without_bounds(seed: int, shift: float) -> None:
+    rng = np.random.default_rng(seed)
+    U, V = rng.random((7, 3)), rng.standard_normal((7, 3))
+    U[:, 2] = U[:, 1] * (seed % 2)  # a Gram matrix without an inverse
+    values, vectors = np.linalg.eigh(U.T @ U)
+    coupling = couple((U @ vectors).T @ V, vectors, values, shift)
+    D = V @ np.linalg.inv(U.T @ U + shift * np.eye(3)) + U @ vectors @ coupling
+    direct = np.linalg.solve(model_matrix(U, shift), V.ravel())
+    np.testing.assert_allclose(D.ravel(), direct, rtol=1e-7, atol=1e-7 * abs(direct).max())
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_gauss_newton_target_minimises_its_model(
+    monkeypatch: pytest.MonkeyPatch, held: bool
+) -> None:
     rng = np.random.default_rng(0)
-    U = rng.random((9, 2)) + 1.0  # far from zero, so that nothing is clipped
-    X = U @ U.T + 0.01 * rng.random((9, 9))
+    U = rng.random((9, 2)) * (rng.random((9, 2)) < 0.6) if held else rng.random((9, 2)) + 1.0
+    X = U @ U.T + 0.2 * rng.random((9, 9))
     X = (X + X.T) / 2
-    gram, shift = U.T @ U, 0.3
-    D = gauss_newton_target(U, X @ U, gram, shift, Threads(1)) - U
-    full = np.column_stack(
-        [(E @ gram + U @ (E.T @ U) + shift * E).ravel() for E in np.eye(18).reshape(18, 9, 2)]
+    weight = 0.03
+    system = model_matrix(U, gauss_newton.DAMPING_SHARE * weight)
+    root = np.linalg.cholesky(system)
+    pull = (X @ U - U @ (U.T @ U)).ravel()
+    best, _ = nnls(root.T, np.linalg.solve(root, pull + system @ U.ravel()), maxiter=1000)
+    assert (best == 0.0).any() == held
+    monkeypatch.setattr(gauss_newton, "INNER_STEPS", 20_000)
+    dual = np.zeros_like(U)
+    Z = gauss_newton_target(U, X @ U, U.T @ U, weight, dual, Threads(1))
+    np.testing.assert_allclose(Z.ravel(), best, atol=1e-6)
+    multiplier = system @ (Z - U).ravel() - pull
+    np.testing.assert_allclose(-weight * dual.ravel(), multiplier, atol=1e-6)
+
+
+def test_gauss_newton_target_on_two_threads_is_that_on_one() -> None:
+    rng = np.random.default_rng(0)
+    U = rng.random((3000, 20))
+    product = U @ (U.T @ U) + rng.standard_normal(U.shape)
+    assert len(Threads(2).split(*U.shape)) < len(Threads(2).split(len(U), 6.0 * 20**2))
+    duals = np.zeros_like(U), np.zeros_like(U)
+    one, two = (
+        gauss_newton_target(U, product, U.T @ U, 0.03, dual, Threads(count))
+        for count, dual in enumerate(duals, start=1)
     )
-    pull = (X @ U - U @ gram).ravel()
-    assert np.linalg.norm(full @ D.ravel() - pull) <= CG_ACCURACY * np.linalg.norm(pull)
-    assert float(np.vdot(pull, D.ravel())) > 0.0
-
-
-def test_gauss_newton_leaves_entries_held_at_zero() -> None:
-    rng = np.random.default_rng(1)
-    U = rng.random((20, 3))
-    U[:5, 0] = 0.0
-    X = 0.1 * U @ U.T  # too small: the gradient is positive wherever U is not zero
-    target = gauss_newton_target(U, X @ U, U.T @ U, 0.1, Threads(1))
-    assert (target[:5, 0] == 0.0).all()
-    assert (target[5:] != U[5:]).any()
+    np.testing.assert_allclose(one, two, atol=1e-10)
+    np.testing.assert_allclose(*duals, atol=1e-10)
 
 
 def test_a_sweep_comes_at_least_every_tenth_step(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,8 +38,9 @@ class HalsNewton(Solver):
     Far from a small error, a step is one proximal HALS sweep Z of :math:`\|X - Z U^\top\|`,
     mixed with the ``depth`` before it (Anderson), and an exact line search towards the mixture.
     Where it does not pay, the line search goes towards Z. Below the relative error
-    ``newton_below``, steps are projected Gauss-Newton steps with the same line search, and every
-    tenth is a sweep. f never rises and every limit point is critical; see docs/hals-newton.md.
+    ``newton_below``, steps are Gauss-Newton steps under U >= 0 with the same line search, and
+    every tenth is a sweep. f never rises and every limit point is critical; see
+    docs/hals-newton.md.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ class HalsNewton(Solver):
 
     name: ClassVar[str] = "hals-newton"
     summary: ClassVar[str] = "accelerated HALS, then Gauss-Newton, on the original problem"
-    cost: ClassVar[str] = "1 product, a sweep or up to 20 conjugate gradient steps of 6nr^2"
+    cost: ClassVar[str] = "1 product, and a sweep or 10 inner steps of 6nr^2"
 
     depth: int | None = None
     newton_below: float = 0.05
@@ -86,7 +87,7 @@ class HalsNewton(Solver):
         if state.iteration == 0:
             _rescale(X, state)
         elif state.product is None or state.iteration % REFRESH == 0:
-            state.product, state.gram_U = X.matmul(state.U, out=state.product), None
+            state.product = X.matmul(state.U, out=state.product)
         gram = state.known_gram_U(X.threads)
         level = float(np.trace(gram)) / gram.shape[0]
         counters = state.memory["counters"]
@@ -112,7 +113,9 @@ class HalsNewton(Solver):
         assert state.gram_U is not None
         memory = state.memory
         weight = float(memory["weight"])
-        dual = memory.setdefault("dual", np.zeros_like(state.U))
+        if "dual" not in memory:  # on most graphs never needed, so not kept from the start
+            memory["dual"] = np.zeros_like(state.U)
+        dual = memory["dual"]
         target = gauss_newton_target(
             state.U, state.product, state.gram_U, weight * level, dual, X.threads
         )
@@ -196,5 +199,4 @@ def _line_step(
         return 0.0
     threads.run(lambda b, e: newton.advance_rows(U, product, target, image, step, b, e), bounds)
     state.moved(target, product=image)
-    state.gram_U = gram + step * mixed + step**2 * length
     return float(step)
