@@ -48,24 +48,24 @@ def problems(draw: st.DrawFn) -> tuple[Array, Array]:
     return X, U
 
 
-def sweep(X: Array, U: Array) -> tuple[Array, float]:
-    """Return Z of one proximal sweep at U, and lambda."""
+def sweep(X: Array, U: Array, sweeps: int = 1) -> tuple[Array, float]:
+    """Return Z of proximal sweeps at U, and lambda."""
     gram = U.T @ U
     weight = module.PROXIMAL * float(np.trace(gram)) / U.shape[1]
     Z = U.copy()
-    hals_rows(Z, X @ U, U, gram, weight, 1, 0, len(U))
+    hals_rows(Z, X @ U, U, gram, weight, sweeps, 0, len(U))
     return Z, weight
 
 
-@given(problems())
-@settings(deadline=None, max_examples=80)
-def test_sweep_is_a_descent_direction(problem: tuple[Array, Array]) -> None:
+@given(problems(), st.sampled_from([1, module.LARGE_SWEEPS]))
+@settings(deadline=None, max_examples=120)
+def test_sweep_is_a_descent_direction(problem: tuple[Array, Array], sweeps: int) -> None:
     X, U = problem
-    Z, weight = sweep(X, U)
+    Z, weight = sweep(X, U, sweeps)
     F = Z - U
     slope = float(np.vdot(gradient(X, U), F))
     rounding = 1e-12 * np.linalg.norm(gradient(X, U)) * np.linalg.norm(F)
-    assert slope <= -2.0 * weight * float(np.vdot(F, F)) + rounding
+    assert slope <= -(1.0 + 1.0 / sweeps) * weight * float(np.vdot(F, F)) + rounding
 
 
 @given(problems())
@@ -201,7 +201,7 @@ def test_gauss_newton_target_minimises_its_model(
 ) -> None:
     rng = np.random.default_rng(0)
     U = rng.random((9, 2)) * (rng.random((9, 2)) < 0.6) if held else rng.random((9, 2)) + 1.0
-    X = U @ U.T + 0.2 * rng.random((9, 9))
+    X = U @ U.T + (0.5 if held else 0.05) * rng.standard_normal((9, 9))
     X = (X + X.T) / 2
     weight = 0.03
     system = model_matrix(U, gauss_newton.DAMPING_SHARE * weight)
@@ -328,6 +328,30 @@ def test_resumes_bit_for_bit(tmp_path: Path, kind: Any, stop: int) -> None:
     rest = symnmf.factorize(kind(X), 4, max_iter=80, resume=file, **options)
     np.testing.assert_array_equal(rest.U, whole.U)
     np.testing.assert_array_equal(rest.history["error"], whole.history["error"])
+
+
+def test_factors_beyond_the_cache_keep_no_history_and_resume_bit_for_bit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(module, "IN_CACHE", 0)
+    # a random graph: E stays far from where Gauss-Newton takes over
+    A = sp.random_array((60, 60), density=0.1, rng=np.random.default_rng(0), format="csr")
+    X = sp.csr_array(A + A.T)
+    assert len(HalsNewton().start(as_symmetric(X), np.ones((60, 3))).memory["images"]) == 0
+    options: dict[str, Any] = {"solver": "hals-newton", "tol": 0.0, "random_state": 0}
+    whole = symnmf.factorize(X, 3, max_iter=60, **options)
+    file = tmp_path / "run.npz"
+    symnmf.factorize(X, 3, max_iter=17, checkpoint=file, **options)
+    rest = symnmf.factorize(X, 3, max_iter=60, resume=file, **options)
+    np.testing.assert_array_equal(rest.U, whole.U)
+    errors = whole.history["error"]
+    assert errors[-1] > 0.05
+    assert (np.diff(errors) <= 1e-14).all()
+    # three sweeps for one product: ahead of one sweep after as many products
+    single = symnmf.factorize(X, 3, max_iter=5, **{**options, "solver": HalsNewton(depth=1)})
+    monkeypatch.setattr(module, "LARGE_SWEEPS", 1)
+    fewer = symnmf.factorize(X, 3, max_iter=5, **options)
+    assert single.error < fewer.error
 
 
 def test_same_bits_twice() -> None:

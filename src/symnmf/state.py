@@ -28,6 +28,9 @@ class State:
         U^T U and V^T V, where known. A step that changes a factor forgets its Gram matrix.
     memory : dict of str to ndarray
         What a solver or a penalty remembers between steps; kept in checkpoints.
+    spare : list of ndarray
+        Arrays of the shape of U that a step may overwrite, so that large factors are not paid
+        for page by page in every iteration; empty after a resume.
     """
 
     U: np.ndarray
@@ -38,6 +41,11 @@ class State:
     gram_U: np.ndarray | None = None
     gram_V: np.ndarray | None = None
     memory: dict[str, np.ndarray] = field(default_factory=dict)
+    spare: list[np.ndarray] = field(default_factory=list, repr=False)
+
+    def room(self) -> np.ndarray:
+        """Return an array like U to write to: a spare one, or a new one."""
+        return self.spare.pop() if self.spare else np.empty_like(self.U)
 
     def known_gram_U(self, threads: Threads) -> np.ndarray:
         """Return U^T U, computed once."""

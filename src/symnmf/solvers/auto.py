@@ -12,11 +12,9 @@ from symnmf.solvers.hals_newton import HalsNewton
 class Auto(HalsNewton):
     """The method that the measurements support, at present :class:`HalsNewton` as it is.
 
-    Its minima are as good as those of A-SymHALS within the spread of the starts, and it is much
-    faster on dense matrices of small error and somewhat faster on similarity graphs; on sparse
-    graphs whose factors exceed the cache A-SymHALS is faster at tight targets. The numbers are in
-    docs/hals-newton.md. A name of its own, so that the choice can follow later
-    measurements without changing what "hals-newton" means.
+    It ends in minima as good as A-SymHALS's and is far faster where X is nearly of rank r; on
+    graphs the two take about as long (docs/hals-newton.md has the numbers). A name of its own, so
+    that the choice can follow later measurements without changing what "hals-newton" means.
     """
 
     name: ClassVar[str] = "auto"

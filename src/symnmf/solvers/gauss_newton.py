@@ -35,10 +35,12 @@ def gauss_newton_target(
     """
     n, r = U.shape
     kind = U.dtype
+    shift = (1.0 + DAMPING_SHARE) * weight
+    if not shift * shift > 0.0:  # U = 0, or as good as that: the model has no curvature
+        return U.copy()
     level = float(np.trace(gram)) / r
     values, vectors = np.linalg.eigh(gram / level)
     values = level * values
-    shift = (1.0 + DAMPING_SHARE) * weight
     inverse = ((vectors / (values + shift)) @ vectors.T).astype(kind)
     curvature, turn = gram.astype(kind), vectors.astype(kind)
     basis, fixed, pull = (np.empty((n, r), kind) for _ in range(3))

@@ -26,6 +26,7 @@ REFRESH = 50  # iterations between fresh products X U
 FIRST_WEIGHT = 0.03  # of the Gauss-Newton steps, in units of the mean diagonal of U^T U
 LEAST_WEIGHT, MOST_WEIGHT = 0.01, 1e6
 IN_CACHE = 32 * 2**20  # bytes of a factor
+LARGE_SWEEPS = 3  # beyond: sweeps over rows once read cost less than reading all factors again
 
 # places in memory["counters"]
 USED, SLOT, SINCE_SWEEP = range(3)
@@ -35,7 +36,7 @@ USED, SLOT, SINCE_SWEEP = range(3)
 class HalsNewton(Solver):
     r"""Minimise :math:`f(U) = \tfrac12\|X - UU^\top\|_F^2` itself, from products kept up to date.
 
-    Far from a small error, a step is one proximal HALS sweep Z of :math:`\|X - Z U^\top\|`,
+    Far from a small error, a step is a proximal HALS sweep Z of :math:`\|X - Z U^\top\|`,
     mixed with the ``depth`` before it (Anderson), and an exact line search towards the mixture.
     Where it does not pay, the line search goes towards Z. Below the relative error
     ``newton_below``, steps are Gauss-Newton steps under U >= 0 with the same line search, and
@@ -45,8 +46,9 @@ class HalsNewton(Solver):
     Parameters
     ----------
     depth : int or None
-        Sweeps that are mixed, each at the memory of two factors. None for 5, and for 3 where a
-        factor no longer fits in cache and reading the history would cost more than it saves.
+        Sweeps that are mixed, each at the memory of two factors; 1 for no mixing. None for 5, and
+        for 1 where a factor no longer fits in cache and reading the history would cost more than
+        it saves: there a step makes three sweeps at once instead.
     newton_below : float
         Relative error E from which Gauss-Newton takes over; 0 for never.
     """
@@ -68,7 +70,8 @@ class HalsNewton(Solver):
             )
 
     def start(self, X: SymmetricMatrix, U0: np.ndarray) -> State:
-        depth = self.depth or (5 if U0.nbytes <= IN_CACHE else 3)
+        depth = self.depth or (5 if U0.nbytes <= IN_CACHE else 1)
+        depth = depth if depth > 1 else 0  # one sweep is no mixture, and needs no history
         ring = (depth, *U0.shape)
         return State(
             U=U0,
@@ -128,7 +131,22 @@ class HalsNewton(Solver):
         return step > 0.0
 
     def _sweep_step(self, X: SymmetricMatrix, state: State, level: float) -> None:
-        """Sweep, mix with the sweeps before, and go where f is lower."""
+        """Sweep, mix with the sweeps before where they are kept, and go where f is lower."""
+        target = state.room()
+        if len(state.memory["images"]) == 0:
+            n, r = target.shape
+            X.threads.run(
+                lambda begin, end: _sweep_rows(state, target, level, begin, end),
+                X.threads.split(n, 2.0 * r * r),
+            )
+        elif self._mixed_step(X, state, target, level):
+            return
+        _line_step(X, state, target, enough=0.0, per_length=0.0)
+
+    def _mixed_step(
+        self, X: SymmetricMatrix, state: State, target: np.ndarray, level: float
+    ) -> bool:
+        """Sweep and go towards the mixture; failing that, leave the sweep in ``target``."""
         memory, U, threads = state.memory, state.U, X.threads
         n, r = U.shape
         images, moves, dots = memory["images"], memory["moves"], memory["dots"]
@@ -136,27 +154,32 @@ class HalsNewton(Solver):
         slot = int(counters[SLOT]) if counters[USED] else 0
         depth = len(images)
         used = min(int(counters[USED]) + 1, depth)
-        product, gram, swept = state.product, state.gram_U, images[slot]
 
         def sweep(begin: int, end: int) -> np.ndarray:
-            swept[begin:end] = U[begin:end]
-            hals_rows(swept, product, U, gram, PROXIMAL * level, 1, begin, end)
+            _sweep_rows(state, images[slot], level, begin, end)
             return anderson.remember_rows(U, images, moves, slot, used, begin, end)
 
         bounds = threads.split(n, 2.0 * r * (r + used))
         row = np.sum(threads.run(sweep, bounds), axis=0)
         dots[slot], dots[:, slot] = row, row
         counters[USED], counters[SLOT] = used, (slot + 1) % depth
-        target = np.empty_like(U)
         if used > 1 and state.iteration >= MIX_AFTER:
             weights = anderson.mixing_weights(dots, slot, used)
             threads.run(lambda b, e: anderson.mix_rows(images, weights, target, b, e), bounds)
             enough = SWEEP_DECREASE * level * float(row[slot])
             if _line_step(X, state, target, enough, STEP_DECREASE * level) > 0.0:
-                return
+                return True
             counters[USED] = 0
-        np.copyto(target, swept)
-        _line_step(X, state, target, enough=0.0, per_length=0.0)
+        np.copyto(target, images[slot])
+        return False
+
+
+def _sweep_rows(state: State, out: np.ndarray, level: float, begin: int, end: int) -> None:
+    """Write the proximal HALS sweeps from U to rows ``begin..end`` of ``out``."""
+    out[begin:end] = state.U[begin:end]
+    sweeps = 1 if out.nbytes <= IN_CACHE else LARGE_SWEEPS
+    weight = PROXIMAL * level
+    hals_rows(out, state.product, state.U, state.gram_U, weight, sweeps, begin, end)
 
 
 def _rescale(X: SymmetricMatrix, state: State) -> None:
@@ -184,7 +207,8 @@ def _line_step(
     """
     U, product, gram, threads = state.U, state.product, state.gram_U, X.threads
     n, r = U.shape
-    image = X.matmul(target)
+    assert product is not None
+    image = X.matmul(target, out=state.room())
     bounds = threads.split(n, 4.0 * r * (r + 2))
     parts = threads.run(lambda b, e: newton.direction_rows(U, product, target, image, b, e), bounds)
     slope, bend, cross, length = (sum(part[1:], start=part[0]) for part in zip(*parts, strict=True))
@@ -196,7 +220,9 @@ def _line_step(
         0.5 * float(np.vdot(length, length)),
     )
     if step == 0.0 or -change < max(enough, per_length * step**2 * float(np.trace(length))):
+        state.spare.append(image)
         return 0.0
     threads.run(lambda b, e: newton.advance_rows(U, product, target, image, step, b, e), bounds)
     state.moved(target, product=image)
+    state.spare += [U, product]
     return float(step)
