@@ -95,6 +95,14 @@ def test_a_damaged_checkpoint_is_one_sentence(X, tmp_path):
             symnmf.factorize(X, 3, resume=path, **SETTINGS)
 
 
+def test_a_file_that_is_there_is_not_overwritten(X, tmp_path):
+    path = tmp_path / "thesis.txt"
+    path.write_text("years of work")
+    with pytest.raises(InputError, match="exists already"):
+        symnmf.factorize(X, 3, max_iter=2, checkpoint=path, **SETTINGS)
+    assert path.read_text() == "years of work"
+
+
 class FullDisk:
     """Stands for a file on a disk that fills up after ``room`` bytes."""
 

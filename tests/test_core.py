@@ -25,7 +25,8 @@ def sparse_problem(n, density, seed):
 
 
 def run(X, U0, **options):
-    settings = {"tol": 0.0, "init": U0, "max_iter": 50, "n_jobs": 1, **options}
+    settings = {"solver": "a-symhals", "tol": 0.0, "init": U0, "max_iter": 50, "n_jobs": 1}
+    settings |= options
     return symnmf.factorize(X, U0.shape[1], **settings)
 
 
@@ -212,26 +213,26 @@ def test_robust_penalty_brings_the_factors_together_on_an_indefinite_matrix():
     assert found.certificate(X).certified
 
 
+@pytest.mark.parametrize("solver", ["auto", *PAPER])
 @pytest.mark.parametrize("exponent", range(-15, 16, 5))
-def test_default_penalty_follows_the_scale_of_X(exponent):
+def test_defaults_follow_the_scale_of_X(exponent, solver):
     c = 1.7 * 10.0**exponent
     X = synthetic_problem(30, 4, 0.1, seed=15)
     U0 = np.random.default_rng(16).random((30, 4))
-    plain = symnmf.factorize(X, 4, init=U0, max_iter=60, tol=0)
-    scaled = symnmf.factorize(c**2 * X, 4, init=c * U0, max_iter=60, tol=0)
+    options = {"solver": solver, "max_iter": 60, "tol": 0}
+    plain = symnmf.factorize(X, 4, init=U0, **options)
+    scaled = symnmf.factorize(c**2 * X, 4, init=c * U0, **options)
     assert relative(scaled.U, c * plain.U) < 1e-8
 
 
 def test_errors_are_true_down_to_rounding():
     B = np.random.default_rng(17).random((40, 3))
     X = B @ B.T
-    found = symnmf.factorize(X, 3, init=B * (1 + 1e-13), penalty=1.0, tol=0, max_iter=3)
+    found = run(X, B * (1 + 1e-13), penalty=1.0, max_iter=3)
     direct = np.sum((X - found.U @ found.U.T) ** 2) / np.sum(X**2)
     assert found.error < 1e-24
     assert found.error == pytest.approx(direct, rel=1e-3, abs=1e-32)
-    sparse = symnmf.factorize(
-        sp.csr_array(X), 3, init=B * (1 + 1e-13), penalty=1.0, tol=0, max_iter=3
-    )
+    sparse = run(sp.csr_array(X), B * (1 + 1e-13), penalty=1.0, max_iter=3)
     assert sparse.error < 1e-24
 
 
@@ -255,7 +256,9 @@ def test_recorded_error_and_objective_are_those_of_the_factors(problem, dtype):
 def test_a_fixed_penalty_stays_and_must_be_positive():
     X = synthetic_problem(10, 2, seed=18)
     assert set(
-        symnmf.factorize(X, 2, penalty=Fixed(0.4), max_iter=5, tol=0).history["penalty"]
+        symnmf.factorize(X, 2, solver="symhals", penalty=Fixed(0.4), max_iter=5, tol=0).history[
+            "penalty"
+        ]
     ) == {0.4}
     for bad in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(symnmf.InputError, match="penalty"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import networkx
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -35,6 +36,9 @@ BAD_MATRICES = {
     "complex": (lambda X: with_entry(X, 1 + 1j), "real, got dtype complex128"),
     "object": (lambda X: X.astype(object), "numbers, got dtype object"),
     "text": (lambda X: X.astype(str), "numbers"),
+    "path": (lambda X: "X.npz", "got str; symnmf.readers.read_matrix"),
+    "none": (lambda X: None, "got NoneType"),
+    "graph": (lambda X: networkx.karate_club_graph(), "a graph.*symnmf.communities"),
     "masked": (lambda X: np.ma.masked_greater(X, 1), "masked"),
 }
 
@@ -70,6 +74,7 @@ BAD_ARGUMENTS = {
     "rank true": ({"rank": True}, "rank .* got True"),
     "init shape": ({"init": np.ones((8, 3))}, "init must have shape 8 x 2 .* got 8 x 3"),
     "init negative": ({"init": -np.ones((8, 2))}, "init has negative entries"),
+    "init zero": ({"init": np.zeros((8, 2))}, "init is all zeros"),
     "init nan": ({"init": np.full((8, 2), np.nan)}, "init has NaN"),
     "init name": ({"init": "randm"}, "init 'randm' is not known; did you mean 'random'"),
     "solver name": ({"solver": "symhal"}, "did you mean 'symhals'"),
@@ -79,6 +84,9 @@ BAD_ARGUMENTS = {
     "max_iter": ({"max_iter": -1}, "max_iter must be"),
     "record_every": ({"record_every": 0}, "record_every must be"),
     "max_time": ({"max_time": -1}, "max_time must be"),
+    "max_time text": ({"max_time": "1s"}, "max_time must be"),
+    "callback": ({"callback": 3}, "callback must be"),
+    "penalty true": ({"penalty": True}, "penalty must be"),
     "inner_sweeps": ({"solver": "a-symhals", "inner_sweeps": 0}, "inner_sweeps must be"),
     "n_jobs": ({"n_jobs": 0}, "n_jobs must be"),
     "random_state": ({"random_state": "seed"}, "random_state must be"),
@@ -245,3 +253,11 @@ def test_a_seed_does_not_draw_the_data_it_also_made():
     B = np.random.default_rng(5).random((30, 3))
     result = symnmf.factorize(B @ B.T, 3, init="random", random_state=5, max_iter=0)
     assert result.error > 1e-3
+
+
+def test_names_may_be_written_as_the_paper_writes_them(X):
+    names = {
+        symnmf.factorize(X, 2, solver=name, max_iter=1, tol=0).solver
+        for name in ("A-SymHALS", "a_symhals")
+    }
+    assert names == {"a-symhals"}

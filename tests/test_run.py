@@ -54,7 +54,6 @@ def test_converged_means_stationary_and_agreed(X):
 def test_limits_are_named_and_a_warning_says_what_to_do(X):
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
         assert symnmf.factorize(X, 4, random_state=0, max_iter=3).status == "max_iter"
-    assert symnmf.factorize(X, 4, random_state=0, max_time=0.0).status == "max_time"
     assert symnmf.factorize(X, 4, random_state=0, max_iter=3, tol=0).n_iter == 3
 
 
@@ -229,3 +228,34 @@ def test_public_functions_stay_functions_after_their_modules_load():
     for name in ("compare", "communities", "factorize"):
         for _ in range(2):
             assert callable(getattr(symnmf, name)), name
+
+
+def test_running_out_of_time_warns_too(X):
+    with pytest.warns(ConvergenceWarning, match="raise max_time"):
+        assert symnmf.factorize(X, 4, random_state=0, max_time=0.0).status == "max_time"
+
+
+def test_certificate_and_status_agree_on_the_tolerance(X):
+    with pytest.warns(ConvergenceWarning):
+        early = symnmf.factorize(X, 4, solver="a-symhals", random_state=0, tol=1e-9, max_iter=300)
+    assert not early.certificate(X).certified
+    loose = symnmf.factorize(X, 4, random_state=0, tol=1e-2)
+    assert loose.status == "converged"
+    assert loose.certificate(X).certified
+    assert not loose.certificate(X, tol=1e-12).certified
+
+
+def test_results_compare_by_identity(X):
+    result = symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=1)
+    assert result == result
+    assert result != symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=1)
+    assert len({result}) == 1
+
+
+def test_names_are_saved_beside_the_factors(X, tmp_path):
+    result = symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=1)
+    result.save(tmp_path / "named.npz", names=[f"row {i}" for i in range(40)])
+    assert np.load(tmp_path / "named.npz")["names"][3] == "row 3"
+    assert symnmf.Result.load(tmp_path / "named.npz").n_iter == 1
+    with pytest.raises(InputError, match="40 rows, got 1"):
+        result.save(tmp_path / "other.npz", names=["a"])

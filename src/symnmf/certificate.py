@@ -79,12 +79,10 @@ class Certificate:
     def verdict(self) -> str:
         """The outcome in one sentence."""
         if self.certified:
-            point = "U is a critical point of symmetric NMF to the tolerance"
+            point = f"U is a critical point of symmetric NMF to the tolerance {self.tol:.2g}"
             if not self.splits:
                 return f"Certified: {point}."
-            return f"Certified: U = V and {point}" + (
-                ", and Theorem 1 applies." if self.theorem1 else "; Theorem 1 was not needed."
-            )
+            return f"Certified: U = V and {point}."
         reasons = []
         if self.consensus > self.tol:
             reasons.append(f"U and V differ by {self.consensus:.2g}")
@@ -101,13 +99,13 @@ class Certificate:
             f"  stationarity of the original problem   {self.stationarity:.3e}",
         ]
         if self.splits:
-            relation = "<" if self.theorem1 else ">="
+            relation, holds = ("<", "holds") if self.theorem1 else (">=", "does not hold")
             above = "above" if self.penalty > self.penalty_bound else "below"
             lines += [
                 f"  stationarity of the penalised problem  {self.penalised_stationarity:.3e}",
                 f"  consensus ||U - V|| / ||V||            {self.consensus:.3e}",
-                f"  Theorem 1: ||U V^T||_2 = {self.theorem1_left:.4g} {relation} 2 lambda + "
-                f"sigma_n(X) = {self.theorem1_right:.4g}",
+                f"  Theorem 1's condition {holds}: ||U V^T||_2 = {self.theorem1_left:.4g} "
+                f"{relation} 2 lambda + sigma_n(X) = {self.theorem1_right:.4g}",
                 f"  Theorem 3: lambda = {self.penalty:.4g}, {above} the bound "
                 f"{self.penalty_bound:.4g}",
             ]
@@ -116,7 +114,7 @@ class Certificate:
         return "\n".join(lines)
 
 
-def certify(X: Any, result: Result, *, tol: float = 1e-4) -> Certificate:
+def certify(X: Any, result: Result, *, tol: float = 1e-5) -> Certificate:
     """Check a result against the matrix it came from; see :class:`Certificate`."""
     matrix = as_symmetric(X)
     if matrix.shape[0] != result.U.shape[0]:
@@ -148,7 +146,10 @@ def _certify(
         at_rounding = measured.residual <= rounding_level(X, state)
         reference = result.start_residual * X.norm**1.5
         stationarity = measured.residual / reference if reference > 0.0 else 0.0
-        penalised = _split_residual(X, state) / reference if splits else stationarity
+        if splits and reference > 0.0:
+            penalised = _split_residual(X, state) / reference
+        else:
+            penalised = stationarity
     gram_U, gram_V = state.known_gram_U(threads), state.known_gram_V(threads)
     # the nonzero eigenvalues of (U V^T)(V U^T) are those of (U^T U)(V^T V)
     top = float(np.sqrt(max(np.linalg.eigvals(gram_U @ gram_V).real.max(), 0.0)))

@@ -46,6 +46,7 @@ class Saved:
 class Checkpoint:
     """Writes the state of one run to ``path``, at most every ``every`` seconds.
 
+    A file that is there already is overwritten only where the run was ``resumed`` from it.
     A write that fails (a full disk, say) leaves the previous checkpoint as it was, warns once
     and lets the run go on.
     """
@@ -53,6 +54,7 @@ class Checkpoint:
     path: Path
     every: float
     identity: dict[str, Any]
+    resumed: bool = False
     last: float = field(default_factory=time.monotonic)
     failed: bool = False
 
@@ -65,6 +67,11 @@ class Checkpoint:
             )
         if self.path.is_dir():
             raise InputError(f"checkpoint {str(self.path)!r} is a folder; name a file.")
+        if self.path.exists() and not self.resumed:
+            raise InputError(
+                f"checkpoint {str(self.path)!r} exists already; pass it as resume too to go on "
+                f"from it, or remove it."
+            )
         for leftover in folder.glob(f".{self.path.name}.*.tmp"):  # of a process that was killed
             leftover.unlink(missing_ok=True)
 

@@ -73,5 +73,9 @@ def read_archive(path: str | Path, expected_format: str) -> dict[str, np.ndarray
         raise
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist.") from error
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, KeyError) as error:
-        raise InputError(f"{path} cannot be read as an npz archive ({error}).") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror or error}).") from error
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, KeyError) as error:
+        raise InputError(
+            f"{path} is not a whole npz archive written by symnmf; pass another file."
+        ) from error

@@ -94,6 +94,10 @@ def check_start(init: Any, X: SymmetricMatrix, rank: int) -> np.ndarray:
         )
     if not np.isfinite(U).all():
         raise InputError("init has NaN or infinite entries; remove or replace them first.")
+    if not U.any() and X.sqnorm > 0.0:
+        raise InputError(
+            "init is all zeros, where every method stays; pass a start with positive entries."
+        )
     if U.min() < 0:
         raise InputError(
             f"init has negative entries (the smallest is {U.min():.6g}); clip them, for instance "

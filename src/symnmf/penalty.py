@@ -16,7 +16,8 @@ from symnmf.state import State
 
 
 def _require_positive(value: float, argument: str) -> None:
-    if not (isinstance(value, int | float | np.number) and np.isfinite(value) and value > 0):
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not (number and np.isfinite(value) and value > 0):
         raise InputError(f"{argument} must be a positive number, got {value!r}.")
 
 

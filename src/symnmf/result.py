@@ -100,7 +100,7 @@ def _name_array(names: Sequence[Any]) -> np.ndarray:
     return np.array([int(name) if whole else str(name) for name in names])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Result:
     """A finished factorization X ~ U U^T.
 
@@ -122,6 +122,8 @@ class Result:
         One row per recorded iteration.
     solver : str
         The name of the method.
+    tol : float
+        The tolerance the run was given.
     """
 
     U: np.ndarray
@@ -132,6 +134,7 @@ class Result:
     penalty: float
     history: History = field(repr=False)
     solver: str = ""
+    tol: float = field(default=0.0, repr=False)
     #: ||X - U_0 U_0^T||_F, and the natural residual of the start over ||X||_F^1.5 (no unit, so it
     #: cannot overflow): what a certificate refers to
     start_misfit: float = field(default=float("nan"), repr=False)
@@ -154,17 +157,24 @@ class Result:
         """U with rows scaled to sum 1; a row of zeros becomes uniform."""
         return membership_shares(self.U)
 
-    def certificate(self, X: Any, *, tol: float = 1e-4) -> Certificate:
-        """Check what was reached against the theorems; see :class:`symnmf.Certificate`."""
+    def certificate(self, X: Any, *, tol: float | None = None) -> Certificate:
+        """Check what was reached against the theorems; see :class:`symnmf.Certificate`.
+
+        ``tol`` is the run's own unless given, or 1e-5 after a run without one.
+        """
         from symnmf.certificate import certify
 
-        return certify(X, self, tol=tol)
+        return certify(X, self, tol=tol if tol is not None else self.tol or 1e-5)
 
     def save(self, path: str | Path, *, names: Sequence[Any] | None = None) -> None:
         """Write to an npz archive (no pickle), atomically.
 
         ``names`` of the rows, where there are any, are kept beside the factors as ``names``.
         """
+        if names is not None and len(names) != len(self.U):
+            raise InputError(
+                f"names must have one entry for each of the {len(self.U)} rows, got {len(names)}."
+            )
         labels = {} if names is None else {"names": _name_array(names)}
         write_archive(
             path,
@@ -178,6 +188,7 @@ class Result:
                 "status": np.array(self.status),
                 "penalty": np.array(self.penalty),
                 "solver": np.array(self.solver),
+                "tol": np.array(self.tol),
                 "start_misfit": np.array(self.start_misfit),
                 "start_residual": np.array(self.start_residual),
                 "history": self.history.to_array(),
@@ -198,6 +209,7 @@ class Result:
                 penalty=float(stored["penalty"]),
                 history=History(stored["history"]),
                 solver=str(stored["solver"]),
+                tol=float(stored["tol"]),
                 start_misfit=float(stored["start_misfit"]),
                 start_residual=float(stored["start_residual"]),
             )

@@ -69,7 +69,7 @@ def factorize(
     X: Any,
     rank: int,
     *,
-    solver: str | Solver = "a-symhals",
+    solver: str | Solver = "auto",
     penalty: str | float | Penalty | None = None,
     init: str | Any = "scaled-random",
     inner_sweeps: int = 2,
@@ -93,11 +93,12 @@ def factorize(
     rank : int
         Columns of U, from 1 to n.
     solver : str or Solver
-        A name from ``symnmf.solvers.available()`` or an object.
+        A name from ``symnmf.solvers.available()`` or an object. "auto" works on the original
+        problem; the paper's own methods are "symanls", "symhals" and "a-symhals".
     penalty : str, float, Penalty or None
         lambda for methods that split U into U and V: "robust" (scales with X), "adaptive" (the
-        paper's, from 1e-5), "geometric", "theory", a number (fixed) or an object. None takes the
-        solver's own. Methods on the original problem have none and ignore it.
+        paper's, from 1e-5), "geometric", "theory", "kuang-fixed", a number (fixed) or an object.
+        None takes the solver's own. Methods on the original problem have none and ignore it.
     init : str, array of shape (n, rank) or callable
         "scaled-random" (uniform, at X's scale), "random" (the paper's uniform(0, 1)), "nndsvd",
         or U_0 itself. V_0 = U_0 always.
@@ -144,6 +145,8 @@ def factorize(
     matrix = as_symmetric(X, n_jobs=n_jobs)
     check_rank(rank, matrix)
     method.check(matrix)
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback must be a function of one snapshot, got {callback!r}.")
     if not (isinstance(checkpoint_every, int | float) and checkpoint_every >= 0):
         raise InputError(f"checkpoint_every must be a number of seconds, got {checkpoint_every!r}.")
     with one_blas_thread():
@@ -200,8 +203,11 @@ def _persistence(
         "penalty": repr(penalty) if solver.splits else "none",
     }
     saved = None if resume is None else read_checkpoint(resume, identity)
-    keeper = None if checkpoint is None else Checkpoint(Path(checkpoint), every, identity)
-    return keeper, saved
+    if checkpoint is None:
+        return None, saved
+    path = Path(checkpoint)
+    resumed = resume is not None and path.exists() and path.samefile(resume)
+    return Checkpoint(path, every, identity, resumed), saved
 
 
 @dataclass(frozen=True)
@@ -222,7 +228,8 @@ class Limits:
                 raise InputError(
                     f"{name} must be a whole number of at least {least}, got {value!r}."
                 )
-        if self.max_time is not None and not self.max_time >= 0:
+        seconds = self.max_time
+        if seconds is not None and not (isinstance(seconds, int | float) and seconds >= 0):
             raise InputError(
                 f"max_time must be None or a number of seconds, got {self.max_time!r}."
             )
@@ -382,16 +389,18 @@ class Run:
             penalty=self.state.penalty * self.units.square,
             history=self.history,
             solver=self.solver.name,
+            tol=float(self.limits.tol),
             start_misfit=self.start_misfit * self.units.square,
             start_residual=self.reference / self.X.norm**1.5 if self.X.sqnorm > 0.0 else 0.0,
         )
 
 
 def _warn(result: Result, limits: Limits) -> None:
-    if result.status == "max_iter" and limits.tol > 0.0 and limits.max_iter > 0:
+    limit = result.status
+    if limit in ("max_iter", "max_time") and limits.tol > 0.0 and limits.max_iter > 0:
         warnings.warn(
             f"{result.solver} did not converge in {result.n_iter} iterations (stationarity "
-            f"{result.history['stationarity'][-1]:.2g}, tol {limits.tol:.2g}); raise max_iter or "
+            f"{result.history['stationarity'][-1]:.2g}, tol {limits.tol:.2g}); raise {limit} or "
             f"tol.",
             ConvergenceWarning,
             stacklevel=3,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,16 @@ def _check_asymmetry(asymmetry: float, largest: float, dtype: np.dtype, name: st
 
 
 def _checked_dense(X: Any, threads: Threads, name: str) -> DenseMatrix:
+    if hasattr(X, "adjacency") or hasattr(X, "get_edgelist"):
+        raise InputError(
+            f"{name} is a graph, not a matrix; call symnmf.communities on it, or take its matrix "
+            f"from symnmf.graphs.from_graph({name})[0]."
+        )
+    if X is None or isinstance(X, str | bytes | os.PathLike | dict):
+        raise InputError(
+            f"{name} must be a matrix, got {type(X).__name__}; symnmf.readers.read_matrix reads "
+            f"files."
+        )
     if isinstance(X, np.ma.MaskedArray):
         raise InputError(f"{name} is a masked array; fill the masked entries first.")
     try:
