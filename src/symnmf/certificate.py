@@ -110,7 +110,8 @@ class Certificate:
                 f"{self.penalty_bound:.4g}",
             ]
         rose = "never rose" if self.monotone else "ROSE"
-        lines.append(f"  the objective {rose} while lambda was constant; run ended: {self.status}")
+        when = " while lambda was constant" if self.splits else ""
+        lines.append(f"  the objective {rose}{when}; run ended: {self.status}")
         return "\n".join(lines)
 
 
