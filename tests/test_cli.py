@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -192,7 +193,7 @@ def test_formulas_in_names_are_defused_in_the_table(run, tmp_path):
 
 def test_not_converged_is_3_and_everything_is_written(run, points):
     answer = run("cluster points.csv -k 3 -o labels.csv --max-iter 1 --seed 0", expected=3)
-    assert "did not converge in 1 iterations" in answer.stderr
+    assert "did not converge in 1 iteration (raise --max-iter" in answer.stderr
     assert len(table(points.with_name("labels.csv"))) == 60
     run("cluster points.csv -k 3 -o labels.csv --max-iter 1 --tol 0", expected=0)
 
@@ -249,8 +250,14 @@ def test_a_pickled_array_is_refused_unopened(run, tmp_path):
         ("cluster friends.edges -k 2 --neighbors 3", "--neighbors is for tables"),
         ("cluster friends.edges -k 2 --threshold 1", "--threshold must be"),
         ("cluster friends.edges -k 2 --penalty strong", "penalty 'strong'"),
-        ("cluster friends.edges -k 2 --tol -1", "tol must be"),
-        ("cluster friends.edges -k 2 --starts 0", "n_init must be"),
+        ("cluster friends.edges -k 2 --tol -1", "--tol must be"),
+        ("cluster friends.edges -k 2 --starts 0", "--starts must be at least 1, got 0"),
+        ("cluster friends.edges -k 2 --seed -1", "--seed must be at least 0, got -1"),
+        ("cluster friends.edges -k 2 --jobs 0", "--jobs must be"),
+        ("cluster friends.edges -k 2 --max-time -1", "--max-time must be at least 0"),
+        ("cluster friends.edges -k 2 --max-time nan", "--max-time must be at least 0"),
+        ("factorize friends.edges -r 2 -o U.npz --seed -1", "--seed must be at least 0"),
+        ("reproduce figure1 --jobs 0", "--jobs must be at least 1"),
         ("cluster friends.edges -k 2 --resume", "--resume needs --checkpoint"),
         ("cluster friends.edges -k 2 -o labels.xlsx", "must end in .csv"),
         ("cluster friends.edges -k 2 -o no/such/labels.csv", "does not exist"),
@@ -261,7 +268,7 @@ def test_a_pickled_array_is_refused_unopened(run, tmp_path):
         ("factorize friends.edges -r 2 -o U.npz --resume absent.npz", "does not exist"),
         ("factorize friends.edges -r 2 -o U.npz --init nothing", "init 'nothing'"),
         ("compare friends.edges -r 2 -s pdg", "did you mean 'pgd'"),
-        ("compare friends.edges -r 2 --runs 0", "n_runs must be"),
+        ("compare friends.edges -r 2 --runs 0", "--runs must be"),
         ("reproduce figure99", "experiment 'figure99' is not known"),
     ],
 )
@@ -273,6 +280,126 @@ def test_wrong_settings_are_one_sentence_and_nothing_is_written(
     before = sorted(tmp_path.iterdir())
     assert words in one_line(run(line, expected=2))
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("factorize X.npz -r 2 -o X.npz", "INPUT and -o both name"),
+        ("factorize X.npz -r 2 -o link.npz", "INPUT and -o both name"),
+        ("factorize X.npz -r 2 -o ./new.npz --checkpoint new.npz", "-o and --checkpoint"),
+        ("factorize X.npz -r 2 -o X2.npz --resume X2.npz", "--resume and -o"),
+        ("cluster X.npz -k 2 --checkpoint X.npz", "INPUT and --checkpoint"),
+        ("cluster X.npz -k 2 --checkpoint X.npz --resume", "INPUT and --checkpoint"),
+        ("cluster run.start-0.npz -k 2 --checkpoint run.npz", "name of a start"),
+        ("cluster X.npz -k 2 --truth t.csv -o t.csv", "--truth and -o"),
+        ("compare X.npz -r 2 -o t.csv --history t.csv", "-o and --history"),
+    ],
+)
+def test_no_file_is_overwritten_by_another_option(run, tmp_path, line, words):
+    for name in ("X.npz", "X2.npz", "run.start-0.npz"):
+        np.savez(tmp_path / name, X=np.eye(4))
+    (tmp_path / "link.npz").symlink_to(tmp_path / "X.npz")
+    (tmp_path / "t.csv").write_text("0\n1\n0\n1\n")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert words in one_line(run(line, expected=2))
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+# Truth ----------------------------------------------------------------------------------------
+
+
+def test_truth_is_matched_by_name(run, tmp_path):
+    edges = ["a e", *(f"{u} {v}" for u, v in FRIENDS if (u, v) != ("d", "e"))]
+    (tmp_path / "g.edges").write_text("\n".join(edges))  # e is the second node to appear
+    (tmp_path / "named.csv").write_text(
+        "name,label\n" + "".join(f"{name},{int(name > 'd')}\n" for name in "hgfedcba")
+    )
+    (tmp_path / "plain.csv").write_text("0\n" * 4 + "1\n" * 4)
+    answer = run("cluster g.edges -k 2 --seed 0 --json --truth named.csv -o l.csv")
+    assert json.loads(answer.stdout)["accuracy"] == 1.0
+    assert "order" not in answer.stderr
+    again = run("cluster g.edges -k 2 --seed 0 --json --truth l.csv")
+    assert json.loads(again.stdout)["accuracy"] == 1.0
+    answer = run("cluster g.edges -k 2 --seed 0 --json --truth plain.csv")
+    assert json.loads(answer.stdout)["accuracy"] == 0.75  # a e b c | d f g h
+    assert "in the order of first appearance (a, e, b, ...)" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ("abcdefg", "no label for 1 of the 8 names in friends.edges, such as 'h'"),
+        ("abcdefghz", "1 of its 9 labels for names that friends.edges does not have, such as 'z'"),
+        ("abcdefgha", "holds the name 'a' more than once"),
+    ],
+)
+def test_truth_for_other_names_is_refused(run, friends, tmp_path, names, words):
+    (tmp_path / "t.csv").write_text("".join(f"{name},1\n" for name in names))
+    assert words in one_line(run("cluster friends.edges -k 2 --truth t.csv", expected=2))
+
+
+def test_names_with_an_apostrophe_in_front_are_still_found(run, tmp_path):
+    (tmp_path / "g.edges").write_text("=1+1 b\nb c\n=1+1 c\nd e\n")
+    run("cluster g.edges -k 2 -o l.csv --seed 0")
+    answer = run("cluster g.edges -k 2 --truth l.csv --seed 0 --json")
+    assert json.loads(answer.stdout)["accuracy"] == 1.0
+
+
+# Guesses and words ----------------------------------------------------------------------------
+
+
+def test_a_reading_that_is_a_guess_is_said(run, tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "square.npy", rng.random((12, 12)))
+    answer = run("cluster square.npy -k 2 --seed 0 --max-iter 5 --tol 0")
+    assert "12 x 12 but is not symmetric" in answer.stderr
+    rows = [f"{i},{(i + step) % 12},1.5\n" for i in range(12) for step in (1, 2)]
+    (tmp_path / "edges.csv").write_text("source,target,weight\n" + "".join(rows))
+    answer = run("cluster edges.csv -k 2 --seed 0 --max-iter 5 --tol 0")
+    assert "could be the edges of a graph" in answer.stderr
+    answer = run("cluster edges.csv -k 2 --seed 0 --max-iter 5 --tol 0 --affinity self-tuning")
+    assert "could be" not in answer.stderr
+
+
+def test_the_summary_counts_in_words(run, points, tmp_path):
+    answer = run("cluster points.csv -k 3 -o labels.csv --seed 0")
+    assert "60 rows in 3 clusters of 20 each" in answer.stderr
+    answer = run("cluster points.csv -k 1 -o labels.csv --seed 0")
+    assert "60 rows in 1 cluster of 60;" in answer.stderr
+    np.save(tmp_path / "A.npy", np.ones((6, 6)))
+    answer = run("cluster A.npy -k 2 -o labels.csv --seed 0 --tol 0 --max-iter 1")
+    assert "did 1 iteration," in answer.stderr
+
+
+def test_clusters_without_members_are_said(run, tmp_path, monkeypatch):
+    from symnmf.result import Result
+
+    np.save(tmp_path / "A.npy", np.kron(np.eye(2), np.ones((3, 3))))
+    labels = property(lambda self: np.zeros(6, dtype=int))
+    monkeypatch.setattr(Result, "labels", labels)
+    answer = run("cluster A.npy -k 2 -o labels.csv --seed 0")
+    assert "6 rows in 1 cluster of 6;" in answer.stderr
+    assert "Of the 2 clusters asked for, 1 stayed without members." in answer.stderr
+
+
+def test_factorize_says_once_that_it_did_not_converge(run, tmp_path):
+    np.save(tmp_path / "X.npy", synthetic_problem(20, 2))
+    answer = run("factorize X.npy -r 2 -o U.npz --seed 0 --max-iter 1", expected=3)
+    assert answer.stderr.count("did not converge") == 1
+    assert "--max-iter" in answer.stderr
+    assert "auto" in answer.stderr
+
+
+def test_a_reader_that_closes_stdout_is_no_failure():
+    for line in ("info", "--help"):
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        done = subprocess.run(
+            [sys.executable, "-m", "symnmf", line], stdout=write_end, stderr=subprocess.PIPE
+        )
+        os.close(write_end)
+        assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_unknown_options_and_missing_ones_are_usage_errors(run):
@@ -308,7 +435,7 @@ def test_a_missing_extra_is_asked_for_before_the_run(run, friends, monkeypatch):
 
 
 def test_factorize_keeps_the_names_and_prints_the_certificate(run, friends, tmp_path):
-    answer = run("factorize friends.edges -r 2 -o U.npz --seed 0 --plot p.svg")
+    answer = run("factorize friends.edges -r 2 -o U.npz --seed 0 --solver a-symhals --plot p.svg")
     assert answer.stdout.startswith("Certified")
     assert "Theorem 1" in answer.stdout
     result = symnmf.Result.load(tmp_path / "U.npz")
@@ -320,7 +447,7 @@ def test_factorize_keeps_the_names_and_prints_the_certificate(run, friends, tmp_
     error = np.linalg.norm(A - result.U @ result.U.T) ** 2 / np.linalg.norm(A) ** 2
     assert result.error == pytest.approx(error)
     assert "<svg" in (tmp_path / "p.svg").read_text()
-    run("factorize friends.edges -r 2 -o U.csv --seed 0")
+    run("factorize friends.edges -r 2 -o U.csv --seed 0 --solver a-symhals")
     rows = table(tmp_path / "U.csv")
     assert [row["name"] for row in rows] == names
     assert np.array_equal([[float(row["u0"]), float(row["u1"])] for row in rows], result.U)
@@ -375,6 +502,10 @@ def test_reproduce_passes_on_what_was_asked_and_says_the_time_first(run, monkeyp
     def reproduce(names, *, quick, out, seeds, jobs, progress):
         asked.append((list(names), quick, str(out), seeds, jobs))
         progress(1, 1, "the only task")
+        out.mkdir(exist_ok=True)
+        rows = ["figure1,3,3", "figure1,1,3", "figure1,0,3", "figure1,3,3", "table1,1,1"]
+        rows.append("table1,0,0")
+        (out / "claims.csv").write_text("\n".join(["experiment,held,seeds", *rows]))
         return out / "report.html"
 
     asked = []
@@ -384,6 +515,8 @@ def test_reproduce_passes_on_what_was_asked_and_says_the_time_first(run, monkeyp
     assert asked == [(["figure1", "table1"], True, "here", 2, 3)]
     assert answer.stdout.strip() == "here/report.html"
     assert re.search(r"about 10 min.*1 of 1 tasks", answer.stderr, re.DOTALL)
+    assert "figure1: 2 claims hold in every seed, 1 in some, 1 in none.\n" in answer.stderr
+    assert "table1: 1 claim holds in every seed, 0 in some, 0 in none, 1 not" in answer.stderr
     run("reproduce all")
     assert asked[1][0] == experiments.available()
     assert len(run("reproduce").stdout.splitlines()) == len(experiments.available())

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from reader_files import Make, dense, npy, npz, refused, stored, write_file
 from symnmf.readers import MAX_LINE, read_labels, read_matrix
+from symnmf.readers.labels import read_named_labels
 
 RNG = np.random.default_rng(0)
 
@@ -58,9 +59,42 @@ def test_csv_row_names(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("name,x,y\na,1,2\nb,3,4\n", ["a", "b"]),
+        ("who,x,y\na,1,2\nb,3,4\n", ["a", "b"]),
+        ("name,2001,2002\na,1,2\nb,3,4\n", ["a", "b"]),
+        ("a,1,2\nb,3,4\n", ["a", "b"]),
+        ("x,2001\n1,2\n3,4\n", None),
+        (",x,y\n7,1,2\nb,3,4\n", ["7", "b"]),
+    ],
+)
+def test_a_first_column_of_text_holds_row_names(
+    make: Make, text: str, names: list[str] | None
+) -> None:
+    read = read_matrix(make("a.csv", text))
+    assert read.data.tolist() == [[1, 2], [3, 4]]
+    assert (None if read.names is None else read.names.tolist()) == names
+
+
+def test_row_names_are_found_where_the_header_fills_a_block(make: Make) -> None:
+    wide = 150_000
+    header = ",".join(f"column{place}" for place in range(wide))
+    row = ",".join(["a", *["1"] * (wide - 1)])
+    read = read_matrix(make("a.csv", f"{header}\n{row}\n"))
+    assert read.data.shape == (1, wide - 1)
+    assert read.names is not None
+    assert read.names.tolist() == ["a"]
+
+
+@pytest.mark.parametrize(
     ("text", "parts"),
     [
         ("a,b\n1,2\n3,x\n", ("line 3: cell 2 is 'x', which is not a number",)),
+        ("name,x,y\na,1,2\nb,3,x\n", ("line 3: cell 3 is 'x', which is not a number",)),
+        ("x,y\nNA,2\n3,4\n", ("line 3: cell 1 is '3', but line 2 has the name 'NA' there",)),
+        ("a,1\n,2\n", ("line 2: cell 1 is empty",)),
+        ("a,1\nb,2\n,3\n", ("line 3: cell 1 is '', but line 1 has the name 'a' there",)),
         ("1,2\n3,nan\n", ("line 2: cell 2 is 'nan', which is not a finite number",)),
         ("1,2\n-inf,3\n", ("line 2: cell 1 is '-inf'",)),
         ("1,2\n1e999,3\n", ("line 2: cell 1 is '1e999'",)),
@@ -285,3 +319,23 @@ def test_labels(make: Make, name: str, content: bytes | str, expected: list[Any]
 )
 def test_label_refusals(make: Make, name: str, content: bytes | str, sentence: str) -> None:
     refused(make(name, content), sentence, read=read_labels)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "names", "labels"),
+    [
+        ("a.csv", "id,label\nb,red\na,blue\n", ["b", "a"], ["red", "blue"]),
+        ("a.csv", "9,1\n5,2\n", ["9", "5"], [1, 2]),
+        ("a.csv", "name,cluster,membership\nb,1,0.5\na,2,0.6\n", ["b", "a"], [1, 2]),
+        ("a.csv", "x,cluster,name\n1,1,b\n1,2,a\n", ["b", "a"], [1, 2]),
+        ("a.csv", "x,cluster,y2\n0.5,1,3\n0.1,2,4\n", None, [1, 2]),
+        ("a.csv", "label\n1\n2\n", None, [1, 2]),
+        ("a.npy", npy(np.array([1, 2])), None, [1, 2]),
+    ],
+)
+def test_labels_with_their_names(
+    make: Make, name: str, content: bytes | str, names: list[str] | None, labels: list[Any]
+) -> None:
+    found, values = read_named_labels(make(name, content))
+    assert (None if found is None else found.tolist()) == names
+    assert values.tolist() == labels

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -10,20 +12,24 @@ from typer.core import TyperGroup
 
 from symnmf import __version__
 from symnmf.cli import cluster, compare, factorize, info, reproduce
-from symnmf.cli.output import FAILED, INTERRUPTED, MISUSED, note
+from symnmf.cli.output import FAILED, INTERRUPTED, MISUSED, UNREAD, drop_stdout, note
 
 EPILOG = (
     "Exit codes: 0 done; 1 the program or the machine failed; 2 wrong usage or input; 3 written "
-    "but not converged; 130 stopped by Ctrl-C; 143 stopped by SIGTERM. What was computed is "
-    "written in the last three cases too."
+    "but not converged; 130 stopped by Ctrl-C; 141 the reader of stdout closed it; 143 stopped by "
+    "SIGTERM. What was computed is written after 3, 130 and 143 too."
 )
 
 
 class Commands(TyperGroup):
     """Turns what a user can put right into one sentence on stderr and an exit code."""
 
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _closed_stdout():  # --help and --version print from here
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: Any) -> Any:
-        with warnings.catch_warnings():
+        with _closed_stdout(), warnings.catch_warnings():
             warnings.showwarning = _show_warning
             try:
                 return super().invoke(ctx)
@@ -36,10 +42,23 @@ class Commands(TyperGroup):
                 note(str(error), "error")
                 raise typer.Exit(MISUSED) from None
             except BrokenPipeError:
-                raise  # whoever read the output has seen enough; typer ends quietly
+                raise
             except (OSError, MemoryError) as error:
                 note(f"the machine gave up: {error or 'out of memory'}.", "error")
                 raise typer.Exit(FAILED) from None
+
+
+@contextmanager
+def _closed_stdout() -> Iterator[None]:
+    """End quietly, as after SIGPIPE, where whoever read the output has seen enough."""
+    try:
+        yield
+    except (BrokenPipeError, SystemExit) as end:
+        # rich, which prints the help, turns a closed pipe into an exit with code 1
+        if isinstance(end, SystemExit) and not isinstance(end.__context__, BrokenPipeError):
+            raise
+        drop_stdout()
+        raise typer.Exit(UNREAD) from None
 
 
 def _explained(error: Exception) -> bool:
@@ -49,8 +68,10 @@ def _explained(error: Exception) -> bool:
     return isinstance(error, InputError) or "pip install 'symnmf[" in str(error)
 
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    note(str(message), "warning")
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    # how a run ended is said by every command itself, in the words of its options
+    if category.__name__ != "ConvergenceWarning":
+        note(str(message), "warning")
 
 
 app = typer.Typer(

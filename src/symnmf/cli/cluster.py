@@ -12,7 +12,9 @@ import typer
 from symnmf.cli import inputs, options
 from symnmf.cli.output import (
     PICTURES,
+    check_distinct,
     check_writable,
+    counted,
     exit_code,
     how_it_ended,
     need_matplotlib,
@@ -96,7 +98,21 @@ def cluster(
     from symnmf.errors import InputError
     from symnmf.multistart import Plan
 
-    _check_checkpoint(checkpoint, resume)
+    check_distinct(
+        {"INPUT": given, "--truth": truth},
+        {"-o": output, "--checkpoint": checkpoint, "--plot": plot, "--report": report},
+    )
+    _check_checkpoint(checkpoint, resume, Path(given))
+    options.check_numbers(
+        jobs=jobs,
+        seed=seed,
+        starts=starts,
+        neighbors=neighbors,
+        max_iter=max_iter,
+        max_time=max_time,
+        tol=tol,
+        checkpoint_every=checkpoint_every,
+    )
     if not 0 <= threshold < 1:
         raise InputError(f"--threshold must be at least 0 and below 1, got {threshold}.")
     check_writable((output, TABLES), (plot, PICTURES), (report, (".html", ".htm")))
@@ -137,7 +153,7 @@ def cluster(
     raise typer.Exit(code)
 
 
-def _check_checkpoint(checkpoint: Path | None, resume: bool) -> None:
+def _check_checkpoint(checkpoint: Path | None, resume: bool, given: Path) -> None:
     from symnmf.errors import InputError
 
     if resume and checkpoint is None:
@@ -145,6 +161,12 @@ def _check_checkpoint(checkpoint: Path | None, resume: bool) -> None:
     if checkpoint is None:
         return
     check_writable((checkpoint, (".npz",)))
+    beside = given.resolve().parent == checkpoint.resolve().parent
+    if beside and given.name.startswith(f"{checkpoint.stem}.start-"):
+        raise InputError(
+            f"INPUT {str(given)!r} has the name of a start that --checkpoint {str(checkpoint)!r} "
+            f"would overwrite; choose another name for --checkpoint."
+        )
     if checkpoint.exists() and not resume:
         raise InputError(
             f"the checkpoint {str(checkpoint)!r} exists; add --resume to go on from it, or remove "
@@ -288,12 +310,29 @@ def _tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int)
         say(f"No row has a similarity to any other, so all {len(labels)} are without a cluster.")
         return
     say(
-        f"{len(labels)} rows in {len(clusters)} clusters of {sizes.min()} to {sizes.max()}; "
+        f"{counted(len(labels), 'row')} in {counted(len(clusters), 'cluster')} of {_range(sizes)}; "
         f"{how_it_ended(result, tol)}."
     )
+    k = result.U.shape[1]
+    if len(clusters) < k:
+        say(
+            f"Of the {counted(k, 'cluster')} asked for, {k - len(clusters)} stayed without members."
+        )
     if alone:
-        say(f"{alone} rows without any similarity to others have the cluster {NOWHERE}.")
+        have = "has" if alone == 1 else "have"
+        say(
+            f"{counted(alone, 'row')} without any similarity to others {have} the cluster "
+            f"{NOWHERE}."
+        )
     if scores:
         agreement = (f"{name.replace('_', ' ')} {value:.3f}" for name, value in scores.items())
         say(f"Against the known classes: {', '.join(agreement)}.")
     say(found.certificate.verdict)
+
+
+def _range(sizes: np.ndarray) -> str:
+    """Return how large the clusters are, in words."""
+    least, most = int(sizes.min()), int(sizes.max())
+    if least < most:
+        return f"{least} to {most}"
+    return f"{least} each" if len(sizes) > 1 else str(least)

@@ -12,6 +12,7 @@ from symnmf.cli import inputs, options
 from symnmf.cli.output import (
     DONE,
     PICTURES,
+    check_distinct,
     check_writable,
     need_matplotlib,
     note,
@@ -95,7 +96,19 @@ def compare(
     from symnmf.comparison import DEFAULT_SOLVERS
 
     check_writable((output, TABLES), (history, (".csv",)), (plot, PICTURES))
+    check_distinct(
+        {"INPUT": given, "--truth": truth}, {"-o": output, "--history": history, "--plot": plot}
+    )
     need_matplotlib(plot)
+    options.check_numbers(
+        jobs=jobs,
+        seed=seed,
+        runs=runs,
+        neighbors=neighbors,
+        max_iter=max_iter,
+        max_time=max_time,
+        tol=tol,
+    )
     chosen = list(dict.fromkeys(solver or DEFAULT_SOLVERS))
     with step("reading and building the graph", quiet=quiet):
         loaded = inputs.load(given)
@@ -164,7 +177,7 @@ def _rows(table: dict[str, Any]) -> list[list[Any]]:
 
 def _show(table: dict[str, Any]) -> None:
     """Print the final table, the smallest error first."""
-    shapes = {"seconds": "{:.3f}", "error": "{:.6f}", "accuracy": "{:.3f}"}
+    shapes = {"seconds": "{:.3f}", "error": "{:.6g}", "accuracy": "{:.3f}"}
     rows = sorted(_rows(table), key=lambda row: row[list(table).index("error")])
     cells = [
         [shapes.get(name, "{}").format(value) for name, value in zip(table, row, strict=True)]

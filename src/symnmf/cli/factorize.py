@@ -10,6 +10,7 @@ import typer
 from symnmf.cli import inputs, options
 from symnmf.cli.output import (
     PICTURES,
+    check_distinct,
     check_writable,
     exit_code,
     how_it_ended,
@@ -44,7 +45,7 @@ def factorize(
     ] = False,
     init: options.Init = "scaled-random",
     seed: options.Seed = None,
-    solver: options.Solver = "a-symhals",
+    solver: options.Solver = "auto",
     penalty: options.Penalty = None,
     max_iter: options.MaxIter = 1000,
     max_time: options.MaxTime = None,
@@ -76,7 +77,19 @@ def factorize(
       symnmf factorize X.npz -r 20 -o U.npz --resume run.npz
     """
     check_writable((output, (".npz", ".csv", ".csv.gz")), (plot, PICTURES), (checkpoint, (".npz",)))
+    check_distinct(
+        {"INPUT": given, "--resume": None if checkpoint == resume else resume},
+        {"-o": output, "--checkpoint": checkpoint, "--plot": plot},
+    )
     need_matplotlib(plot)
+    options.check_numbers(
+        jobs=jobs,
+        seed=seed,
+        max_iter=max_iter,
+        max_time=max_time,
+        tol=tol,
+        checkpoint_every=checkpoint_every,
+    )
     _check_overwriting(checkpoint, resume)
     with step("reading", quiet=quiet):
         loaded = inputs.load(given)

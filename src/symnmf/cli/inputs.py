@@ -97,12 +97,54 @@ def with_truth(loaded: Loaded, path: Path | None) -> Any:
         return loaded.truth
     from symnmf.errors import InputError
     from symnmf.readers import read_labels
+    from symnmf.readers.labels import read_named_labels
 
+    if loaded.names is not None:
+        ids, truth = read_named_labels(path)
+        if ids is not None:
+            return truth[_places(loaded, path, ids.tolist())]
     truth = read_labels(path)
     n = loaded.data.shape[0]
     if len(truth) != n:
         raise InputError(f"{path} holds {len(truth)} labels, but the input has {n} rows.")
+    if loaded.names is not None:
+        order = "of their numbers" if isinstance(loaded.names[0], int) else "of first appearance"
+        start = ", ".join(map(str, loaded.names[:3]))
+        note(
+            f"{path} holds no names, so its labels were matched with the rows of {loaded.title} "
+            f"in the order {order} ({start}, ...)."
+        )
     return truth
+
+
+def _places(loaded: Loaded, path: Path, ids: list[str]) -> list[int]:
+    """Return where in ``ids`` each name of the input stands."""
+    from symnmf.errors import InputError
+
+    names = [str(name) for name in loaded.names or ()]
+    advice = "leave out the column of names to match rows by their order"
+    known = set(names)
+    # a table written by this program has an apostrophe before what a spreadsheet would run
+    ids = [i[1:] if i not in known and i.startswith("'") and i[1:] in known else i for i in ids]
+    if ids == names:  # also where names repeat
+        return list(range(len(ids)))
+    places = {name: place for place, name in enumerate(ids)}
+    if len(places) < len(ids):
+        twice = next(name for place, name in enumerate(ids) if places[name] != place)
+        raise InputError(f"{path} holds the name {twice!r} more than once; {advice}.")
+    missing = [name for name in names if name not in places]
+    if missing:
+        raise InputError(
+            f"{path} has no label for {len(missing)} of the {len(names)} names in {loaded.title}, "
+            f"such as {missing[0]!r}; add them, or {advice}."
+        )
+    unknown = [name for name in ids if name not in known]
+    if unknown:
+        raise InputError(
+            f"{path} holds {len(unknown)} of its {len(ids)} labels for names that "
+            f"{loaded.title} does not have, such as {unknown[0]!r}; remove them, or {advice}."
+        )
+    return [places[name] for name in names]
 
 
 @dataclass(frozen=True)
@@ -149,9 +191,20 @@ def similarities(
 
 
 def _kind_of(loaded: Loaded) -> str:
+    n, columns = loaded.data.shape
     if not _looks_like_similarities(loaded.data):
+        if n == columns:
+            fault = "has negative entries" if loaded.data.min() < 0 else "is not symmetric"
+            note(
+                f"{loaded.title} is {n} x {n} but {fault}, so its rows were taken as points "
+                f"(--affinity self-tuning) and not as similarities."
+            )
+        elif _looks_like_edges(loaded):
+            note(
+                f"{loaded.title} has {columns} columns that could be the edges of a graph, but "
+                f"its rows were taken as points; for a graph give the file the ending .edges."
+            )
         return "self-tuning"
-    n = loaded.data.shape[0]
     note(
         f"{loaded.title} is {n} x {n} and symmetric, so it was taken as similarities "
         f"(--affinity precomputed); for points give --affinity self-tuning."
@@ -168,3 +221,15 @@ def _looks_like_similarities(data: Any) -> bool:
     difference = abs(data - data.T).max()
     largest = data.max() if sp.issparse(data) else np.max(data)
     return bool(difference <= 1e-10 * largest)
+
+
+def _looks_like_edges(loaded: Loaded) -> bool:
+    """Tell whether a table's first columns could be the two ends of edges: ids that recur."""
+    import numpy as np
+
+    data = loaded.data
+    if loaded.names is not None or data.shape[1] not in (2, 3) or not isinstance(data, np.ndarray):
+        return False
+    ends = data[:, :2]
+    whole = bool((ends >= 0).all() and (ends == np.floor(ends)).all())
+    return whole and len(np.unique(ends)) < ends.size

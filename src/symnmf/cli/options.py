@@ -52,6 +52,34 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for ma
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 
 
+#: The least each numeric option may be.
+LEAST = {
+    "seed": 0,
+    "starts": 1,
+    "runs": 1,
+    "neighbors": 1,
+    "max_iter": 0,
+    "max_time": 0,
+    "tol": 0,
+    "checkpoint_every": 0,
+}
+
+
+def check_numbers(jobs: int | None = None, **given: float | None) -> None:
+    """Refuse numbers out of range, each under the name of its option."""
+    from symnmf.errors import InputError
+
+    if jobs == 0:
+        raise InputError(
+            "--jobs must be a number of threads from 1, or -1 for all cores, -2 for all but one "
+            "and so on, got 0."
+        )
+    for name, value in given.items():
+        if value is not None and not value >= LEAST[name]:
+            option = name.replace("_", "-")
+            raise InputError(f"--{option} must be at least {LEAST[name]}, got {value}.")
+
+
 def as_penalty(given: str | None) -> str | float | None:
     """Return a number where one was typed."""
     try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from symnmf.certificate import Certificate
     from symnmf.result import Result
 
-DONE, FAILED, MISUSED, UNCONVERGED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
+DONE, FAILED, MISUSED, UNCONVERGED, INTERRUPTED, UNREAD, TERMINATED = 0, 1, 2, 3, 130, 141, 143
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -79,8 +79,43 @@ def _to_stdout(content: bytes) -> None:
     try:
         sys.stdout.buffer.write(content)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader, such as head, has seen enough; files are still to come
+        drop_stdout()
+
+
+def drop_stdout() -> None:
+    """Send what is still to be printed nowhere, so that no later flush fails."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number with its noun, in the plural unless there is one."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def check_distinct(
+    read: Mapping[str, Path | str | None], written: Mapping[str, Path | None]
+) -> None:
+    """Refuse to write a file that is also read, or is written twice; keys are the options."""
+    from symnmf.errors import InputError
+
+    seen = {option: Path(path) for option, path in read.items() if path is not None}
+    for option, path in written.items():
+        if path is None:
+            continue
+        for other, taken in seen.items():
+            if _same_file(path, taken):
+                raise InputError(
+                    f"{other} and {option} both name the file {str(path)!r}, which would be "
+                    f"overwritten; choose another name for {option}."
+                )
+        seen[option] = path
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def check_writable(*paths: tuple[Path | None, tuple[str, ...]]) -> None:
@@ -135,15 +170,16 @@ def summary(result: Result, certificate: Certificate) -> dict[str, Any]:
 def how_it_ended(result: Result, tol: float) -> str:
     """Return the solver, how far it came and what would bring it further."""
     ways: dict[str, str] = {
-        "converged": "converged after {} iterations",
-        "max_iter": "did not converge in {} iterations (raise --max-iter or --tol)",
-        "max_time": "did not converge in the time allowed, {} iterations (raise --max-time)",
-        "stopped": "was interrupted after {} iterations",
-        "diverged": "diverged after {} iterations (choose another --solver or --seed)",
+        "converged": "converged after {}",
+        "max_iter": "did not converge in {} (raise --max-iter or --tol)",
+        "max_time": "did not converge in the time allowed, {} (raise --max-time)",
+        "stopped": "was interrupted after {}",
+        "diverged": "diverged after {} (choose another --solver or --seed)",
     }
     if tol == 0.0 and result.status in ("max_iter", "max_time"):
-        ways[result.status] = "did {} iterations"
-    return f"{result.solver} {ways[result.status].format(result.n_iter)}, error {result.error:.5f}"
+        ways[result.status] = "did {}"
+    way = ways[result.status].format(counted(result.n_iter, "iteration"))
+    return f"{result.solver} {way}, error {result.error:.4g}"
 
 
 def exit_code(status: str, signal_number: int | None, tol: float = 1.0) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,7 +45,11 @@ def reproduce(
       symnmf reproduce all --out results --jobs 4
     """
     from symnmf import experiments
+    from symnmf.errors import InputError
 
+    for option, value in (("--seeds", seeds), ("--jobs", jobs)):
+        if value is not None and value < 1:
+            raise InputError(f"{option} must be at least 1, got {value}.")
     if not names:
         for name in experiments.available():
             typer.echo(f"{name:10} {experiments.load(name).title}")
@@ -60,7 +65,27 @@ def reproduce(
         note(f"interrupted; the same command goes on with the runs kept in {out}.", "error")
         terminated = isinstance(interrupt, Terminated)
         raise typer.Exit(TERMINATED if terminated else INTERRUPTED) from None
+    for line in _verdicts(page.with_name("claims.csv")):
+        say(line)
     typer.echo(page)
+
+
+def _verdicts(path: Path) -> Iterator[str]:
+    """Give a sentence per experiment on how its claims came out."""
+    if not path.exists():
+        return
+    claims: dict[str, list[tuple[int, int]]] = {}
+    with path.open(encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream):
+            claims.setdefault(row["experiment"], []).append((int(row["held"]), int(row["seeds"])))
+    for name, counts in claims.items():
+        whole = sum(held == seeds > 0 for held, seeds in counts)
+        none = sum(held == 0 < seeds for held, seeds in counts)
+        unchecked = sum(seeds == 0 for _, seeds in counts)
+        some = len(counts) - whole - none - unchecked
+        rest = f", {unchecked} not checked" if unchecked else ""
+        hold = "claim holds" if whole == 1 else "claims hold"
+        yield f"{name}: {whole} {hold} in every seed, {some} in some, {none} in none{rest}."
 
 
 @contextmanager

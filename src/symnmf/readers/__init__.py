@@ -7,7 +7,7 @@ Ending              What it holds
 .npz                a scipy sparse matrix (csr, csc, coo), a graph (``edges`` (m, 2), optional
                     ``n``, ``weights``, ``node_names``), or one 2-D array (alone, or called
                     ``X``, ``adjacency`` or ``affinity``); ``y`` holds labels in all three
-.csv .tsv           numbers, with an optional header; an empty first header cell marks row names
+.csv .tsv           numbers, with an optional header; a first column of text holds row names
 .mtx                Matrix Market, coordinate or array, real, integer or pattern, general or
                     symmetric
 .edges .edgelist    one edge per line, ``u v`` or ``u v weight``, separated by spaces, tabs or
@@ -29,7 +29,7 @@ Each may carry ``.gz`` on top. What holds for all of them:
 """
 
 from symnmf.readers.files import MatrixFile, read_matrix
-from symnmf.readers.labels import read_labels
+from symnmf.readers.labels import read_labels, read_named_labels
 from symnmf.readers.source import FREE_BYTES, MAX_BYTES, MAX_RATIO
 from symnmf.readers.sparse import DIMENSION_PER_ENTRY, FREE_DIMENSION
 from symnmf.readers.text import MAX_LINE
@@ -45,5 +45,6 @@ __all__ = [
     "MatrixFile",
     "read_labels",
     "read_matrix",
+    "read_named_labels",
     "write_table",
 ]

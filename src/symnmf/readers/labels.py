@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from symnmf.readers.archives import open_archive
 from symnmf.readers.arrays import as_labels, read_array
 from symnmf.readers.source import MAX_BYTES, MAX_RATIO, AnyPath, Source, opened, shown
-from symnmf.readers.tables import delimiter_of, margin_of, split_cells
+from symnmf.readers.tables import NAME_WORDS, delimiter_of, margin_of, split_cells
 from symnmf.readers.text import Line, blocks, integers, number
 
 LABEL_WORDS = ["label", "labels", "y", "class", "classes", "cluster", "clusters", "target"]
@@ -45,18 +46,52 @@ def read_labels(
     Lines that start with ``#`` are comments; an empty line among the labels is refused.
     """
     with opened(path, max_bytes=max_bytes, max_ratio=max_ratio) as source:
-        if source.ending == ".npy":
-            available = None if source.compressed else source.size
-            array = read_array(source, source, available, "its array")
-            return as_labels(source, array, "its array")
-        if source.ending == ".npz":
-            return _read_archive(source)
-        if source.ending in TEXT_ENDINGS:
-            return _read_text(source)
-        raise source.error(
-            f"the ending {shown(source.ending)} is not known for labels; use one of"
-            f" {', '.join((*TEXT_ENDINGS, '.npy', '.npz'))}, each with or without .gz"
-        )
+        if source.ending not in TEXT_ENDINGS:
+            return _read_arrays(source)
+        text = _read_text(source)
+        if text.width == 2:
+            assert text.ids is not None
+            _check_ids(source, text.lines, text.ids)
+        return text.labels
+
+
+def read_named_labels(
+    path: AnyPath, *, max_bytes: int = MAX_BYTES, max_ratio: float = MAX_RATIO
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """Read labels with the names they belong to, where the file has a column of names.
+
+    Parameters
+    ----------
+    path, max_bytes, max_ratio
+        As in :func:`read_labels`.
+
+    Returns
+    -------
+    names : ndarray or None
+        Text in an object array, in the file's order and as written, whether or not names repeat:
+        the first of two columns, or the only one of more that the header calls ``id``, ``name``,
+        ``node``, ``vertex`` or ``row``. None where there is none, as in NumPy files.
+    labels : ndarray
+        As :func:`read_labels` returns them.
+    """
+    with opened(path, max_bytes=max_bytes, max_ratio=max_ratio) as source:
+        if source.ending not in TEXT_ENDINGS:
+            return None, _read_arrays(source)
+        text = _read_text(source)
+        return None if text.ids is None else _as_text(text.ids), text.labels
+
+
+def _read_arrays(source: Source) -> np.ndarray:
+    if source.ending == ".npy":
+        available = None if source.compressed else source.size
+        array = read_array(source, source, available, "its array")
+        return as_labels(source, array, "its array")
+    if source.ending == ".npz":
+        return _read_archive(source)
+    raise source.error(
+        f"the ending {shown(source.ending)} is not known for labels; use one of"
+        f" {', '.join((*TEXT_ENDINGS, '.npy', '.npz'))}, each with or without .gz"
+    )
 
 
 def _read_archive(source: Source) -> np.ndarray:
@@ -70,7 +105,16 @@ def _read_archive(source: Source) -> np.ndarray:
         return as_labels(source, archive.get(named[0]), f"array {shown(named[0])}")
 
 
-def _read_text(source: Source) -> np.ndarray:
+class _Text(NamedTuple):
+    """A text file's columns without its header."""
+
+    width: int
+    lines: list[Line]
+    ids: list[bytes] | None
+    labels: np.ndarray
+
+
+def _read_text(source: Source) -> _Text:
     lines = _lines(source)
     rows = _rows(source, lines)
     width = len(rows[0])
@@ -93,9 +137,10 @@ def _read_text(source: Source) -> np.ndarray:
         lines, rows, labels = lines[1:], rows[1:], labels[1:]
     if not labels:
         raise source.error("it holds no labels")
-    if width == 2:
-        _check_ids(source, lines, [row[0] for row in rows])
-    return _convert(source, lines, labels)
+    called = [place for place, word in enumerate(words) if word.encode("utf-8") in NAME_WORDS]
+    named = [0] if width == 2 else called
+    ids = [row[named[0]] for row in rows] if len(named) == 1 and width > 1 else None
+    return _Text(width, lines, ids, _convert(source, lines, labels))
 
 
 def _lines(source: Source) -> list[Line]:
@@ -165,6 +210,10 @@ def _convert(source: Source, lines: list[Line], labels: list[bytes]) -> np.ndarr
             raise source.error(
                 f"its label {shown(label)} is a fraction; labels are integers or text", line
             )
-    texts = np.empty(len(labels), dtype=object)
-    texts[:] = [label.decode("utf-8") for label in labels]
+    return _as_text(labels)
+
+
+def _as_text(cells: list[bytes]) -> np.ndarray:
+    texts = np.empty(len(cells), dtype=object)
+    texts[:] = [cell.decode("utf-8") for cell in cells]
     return texts

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+from itertools import chain
 
 import numpy as np
 
 from symnmf.readers.result import MatrixFile
-from symnmf.readers.source import Source
+from symnmf.readers.source import Source, shown
 from symnmf.readers.text import (
     MARGIN,
     Line,
@@ -47,24 +48,36 @@ def split_cells(source: Source, line: Line, delimiter: bytes) -> list[bytes]:
     return [cell.strip().encode("utf-8") for cell in row]
 
 
+#: What a header calls a column of row names.
+NAME_WORDS = (b"name", b"names", b"id", b"ids", b"node", b"nodes", b"vertex", b"row", b"rows")
+
+
 class _Table:
-    """The state of one pass: the layout found in the first line, and the rows so far."""
+    """The state of one pass: the layout found in the first lines, and the rows so far."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.delimiter = b""
         self.width = 0
         self.named = False
+        self.first_name: Line | None = None
         self.names: list[str] = []
         self.parts: list[np.ndarray] = []
 
-    def start(self, line: Line) -> bool:
-        """Learn the layout from the first line; tell whether it is a header."""
+    def start(self, line: Line, following: Line | None) -> bool:
+        """Learn the layout from the first two lines; tell whether the first is a header."""
         self.delimiter = delimiter_of(self.source, line[1])
         cells = split_cells(self.source, line, self.delimiter)
         self.width = len(cells)
-        header = any(number(cell) is None and cell for cell in cells)
+        header = any(map(_is_word, cells))
         self.named = header and not cells[0] and self.width > 1
+        if not header or self.named or self.width == 1 or following is None:
+            return header
+        below = split_cells(self.source, following, self.delimiter)[0]
+        if _is_word(below):
+            self.named = True
+            header = any(map(_is_word, cells[1:])) or cells[0].lower() in NAME_WORDS
+            self.first_name = (following[0], below) if header else (line[0], cells[0])
         return header
 
     def add(self, lines: Lines) -> None:
@@ -87,6 +100,7 @@ class _Table:
                     f"it has {len(cells)} cells where the first line has {self.width}", line[0]
                 )
             if self.named:
+                self._check_name(line[0], cells[0])
                 self.names.append(cells[0].decode("utf-8"))
                 cells = cells[1:]
             values = numbers(cells)
@@ -101,24 +115,41 @@ class _Table:
             rows.append(values)
         return np.array(rows)
 
+    def _check_name(self, line: int, name: bytes) -> None:
+        """Refuse a number among names that no header announced: the column may be data."""
+        if self.first_name is not None and not _is_word(name):
+            where, first = self.first_name
+            raise self.source.error(
+                f"cell 1 is {shown(name)}, but line {where} has the name {shown(first)} there; a "
+                "column holds names or numbers",
+                line,
+            )
+
+
+def _is_word(cell: bytes) -> bool:
+    return bool(cell) and number(cell) is None
+
 
 def read_table(source: Source) -> MatrixFile:
     """A table of finite numbers, one row per line.
 
-    The first line is a header when one of its cells is no number (a header of years is a row); a
-    header whose first cell is empty, as pandas and R write it, says that the first column holds
-    row names. Cells are separated by commas (semicolons where the first line has no comma), in
-    .tsv by tabs. Blank lines and lines that start with ``#`` are skipped.
+    The first line is a header when one of its cells is no number (a header of years is a row). The
+    first column holds row names when the header's first cell is empty, as pandas and R write it,
+    or when it holds text in every row; with such names a first line whose other cells are all
+    numbers is a header only when it starts with a word such as ``name`` or ``id``.
+    Cells are separated by commas (semicolons where the first line has no comma), in .tsv by tabs.
+    Blank lines and lines that start with ``#`` are skipped.
     """
     table = _Table(source)
-    started = False
-    for lines in lines_of(source, b"#", margin_of(source)):
-        if not started:
-            started = True
-            if table.start(lines[0]):
-                lines = lines.rest()
-        if len(lines):
-            table.add(lines)
+    parts = lines_of(source, b"#", margin_of(source))
+    if (lines := next(parts, None)) is not None:
+        if len(lines) == 1 and (more := next(parts, None)) is not None:
+            lines = Lines(np.append(lines.numbers, more.numbers), lines.texts + more.texts)
+        if table.start(lines[0], lines[1] if len(lines) > 1 else None):
+            lines = lines.rest()
+        for part in chain([lines], parts):
+            if len(part):
+                table.add(part)
     if not table.parts:
         raise source.error("it holds no row of numbers")
     names = None
