@@ -157,13 +157,32 @@ def test_options_reach_the_solver():
         (nx.path_graph(3), {"k": 0}, "k must be a whole number of at least 1, got 0"),
         (nx.path_graph(3), {"k": 2, "threshold": 1}, r"threshold must be a number in \[0, 1\)"),
         (nx.path_graph(3), {"k": 2, "solver": "hals"}, "solver 'hals' is not known"),
+        (nx.path_graph(3), {"k": 2, "overlapping": "no"}, "overlapping must be True or False"),
+        (nx.path_graph(3), {"k": 2, "normalize": None}, "normalize must be True or False"),
         (nx.DiGraph([(0, 1)]), {"k": 1}, "directed"),
         (nx.MultiGraph([(0, 1), (0, 1)]), {"k": 1}, "multigraph"),
         (igraph.Graph([(0, 1)], directed=True), {"k": 1}, "directed"),
         (np.triu(np.ones((3, 3))), {"k": 1}, "not symmetric"),
     ],
-    ids=["many", "none", "threshold", "solver", "digraph", "multi", "igraph", "matrix"],
+    ids=[
+        "many",
+        "none",
+        "threshold",
+        "solver",
+        "overlapping",
+        "normalize",
+        "digraph",
+        "multi",
+        "igraph",
+        "matrix",
+    ],
 )
 def test_errors_say_what_to_do(graph, arguments, said):
     with pytest.raises(InputError, match=said):
         communities(graph, **arguments)
+
+
+@pytest.mark.parametrize("name", ["foo", "rank", "resume"])
+def test_an_option_that_is_not_known_is_named(name):
+    with pytest.raises(TypeError, match=rf"communities\(\) got an unexpected option '{name}'"):
+        communities(nx.path_graph(3), 2, **{name: 1})

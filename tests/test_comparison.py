@@ -214,3 +214,12 @@ def test_what_cannot_be_drawn_is_refused(comparison):
         convergence({"error": np.ones(3)})
     with pytest.raises(symnmf.InputError, match="table is empty"):
         convergence(Comparison())
+    with pytest.raises(symnmf.InputError, match="table must have columns, which int has not"):
+        convergence(3)
+
+
+def test_a_single_result_is_one_curve():
+    result = symnmf.factorize(X, 3, solver="a-symhals", random_state=0, max_iter=9, tol=0)
+    (line,) = convergence(result).axes[0].lines
+    assert line.get_label() == "a-symhals"
+    np.testing.assert_array_equal(line.get_ydata(), result.history["error"])

@@ -98,7 +98,7 @@ def test_fit_predict_and_fit_transform_agree_with_fit(fitted, blobs):
 
 
 def test_the_best_start_is_kept_and_the_first_is_that_of_factorize(affinity):
-    single = factorize(affinity, 4, tol=1e-4, random_state=3)
+    single = factorize(affinity, 4, solver="a-symhals", tol=1e-4, random_state=3)
     errors = [
         SymNMF(4, affinity="precomputed", n_init=count, random_state=3)
         .fit(affinity)
@@ -121,7 +121,8 @@ def test_the_same_seed_gives_the_same_bits_whatever_n_jobs(fitted, blobs, n_jobs
 def test_a_deterministic_start_is_run_once(affinity, capsys):
     model = SymNMF(4, affinity="precomputed", init="nndsvd", n_init=7, verbose=1).fit(affinity)
     assert "start 1: iteration 0" in capsys.readouterr().out
-    assert model.reconstruction_err_ == factorize(affinity, 4, init="nndsvd", tol=1e-4).error
+    single = factorize(affinity, 4, solver="a-symhals", init="nndsvd", tol=1e-4)
+    assert model.reconstruction_err_ == single.error
 
 
 def test_verbose_prints_every_start_at_its_pace(affinity, capsys):
@@ -179,9 +180,41 @@ def test_every_affinity_finds_separate_blobs(kind):
     # apart in direction as well as in distance, for the cosine
     X, y = make_blobs(60, centers=1 + 8 * np.eye(3, 5), cluster_std=0.5, random_state=3)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", graphs.GraphWarning)  # the blobs are components
+        warnings.simplefilter("error")  # the blobs are components, as many as the clusters
         labels = SymNMF(3, affinity=kind, random_state=0).fit_predict(X)
     assert adjusted_rand_score(y, labels) == 1
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_predict"])
+def test_more_components_than_clusters_are_warned_of_at_the_callers_line(method):
+    X, _ = make_blobs(60, centers=9 * np.eye(3), cluster_std=0.1, random_state=3)
+    with pytest.warns(graphs.GraphWarning, match="falls into 3 components: no cluster") as seen:
+        getattr(SymNMF(2, random_state=0), method)(X)
+    assert [warning.filename for warning in seen] == [__file__]
+
+
+@pytest.mark.parametrize("solver", ["a-symhals", "symhals", "symanls"])
+def test_samples_without_similarities_belong_equally_to_all_clusters(affinity, solver):
+    A = affinity.toarray()
+    alone = [0, 17, 89]
+    A[alone] = A[:, alone] = 0
+    for convert in (np.asarray, sp.csr_array):
+        model = SymNMF(4, affinity="precomputed", solver=solver, n_init=2, random_state=0)
+        model.fit(convert(A))
+        assert not model.embedding_[alone].any()
+        assert model.embedding_.any(axis=1).sum() == 87
+        assert (model.labels_[alone] == 0).all()
+        assert (model.membership_[alone] == 0.25).all()
+
+
+def test_the_error_is_that_of_the_embedding_even_after_one_iteration(affinity):
+    A = affinity.toarray()
+    A[:9] = A[:, :9] = 0
+    model = SymNMF(4, affinity="precomputed", n_init=1, random_state=0, tol=0, max_iter=1).fit(A)
+    assert model.history_["error"][-1] > model.reconstruction_err_  # the rows were not zero yet
+    U = model.embedding_
+    expected = np.linalg.norm(A - U @ U.T) ** 2 / np.linalg.norm(A) ** 2
+    assert model.reconstruction_err_ == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_callable_affinity_is_used(blobs):
@@ -212,7 +245,7 @@ def test_warm_start_goes_on_from_the_embedding(affinity):
     model = SymNMF(4, affinity="precomputed", max_iter=4, tol=0, random_state=0).fit(affinity)
     reached, before = model.embedding_, model.reconstruction_err_
     model.set_params(warm_start=True).fit(affinity)
-    expected = factorize(affinity, 4, init=reached, max_iter=4, tol=0)
+    expected = factorize(affinity, 4, solver="a-symhals", init=reached, max_iter=4, tol=0)
     np.testing.assert_array_equal(model.embedding_, expected.U)
     assert model.reconstruction_err_ < before
     with pytest.raises(InputError, match="90 samples and 4 clusters of the previous fit, got 90"):
@@ -352,7 +385,7 @@ def test_in_a_grid_search_the_rows_and_columns_are_cut_alike(affinity, blobs):
         ({"n_clusters": 0}, "n_clusters must be a whole number of at least 1, got 0"),
         ({"n_clusters": 91}, "n_clusters=91 is more than the 90 samples of X"),
         ({"n_init": 0}, "n_init must be a whole number of at least 1, got 0"),
-        ({"affinity": "self_tuning"}, "did you mean 'self-tuning'"),
+        ({"affinity": "selftuning"}, "did you mean 'self-tuning'"),
         ({"affinity": "precomputed"}, "X must be square for affinity='precomputed', got 90 x 3"),
         ({"solver": "symhal"}, "did you mean 'symhals'"),
         ({"penalty": "adaptiv"}, "did you mean 'adaptive'"),
@@ -361,7 +394,14 @@ def test_in_a_grid_search_the_rows_and_columns_are_cut_alike(affinity, blobs):
         ({"n_jobs": 0}, "n_jobs must be"),
         ({"random_state": -1}, "random_state must be"),
         ({"init": np.ones((90, 3))}, "init must have shape 90 x 4"),
-        ({"checkpoint": "nowhere/fit.npz"}, "cannot be written"),
+        ({"checkpoint": "nowhere/fit.npz"}, "there is no folder 'nowhere'; make it first"),
+        ({"checkpoint": "."}, "checkpoint='.' is a folder; name a file"),
+        ({"checkpoint": 3}, "checkpoint must be the path of a file or None, got 3"),
+        ({"verbose": "a"}, "verbose must be 0, 1, 2 or 3, the larger the more is printed, got 'a'"),
+        ({"verbose": -1}, "got -1"),
+        ({"affinity": lambda a, b: a @ b}, "affinity is called as affinity(X) and must return the"),
+        ({"affinity": lambda X: X.T @ X}, "the 90 x 90 matrix of affinities of the 90 rows of X"),
+        ({"affinity": lambda X: X, "n_neighbors": 5}, "called as affinity(X, n_neighbors=5)"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )

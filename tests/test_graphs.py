@@ -281,7 +281,7 @@ def test_build_dispatches_by_name():
         graphs.build(nx.path_graph(3), "precomputed").toarray(), [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
     )
     with pytest.raises(InputError, match="'self-tuning'"):
-        graphs.build(X, "self_tuning")
+        graphs.build(X, "selftuning")
 
 
 @pytest.mark.parametrize(
@@ -376,3 +376,31 @@ def test_precomputed_affinities_keep_single_precision(kind):
     A = kind(np.array([[0, 1, 0.5], [1, 0, 0], [0.5, 0, 0]], dtype=np.float32))
     assert graphs.build(A, "precomputed").dtype == np.float32
     assert graphs.normalize(A).dtype == np.float32
+
+
+def test_vertices_of_one_name_are_refused():
+    G = igraph.Graph([(0, 1), (1, 2), (2, 3)])
+    G.vs["name"] = ["b", "a", "a", "c"]
+    with pytest.raises(InputError, match="G has 2 vertices called 'a'"):
+        graphs.from_graph(G)
+    G.vs["name"] = ["1", 1, "a", "c"]
+    assert graphs.from_graph(G)[1] == ["1", 1, "a", "c"]
+
+
+def test_zero_rows_are_warned_of_once():
+    X = np.vstack([np.random.default_rng(0).random((20, 3)), np.zeros((2, 3))])
+    with pytest.warns(GraphWarning) as seen:
+        graphs.cosine(X)
+    assert len(seen) == 1
+
+
+def test_components_up_to_the_number_of_clusters_are_no_surprise():
+    X = np.repeat([0.0, 90.0, 180.0], 20)[:, None] + np.tile(np.arange(20) / 10, 3)[:, None]
+    for affinity in ("self-tuning", graphs.self_tuning):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            graphs.build(X, affinity, n_clusters=3)
+        with pytest.warns(GraphWarning, match="3 components:"):
+            graphs.build(X, affinity, n_clusters=2)
+    with pytest.warns(GraphWarning, match="3 components:"):
+        graphs.self_tuning(X)

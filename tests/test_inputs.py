@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import symnmf
 from conftest import synthetic_problem
 from symnmf.errors import InputError
+from symnmf.solvers import SOLVERS
 
 
 @pytest.fixture
@@ -261,3 +262,11 @@ def test_names_may_be_written_as_the_paper_writes_them(X):
         for name in ("A-SymHALS", "a_symhals")
     }
     assert names == {"a-symhals"}
+
+
+@pytest.mark.parametrize("init", ["random", "scaled-random", "nndsvd"])
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+def test_every_solver_takes_every_start(init, solver):
+    X = synthetic_problem(20, 3, 0.1, seed=9)
+    result = symnmf.factorize(X, 3, init=init, solver=solver, random_state=0, max_iter=3, tol=0)
+    assert finite(result)

@@ -96,3 +96,22 @@ def test_figures_need_no_display_and_are_not_kept_by_pyplot(tmp_path):
     plots.memberships(np.eye(3)).savefig(tmp_path / "m.png")
     assert (tmp_path / "m.png").stat().st_size > 1000
     assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize("times", [1.1, 1.5, 3, 9, 30, 90, 1e4])
+def test_labels_of_log_axes_do_not_cover_each_other(times):
+    table = {
+        "solver": np.repeat("a", 30),
+        "run": np.zeros(30, dtype=int),
+        "seconds": np.geomspace(3.1e-4, 3.1e-4 * times, 30),
+        "error": np.geomspace(0.31 * times, 0.31, 30),
+    }
+    figure = plots.convergence(table, x="time")
+    figure.draw_without_rendering()
+    (ax,) = figure.axes
+    for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+        ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+        shown = [t.label1 for t in ticks if t.label1.get_text() and low <= t.get_loc() <= high]
+        boxes = [label.get_window_extent() for label in shown]
+        assert len(boxes) > 1
+        assert sum(one.overlaps(other) for one in boxes for other in boxes) == len(boxes)

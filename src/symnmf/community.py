@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from symnmf.errors import InputError
 from symnmf.estimator import check_cluster_count
 from symnmf.init import RandomState
 from symnmf.multistart import DEFAULT_STARTS, Plan, warn_unless_converged
-from symnmf.solve import Callback
+from symnmf.solve import Callback, factorize
 
 #: Share of a node's membership above which it belongs to a community.
 DEFAULT_THRESHOLD = 0.25
@@ -66,7 +67,8 @@ def communities(
     callback : callable or None
         As in :func:`symnmf.factorize`; it sees every start.
     **options
-        Further options of :func:`symnmf.factorize`: ``solver``, ``penalty``, ``max_iter``, ...
+        Further options of :func:`symnmf.factorize`: ``solver`` ("a-symhals" unless given, as in
+        :class:`symnmf.SymNMF`), ``penalty``, ``inner_sweeps``, ``max_iter`` and ``record_every``.
 
     Returns
     -------
@@ -84,7 +86,11 @@ def communities(
     >>> [len(community) for community in found]
     [18, 16]
     """
+    _check_options(options)
     check_cluster_count(k, "k")
+    for name, flag in (("overlapping", overlapping), ("normalize", normalize)):
+        if not isinstance(flag, bool | np.bool_):
+            raise InputError(f"{name} must be True or False, got {flag!r}.")
     if not (isinstance(threshold, int | float | np.number) and 0 <= threshold < 1):
         raise InputError(f"threshold must be a number in [0, 1), got {threshold!r}.")
     plan = Plan(
@@ -97,7 +103,7 @@ def communities(
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
         progress=(lambda _, now: callback(now)) if callback else None,
-        options={"tol": tol, **options},
+        options={"solver": "a-symhals", "tol": tol, **options},
     )
     plan.check()
     A, names = graphs.from_graph(G, weight=weight)
@@ -121,3 +127,15 @@ def communities(
     members = [connected[column] for column in belongs.T if column.any()]
     members.sort(key=lambda nodes: (-nodes.size, nodes[0]))
     return [{names[node] for node in nodes} for nodes in (*members, *alone[:, None])]
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    """Refuse what ``factorize`` does not take, and what is settled here, under this name."""
+    settled = {"X", "rank", "resume", *inspect.signature(communities).parameters}
+    passed_on = [name for name in inspect.signature(factorize).parameters if name not in settled]
+    for name in options:
+        if name not in passed_on:
+            raise TypeError(
+                f"communities() got an unexpected option {name!r}; besides the arguments of its "
+                f"own signature it takes {', '.join(passed_on)}."
+            )

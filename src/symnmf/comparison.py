@@ -74,7 +74,10 @@ def compare(
     inner_sweeps, tol, max_iter, max_time, record_every, n_jobs
         As for ``factorize``; with ``tol=0`` every run goes to the limits.
     random_state : int, Generator, RandomState or None
-        For the starts: run 0 begins where ``factorize`` begins with the same seed.
+        For the starts: run 0 begins where ``factorize`` begins with the same seed and ``init``.
+        Mind that the defaults of ``init`` differ: here it is the paper's, so that the curves can
+        be laid beside the paper's; that of ``factorize`` suits the scale of X, since a
+        uniform(0, 1) start may be far too large and end badly.
 
     Returns
     -------

@@ -56,7 +56,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         once, since they always end in the same place. The problem is not convex and single
         starts go wrong: ten starts on COIL-20 gave accuracies from 0.61 to 0.76, and on ORL from
         0.74 to 0.79. The best of five by error was at or above the median start on both, and the
-        best of ten no better than that by more than 0.01, for twice the time.
+        best of ten no better than that by more than 0.01, for twice the time. Several starts
+        need not cost as many times one, see ``n_jobs``.
     tol : float, default 1e-4
         As in :func:`symnmf.factorize`, but ten times larger: on the data sets of the user guide
         accuracies were the same at 1e-5.
@@ -69,7 +70,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         ``n_init`` adds starts to the same ones, so the fitting error can only fall.
     n_jobs : int or None
         Threads; None for all cores. Where one iteration is too small to be shared out, the
-        starts run at the same time instead, each on one thread.
+        starts run at the same time instead, each on one thread. On a dense affinity of at least
+        1000 samples and up to 8 clusters several starts share one reading of it, which is most
+        of an iteration there (not with a checkpoint); all others run one after another.
     warm_start : bool, default False
         Set out from the previous ``embedding_`` (a single start; n_init and init do not matter).
         ``tol`` then refers to that start, so a fit that had converged is refined.
@@ -178,6 +181,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         y : ignored
         """
         check_cluster_count(self.n_clusters, "n_clusters")
+        self._check_verbose()
         plan = self._plan()
         plan.check()
         samples = validate_data(
@@ -255,7 +259,11 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def _affinities(self, samples: Any) -> Any:
         if not self._precomputed:
             return graphs.build(
-                samples, self.affinity, n_neighbors=self.n_neighbors, n_jobs=self.n_jobs
+                samples,
+                self.affinity,
+                n_neighbors=self.n_neighbors,
+                n_jobs=self.n_jobs,
+                n_clusters=int(self.n_clusters),
             )
         n, columns = samples.shape
         if n != columns:
@@ -270,6 +278,13 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 f"smallest in X is {smallest:.6g}; clip them, for instance with np.maximum(X, 0)."
             )
         return samples
+
+    def _check_verbose(self) -> None:
+        if not isinstance(self.verbose, int | np.integer | np.bool_) or self.verbose < 0:
+            raise InputError(
+                f"verbose must be 0, 1, 2 or 3, the larger the more is printed, got "
+                f"{self.verbose!r}."
+            )
 
     def _check_same_shape(self, n: int) -> None:
         before, clusters = self.embedding_.shape

@@ -13,12 +13,16 @@ still miss a neighbour within the search's rounding error is searched again more
 from __future__ import annotations
 
 import inspect
+import os
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 from sklearn.metrics.pairwise import rbf_kernel
@@ -47,6 +51,14 @@ __all__ = [
 ]
 
 Graph: TypeAlias = sp.csr_array
+
+#: Components that are no surprise: as many as the clusters that :func:`build` was told of.
+_expected: ContextVar[int] = ContextVar("expected components", default=1)
+
+#: Code between the reader's line and a finding: this package, and scikit-learn's ``fit_predict``.
+_NOT_THE_READERS = tuple(
+    os.path.dirname(os.path.abspath(module)) + os.sep for module in (__file__, sklearn.__file__)
+)
 
 FAINT = 1e-10  # cosine similarities below it count as none: rounding cannot tell them from 0
 
@@ -214,7 +226,7 @@ def cosine(
             f"anything: they are isolated in the graph and belong to no cluster."
         )
     if used.size == 0:
-        return _assemble(n, used, used, np.ones(0), normalize)
+        return _assemble(n, used, used, np.ones(0), normalize, told=n)
     if sp.issparse(points):
         unit = sp.csr_array(sp.diags_array(1 / lengths[used]) @ points[used])
     else:
@@ -225,7 +237,7 @@ def cosine(
     weight = np.minimum(over_pairs(unit, low, high, row_dots), 1)
     weight[length == 0] = 1
     weight[weight < FAINT] = 0
-    return _assemble(n, used[low], used[high], weight, normalize)
+    return _assemble(n, used[low], used[high], weight, normalize, told=n - used.size)
 
 
 def build(
@@ -234,6 +246,7 @@ def build(
     *,
     n_neighbors: int | None = None,
     n_jobs: int | None = None,
+    n_clusters: int = 1,
     **params: Any,
 ) -> Graph | Array:
     """The graph of X by the name of its kind.
@@ -249,6 +262,8 @@ def build(
         The kind's own default where None; ``"precomputed"`` has no use for it.
     n_jobs : int, optional
         As in :func:`self_tuning`.
+    n_clusters : int, default 1
+        Clusters that will be looked for; more components than that are warned of.
     **params
         Further parameters of the kind, such as ``gamma`` or ``normalize``.
 
@@ -258,9 +273,36 @@ def build(
     """
     if n_neighbors is not None:
         params["n_neighbors"] = n_neighbors
-    if callable(affinity):
-        return _affinities(affinity(X, **params), "the result of affinity")
-    return lookup(str(affinity), _KINDS, "affinity")(X, n_jobs=n_jobs, **params)
+    expected = _expected.set(n_clusters)
+    try:
+        if callable(affinity):
+            return _called(affinity, X, params)
+        return lookup(str(affinity), _KINDS, "affinity")(X, n_jobs=n_jobs, **params)
+    finally:
+        _expected.reset(expected)
+
+
+def _called(affinity: Callable[..., Any], X: Any, params: dict[str, Any]) -> Graph | Array:
+    """What the callable makes of X, checked; refused before the call where it cannot be called."""
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    try:
+        inspect.signature(affinity).bind(X, **params)
+    except TypeError as error:
+        call = ", ".join(["X", *(f"{name}={value!r}" for name, value in params.items())])
+        raise InputError(
+            f"affinity is called as affinity({call}) and must return the {n} x {n} matrix of "
+            f"affinities, but it does not take these arguments ({error}); wrap it in a function "
+            f"that does."
+        ) from None
+    except ValueError:  # compiled functions may not tell their signature
+        pass
+    A = _affinities(affinity(X, **params), "the result of affinity")
+    if A.shape[0] != n:
+        raise InputError(
+            f"affinity must return the {n} x {n} matrix of affinities of the {n} rows of X, got "
+            f"{A.shape[0]} x {A.shape[1]}."
+        )
+    return A
 
 
 def _precomputed(X: Any, *, n_neighbors: int | None = None, n_jobs: int | None = None) -> Any:
@@ -363,6 +405,12 @@ def _read_igraph(G: Any, weight: str | None) -> tuple[list[Any], Any, Iterable[A
             "G has parallel edges; call G.simplify(loops=False, combine_edges='sum') first."
         )
     names = list(G.vs["name"]) if "name" in G.vs.attributes() else list(range(G.vcount()))
+    for name, count in Counter(names).most_common(1):
+        if count > 1:
+            raise InputError(
+                f"G has {count} vertices called {name!r}, which could not be told apart; give "
+                f"them different names, or del G.vs['name'] to go by number."
+            )
     weights = G.es[weight] if weight in G.es.attributes() else [None] * G.ecount()
     return names, G.get_edgelist(), weights
 
@@ -457,9 +505,9 @@ def _neighbor_count(n_neighbors: int | None, n: int) -> int:
 
 
 def _warn(message: str) -> None:
-    """Warn at the first line outside this module, however deep the finding was made."""
+    """Warn at the reader's line, however deep the finding was made."""
     frame, level = inspect.currentframe(), 1
-    while frame is not None and frame.f_code.co_filename == __file__:
+    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_READERS):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, GraphWarning, stacklevel=level)
 
@@ -496,21 +544,25 @@ def _csr(n: int, rows: Array, cols: Array, values: Array) -> Graph:
     return graph
 
 
-def _assemble(n: int, low: Array, high: Array, weight: Array, normalize: bool) -> Graph:
+def _assemble(
+    n: int, low: Array, high: Array, weight: Array, normalize: bool, told: int = 0
+) -> Graph:
+    """The graph of these edges; ``told`` isolated points have been warned of already."""
     rows, cols = np.concatenate([low, high]), np.concatenate([high, low])
     graph = _csr(n, rows, cols, np.concatenate([weight, weight]))
     isolated = np.count_nonzero(np.diff(graph.indptr) == 0)
-    if isolated:
+    if isolated > told:
         _warn(
-            f"{isolated} of {n} points are isolated (similarity 0 to every other): their rows are "
-            f"zero, and a factorization assigns them to no cluster."
+            f"{isolated - told} of {n} points are isolated (similarity 0 to every other): their "
+            f"rows are zero, and a factorization assigns them to no cluster."
         )
     parts = connected_components(graph, directed=False, return_labels=False) - isolated
-    if parts > 1:
+    if parts > _expected.get():
+        others = f" besides {isolated} isolated points" if isolated else ""
         _warn(
-            f"the graph falls into {parts} components besides {isolated} isolated points: no "
-            f"cluster can join two of them on the evidence of this graph, so raise n_neighbors "
-            f"if you look for fewer than {parts} clusters."
+            f"the graph falls into {parts} components{others}: no cluster can join two of them on "
+            f"the evidence of this graph, so raise n_neighbors if you look for fewer than {parts} "
+            f"clusters."
         )
     return _normalized(graph) if normalize else graph
 

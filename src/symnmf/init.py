@@ -61,7 +61,7 @@ def nndsvd_start(X: SymmetricMatrix, rank: int, random_state: RandomState) -> np
         np.linalg.norm(positive, axis=0) >= np.linalg.norm(negative, axis=0), positive, negative
     )
     U = larger * np.sqrt(np.maximum(values, 0.0))
-    return np.maximum(U, 0.01 * U.mean()).astype(X.dtype)
+    return np.ascontiguousarray(np.maximum(U, 0.01 * U.mean()), dtype=X.dtype)
 
 
 STARTS = {

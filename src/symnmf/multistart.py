@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import hashlib
 import json
+import os
 import signal
 import warnings
 from collections.abc import Callable, Iterator
@@ -92,7 +93,7 @@ class Plan:
         if isinstance(self.init, str):
             lookup(self.init, STARTS, "init")
         as_solver(
-            self.options.get("solver", "a-symhals"),
+            self.options.get("solver", "auto"),
             inner_sweeps=self.options.get("inner_sweeps", 2),
         )
         if self.options.get("penalty") is not None:
@@ -104,6 +105,26 @@ class Plan:
             self.options.get("record_every", Limits.record_every),
         )
         Threads(self.n_jobs)
+        self._check_checkpoint()
+
+    def _check_checkpoint(self) -> None:
+        if self.checkpoint is None:
+            return
+        if not isinstance(self.checkpoint, str | os.PathLike):
+            raise InputError(
+                f"checkpoint must be the path of a file or None, got {self.checkpoint!r}."
+            )
+        path = Path(self.checkpoint)
+        if not path.parent.is_dir():
+            raise InputError(
+                f"checkpoint={str(path)!r} cannot be written, since there is no folder "
+                f"{str(path.parent)!r}; make it first, or name a file elsewhere."
+            )
+        if path.is_dir():
+            raise InputError(
+                f"checkpoint={str(path)!r} is a folder; name a file, such as "
+                f"{str(path / 'fit.npz')!r}."
+            )
 
     @property
     def starts(self) -> int:
@@ -116,6 +137,9 @@ class Plan:
 
         Ctrl-C (and SIGTERM where a checkpoint is kept) ends the starts under way and leaves out
         the others; the status is then "stopped".
+
+        Rows of U and V whose row of X is zero are exactly zero: that is their best fit, which
+        split methods only come near to, and the share of such a remainder would be arbitrary.
         """
         self.check()
         matrix = copy.copy(as_symmetric(X, n_jobs=self.n_jobs))  # its threads may change below
@@ -153,7 +177,7 @@ class Plan:
                 results = list(_sharing(run, self.starts, seats, matrix))
             else:
                 results = list(_in_order(run, self.starts, workers))
-        return _best(results)
+        return _without_remainders(_best(results), matrix)
 
     def _seats(self, matrix: SymmetricMatrix) -> int:
         """Return how many starts share one reading of X; 1 where that does not pay."""
@@ -289,6 +313,23 @@ def _best(results: list[Result | None]) -> Result:
     best = min(done, key=lambda result: result.error if np.isfinite(result.error) else np.inf)
     stopped = len(done) < len(results) or any(result.status == "stopped" for result in done)
     return dataclasses.replace(best, status="stopped") if stopped else best
+
+
+def _without_remainders(result: Result, X: SymmetricMatrix) -> Result:
+    """Set the rows of the factors to 0 where the row of X is."""
+    ones = np.ones((X.shape[0], 1), X.dtype)
+    sums = np.empty_like(ones)
+    X.threads.run(lambda begin, end: X.product_rows(ones, sums, begin, end), X.chunks(1))
+    alone = sums[:, 0] == 0  # X >= 0, so a row that sums to 0 is a row of zeros
+    if not alone.any():
+        return result
+    U, V = (np.where(alone[:, None], 0, factor) for factor in (result.U, result.V))
+    units = Units.of(X)
+    sqnorm = units.matrix(X).sqnorm
+    # the error falls by what the rows had of U U^T: nothing to speak of after convergence
+    lost, kept = (units.factor_in(factor).astype(np.float64) for factor in (result.U[alone], U))
+    share = np.vdot(lost.T @ lost, lost.T @ lost + 2 * (kept.T @ kept)) / (sqnorm or np.inf)
+    return dataclasses.replace(result, U=U, V=V, error=max(result.error - float(share), 0.0))
 
 
 def warn_unless_converged(result: Result, tol: float, starts: int, *, stacklevel: int) -> None:

@@ -10,10 +10,11 @@ import scipy.sparse as sp
 
 from symnmf.errors import InputError
 from symnmf.naming import lookup
-from symnmf.result import membership_shares
+from symnmf.result import Result, membership_shares
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -55,7 +56,7 @@ def new_axes(ax: Axes | None, size: tuple[float, float] = (7.5, 4.5)) -> tuple[F
 
 
 def convergence(
-    table: Mapping[str, Any],
+    table: Mapping[str, Any] | Result,
     x: Literal["iteration", "time"] = "iteration",
     y: str = "error",
     ax: Axes | None = None,
@@ -64,8 +65,9 @@ def convergence(
 
     Parameters
     ----------
-    table : Comparison, mapping of arrays or pandas frame
-        With columns ``solver``, ``run``, ``iteration`` or ``seconds``, and ``y``.
+    table : Comparison, Result, mapping of arrays or pandas frame
+        With columns ``solver``, ``run``, ``iteration`` or ``seconds``, and ``y``; a single
+        :class:`symnmf.Result` is drawn as one run of its solver.
     x : {"iteration", "time"}
         The horizontal axis. A run that ended early keeps its last value from there on, so medians
         are over all runs everywhere.
@@ -80,6 +82,13 @@ def convergence(
     """
     column, position_label = lookup(x, POSITIONS, "x")
     quantity_label = lookup(y, QUANTITIES, "y")
+    if isinstance(table, Result):
+        table = _one_run(table)
+    elif not hasattr(table, "__getitem__"):
+        raise InputError(
+            f"table must have columns, which {type(table).__name__} has not; pass what "
+            f"symnmf.compare or symnmf.factorize returns."
+        )
     missing = [name for name in ("solver", "run", column, y) if name not in table]
     if missing:
         raise InputError(f"table has no column {missing[0]!r}; pass what symnmf.compare returns.")
@@ -104,6 +113,9 @@ def convergence(
         ax.set_xlim(left=earliest)
     else:
         ax.set_xlim(left=0)
+    for axis, limits in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+        if axis.get_scale() == "log":
+            _label_apart(axis, *limits)
     ax.set_xlabel(position_label)
     ax.set_ylabel(quantity_label)
     ax.grid(True, which="major", color="0.88", linewidth=0.8)
@@ -119,6 +131,29 @@ def convergence(
         handlelength=3.5,
     )
     return figure
+
+
+def _one_run(result: Result) -> dict[str, np.ndarray]:
+    rows = len(result.history)
+    history = {column: result.history[column] for column in result.history}
+    return {"solver": np.full(rows, result.solver), "run": np.zeros(rows, dtype=int), **history}
+
+
+def _label_apart(axis: Axis, low: float, high: float) -> None:
+    """Label 1, 2 and 5 of a log axis under two decades, where 1 to 9 would cover each other."""
+    from matplotlib import ticker
+
+    if not 0 < low < high < 100 * low:
+        return
+    axis.set_minor_formatter(ticker.NullFormatter())
+    some = (1.0, 2.0, 5.0)
+    ticks = np.outer(10.0 ** np.arange(np.floor(np.log10(low)), np.log10(high)), some)
+    if np.count_nonzero((low <= ticks) & (ticks <= high)) > 1:
+        axis.set_major_locator(ticker.LogLocator(subs=some))
+        axis.set_major_formatter(ticker.LogFormatterSciNotation(minor_thresholds=(np.inf, np.inf)))
+    else:  # so short that the scale is nearly linear
+        axis.set_major_locator(ticker.MaxNLocator(5, steps=[1, 2, 5, 10]))
+        axis.set_major_formatter(ticker.ScalarFormatter(useMathText=True))
 
 
 def _last(values: Any) -> float:
