@@ -143,7 +143,15 @@ def test_a_task_is_the_papers_problem_start_and_penalty():
     X, _ = datasets.synthetic(30, 3, 0.1, noise_kind="uniform", random_state=4)
     record = tasks.run(Task("a-symhals", Problem(30, 3, 0.1, "uniform"), 4, 15, 5))
     expected = factorize(
-        X, 3, penalty="adaptive", init="random", tol=0, max_iter=15, record_every=5, random_state=4
+        X,
+        3,
+        solver="a-symhals",
+        penalty="adaptive",
+        init="random",
+        tol=0,
+        max_iter=15,
+        record_every=5,
+        random_state=4,
     )
     assert record["iteration"].tolist() == [0, 5, 10, 15]
     assert record["penalty"][0] == 1e-5
