@@ -57,7 +57,8 @@ class Job:
             "n_jobs": 1,
             "record_every": 10,
         }
-        symnmf.factorize(X, RANK, max_time=0.0, **settings)  # loads compiled code
+        # loads the compiled code, so that no clock counts it
+        symnmf.factorize(X, RANK, max_iter=1, **{**settings, "tol": 0.0})
         result = symnmf.factorize(X, RANK, max_iter=10_000_000, max_time=self.max_time, **settings)
         if result.status == "stopped":
             raise KeyboardInterrupt

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import symnmf
 from conftest import synthetic_problem
 from symnmf.errors import InputError
+from symnmf.penalty import Adaptive, Fixed, Geometric
 from symnmf.solvers import SOLVERS
 
 
@@ -144,6 +145,18 @@ def test_extreme_scales_give_the_same_answer_in_other_units(size, solver):
     assert np.allclose(extreme.U, np.sqrt(size) * plain.U, rtol=1e-3, atol=1e-3 * np.sqrt(size))
     certificate = extreme.certificate(size * X)
     assert np.isfinite(certificate.stationarity)
+
+
+@pytest.mark.parametrize("c", [2.0**-200, 2.0**200])
+@pytest.mark.parametrize("penalty", [Fixed, Adaptive, Geometric])
+def test_a_given_penalty_is_in_the_units_of_X(c, penalty):
+    X = synthetic_problem(12, 3, 0.1, seed=2)
+    U0 = np.random.default_rng(0).random((12, 3))
+    options = {"solver": "a-symhals", "tol": 0, "max_iter": 10}
+    plain = symnmf.factorize(X, 3, penalty=penalty(0.5), init=U0, **options)
+    scaled = symnmf.factorize(c * c * X, 3, penalty=penalty(0.5 * c * c), init=c * U0, **options)
+    assert scaled.penalty == pytest.approx(c * c * plain.penalty, rel=1e-12)
+    np.testing.assert_allclose(scaled.U, c * plain.U, rtol=1e-9, atol=1e-12 * c)
 
 
 def test_layouts_and_dtypes_do_not_matter():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +25,9 @@ def _require_positive(value: float, argument: str) -> None:
 class Penalty(ABC):
     """A rule for lambda. Parameters only: what it remembers goes into ``state.memory``."""
 
+    #: whether the first lambda is the caller's number, in the units of X, not computed from X
+    given: ClassVar[bool] = False
+
     @abstractmethod
     def start(self, X: SymmetricMatrix, state: State) -> float:
         """Return lambda for the first iteration, from X and the start U_0 = V_0."""
@@ -42,6 +46,8 @@ class Adaptive(Penalty):
     It is computed as 1 + (||U - V||^2) / (2 <U, V>), the same number without the cancellation.
     The rule has no unit of its own, so ``initial`` does not follow the scale of X.
     """
+
+    given: ClassVar[bool] = True
 
     initial: float = 1e-5
 
@@ -63,6 +69,8 @@ class Adaptive(Penalty):
 class Fixed(Penalty):
     """A constant lambda."""
 
+    given: ClassVar[bool] = True
+
     value: float
 
     def __post_init__(self) -> None:
@@ -75,6 +83,8 @@ class Fixed(Penalty):
 @dataclass(frozen=True)
 class Geometric(Penalty):
     """Kuang, Yun and Park (2015): lambda grows by ``factor`` until ||U-V||/||V|| < ``until``."""
+
+    given: ClassVar[bool] = True
 
     initial: float = 1e-5
     factor: float = 1.01

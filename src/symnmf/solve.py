@@ -258,7 +258,8 @@ class Run:
         clock = time.perf_counter()
         self.state = self.solver.start(self.X, U0)
         if self.solver.splits and self.X.sqnorm > 0.0:
-            self.state.penalty = self.penalty.start(self.X, self.state)
+            penalty = self.penalty.start(self.X, self.state)
+            self.state.penalty = self.units.penalty_in(penalty) if self.penalty.given else penalty
         self.seconds = time.perf_counter() - clock
         self._measure()
         self.start_misfit = float(np.sqrt(self.latest.error * self.X.sqnorm))

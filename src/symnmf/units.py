@@ -60,3 +60,9 @@ class Units:
     def factor_out(self, U: np.ndarray) -> np.ndarray:
         """Return a factor in the caller's units."""
         return U if self.exponent == 0 else np.ldexp(U, self.exponent).astype(U.dtype)
+
+    def penalty_in(self, penalty: float) -> float:
+        """Return the caller's lambda in the run's units, kept where its square is a number."""
+        if self.exponent == 0:
+            return penalty
+        return float(min(max(penalty / self.root / self.root, 1e-150), 1e150))
