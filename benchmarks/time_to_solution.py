@@ -21,14 +21,14 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 import symnmf
-from symnmf import datasets, graphs, solve
+from clocks import count_cpu_time
+from symnmf import datasets, graphs
 from symnmf.init import random_start, scaled_random_start
 from symnmf.matrices import SymmetricMatrix, as_symmetric
 from symnmf.metrics import clustering_accuracy
@@ -132,13 +132,6 @@ def count_products(X: SymmetricMatrix) -> Callable[[], int]:
     for name in ("matmul", "update"):
         setattr(X, name, counted(getattr(X, name)))
     return lambda: done[0]
-
-
-def count_cpu_time() -> None:
-    """Let every clock but "wall" count the CPU time of this thread."""
-    global tick
-    tick = time.thread_time
-    vars(solve)["time"] = SimpleNamespace(perf_counter=tick, monotonic=time.monotonic)
 
 
 def run_own(
@@ -310,32 +303,48 @@ def table(traces: list[Trace]) -> str:
 
 
 def plot(traces: list[Trace], path: Path) -> None:
-    """Draw median time to (1 + eps) best E with the range over the seeds."""
+    """Draw the median time to (1 + eps) best E over the starts."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    from symnmf.plots import COLOURS
+
     problems = list(dict.fromkeys(trace.problem for trace in traces))
-    figure, axes = pyplot.subplots(1, len(problems), figsize=(4.0 * len(problems), 3.6))
-    for axis, problem in zip(np.atleast_1d(axes), problems, strict=True):
+    colours = dict(zip(METHODS, COLOURS, strict=False))  # one colour per method in every panel
+    columns = min(3, len(problems))
+    rows = -(-len(problems) // columns)
+    figure, grid = pyplot.subplots(
+        rows, columns, figsize=(4.0 * columns, 3.3 * rows), squeeze=False, sharex=True
+    )
+    for axis in grid.flat[len(problems) :]:
+        axis.remove()
+    lines = {}
+    for axis, problem in zip(grid.flat, problems, strict=False):
         here = [trace for trace in traces if trace.problem == problem]
         best = min(trace.end for trace in here)
         for method in dict.fromkeys(trace.method for trace in here):
             own = [trace for trace in here if trace.method == method]
             times = np.array([[t.reach(best * (1 + eps)) for eps in EPSILONS] for t in own])
-            times[~np.isfinite(times)] = np.nan
-            shown = np.isfinite(times).all(axis=0)
+            # a start that does not get there counts as never: the median may still exist
+            median = np.median(np.where(np.isfinite(times), times, np.inf), axis=0)
+            shown = np.isfinite(median)
             if shown.any():
-                steps, seen = np.array(EPSILONS)[shown], times[:, shown]
-                axis.plot(steps, np.median(seen, axis=0), marker="o", label=method)
-                axis.fill_between(steps, seen.min(axis=0), seen.max(axis=0), alpha=0.2)
-        axis.set(xscale="log", yscale="log", title=problem, xlabel="distance to best E (relative)")
-        axis.invert_xaxis()
-    np.atleast_1d(axes)[0].set_ylabel("seconds in the solver")
-    np.atleast_1d(axes)[0].legend(fontsize="x-small")
-    figure.tight_layout()
-    figure.savefig(path, dpi=150)
+                (lines[method],) = axis.plot(
+                    np.array(EPSILONS)[shown],
+                    median[shown],
+                    marker="o",
+                    color=colours[method],
+                )
+        axis.set(xscale="log", yscale="log", title=problem, xlim=(2e-1, 5e-6))
+    for axis in grid[:, 0]:
+        axis.set_ylabel("seconds in the solver")
+    for axis in grid[-1]:
+        axis.set_xlabel("distance to the best E (relative)")
+    figure.legend(lines.values(), lines, loc="outside lower center", ncols=len(lines))
+    figure.set_layout_engine("constrained")
+    figure.savefig(path, dpi=110)
 
 
 def write_csv(traces: list[Trace], path: Path) -> None:
@@ -365,6 +374,8 @@ def main() -> None:
     if options.cpu:
         if options.jobs != 1:
             parser.error("--cpu counts one thread: add --jobs 1")
+        global tick
+        tick = time.thread_time
         count_cpu_time()
     warnings.simplefilter("ignore")
     traces = [
