@@ -41,6 +41,8 @@ class SymmetricMatrix(ABC):
 
     #: whether single entries and rows can be read (some methods need them)
     has_entries: bool = True
+    #: whether a few rows of a product cost their share of the whole
+    multiplies_by_rows: bool = True
     #: whether ``residual_sqnorm`` costs about as much as a product, not much more
     residual_affordable: bool = True
 
@@ -122,6 +124,13 @@ class SymmetricMatrix(ABC):
         Each thread multiplies a few rows and solves them at once. A matrix that is spread over
         machines would ship ``inner`` to its row blocks here.
         """
+        if not self.multiplies_by_rows:
+            whole = self.matmul(other, out)
+            self.threads.run(
+                lambda begin, end: inner(factor, whole, other, gram, penalty, begin, end),
+                self.chunks(factor.shape[1]),
+            )
+            return whole
         product = np.empty(factor.shape, self.dtype) if out is None else out
 
         def task(begin: int, end: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.kernels import reductions
-from symnmf.matrices.base import InnerSolver, SymmetricMatrix
+from symnmf.matrices.base import SymmetricMatrix
 from symnmf.matrices.dtypes import float_dtype
 from symnmf.parallel import Bounds, Threads
 
@@ -48,6 +48,8 @@ class LowRank(SymmetricMatrix):
     >>> result.U.shape
     (500, 8)
     """
+
+    multiplies_by_rows = False  # C B^T V is shared by all rows
 
     def __init__(self, B: Any, C: Any = None) -> None:
         rows = _finite_matrix(B, "B")
@@ -90,22 +92,6 @@ class LowRank(SymmetricMatrix):
         self.threads.run(
             lambda begin, end: np.matmul(self.B[begin:end], coefficients, out=product[begin:end]),
             self.chunks(V.shape[1]),
-        )
-        return product
-
-    def update(
-        self,
-        inner: InnerSolver,
-        factor: np.ndarray,
-        other: np.ndarray,
-        gram: np.ndarray,
-        penalty: float,
-        out: np.ndarray | None = None,
-    ) -> np.ndarray:
-        product = self.matmul(other, out)
-        self.threads.run(
-            lambda begin, end: inner(factor, product, other, gram, penalty, begin, end),
-            self.chunks(factor.shape[1]),
         )
         return product
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from symnmf.matrices.base import InnerSolver, SymmetricMatrix
+from symnmf.matrices.base import SymmetricMatrix
 from symnmf.parallel import Bounds
 
 #: What a start asked for: its seat, the right factor and where the product goes.
@@ -90,6 +90,8 @@ class SharedReading:
 class _Seat(SymmetricMatrix):
     """X as one start sees it: products are asked for, the rest is X's own."""
 
+    multiplies_by_rows = False  # the wide product is computed for all seats at once
+
     def __init__(self, reading: SharedReading, number: int) -> None:
         X = reading.X
         super().__init__(X.shape[0], X.dtype, X.threads)
@@ -99,22 +101,6 @@ class _Seat(SymmetricMatrix):
     def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         product = np.empty(V.shape, self.dtype) if out is None else out
         return self._reading.multiply(self._number, V, product)
-
-    def update(
-        self,
-        inner: InnerSolver,
-        factor: np.ndarray,
-        other: np.ndarray,
-        gram: np.ndarray,
-        penalty: float,
-        out: np.ndarray | None = None,
-    ) -> np.ndarray:
-        product = self.matmul(other, out)
-        self.threads.run(
-            lambda begin, end: inner(factor, product, other, gram, penalty, begin, end),
-            self.chunks(factor.shape[1]),
-        )
-        return product
 
     def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
         self._reading.X.product_rows(V, out, begin, end)
