@@ -1,6 +1,8 @@
-"""Communities of networkx, igraph and scipy graphs, by name, with weights and overlap."""
+"""Networkx, igraph and scipy graphs: how they are read, and their communities by name."""
 
 from __future__ import annotations
+
+import re
 
 import igraph
 import networkx as nx
@@ -11,6 +13,130 @@ import scipy.sparse as sp
 from symnmf import InputError, factorize, graphs
 from symnmf.community import communities
 from symnmf.metrics import clustering_accuracy, overlapping_f1
+
+WEIGHTED = [[3, 2.5, 0], [2.5, 0, 1], [0, 1, 0]]  # a loop of 3, an edge of 2.5, one unweighted
+
+
+def test_from_networkx():
+    G = nx.Graph()
+    G.add_nodes_from("abc")
+    G.add_edge("a", "a", weight=3)
+    G.add_edge("b", "a", weight=2.5)
+    G.add_edge("b", "c")
+    A, names = graphs.from_graph(G)
+    assert names == ["a", "b", "c"]
+    np.testing.assert_array_equal(A.toarray(), WEIGHTED)
+    np.testing.assert_array_equal(
+        graphs.from_graph(G, weight=None)[0].toarray(), np.array(WEIGHTED) > 0
+    )
+
+
+def test_from_igraph():
+    G = igraph.Graph([(0, 0), (1, 0), (1, 2)])
+    assert graphs.from_graph(G)[1] == [0, 1, 2]
+    G.vs["name"], G.es["weight"] = ["a", "b", "c"], [3, 2.5, None]
+    A, names = graphs.from_graph(G)
+    assert names == ["a", "b", "c"]
+    np.testing.assert_array_equal(A.toarray(), WEIGHTED)
+
+
+@pytest.mark.parametrize("convert", [np.array, sp.csr_array, sp.coo_matrix])
+def test_from_adjacency(convert):
+    A, names = graphs.from_graph(convert(np.array(WEIGHTED)))
+    assert isinstance(A, sp.csr_array)
+    assert names == [0, 1, 2]
+    np.testing.assert_array_equal(A.toarray(), WEIGHTED)
+
+
+@pytest.mark.parametrize(
+    ("G", "message"),
+    [
+        (nx.DiGraph([(0, 1)]), "G.to_undirected()"),
+        (nx.MultiGraph([(0, 1), (0, 1)]), "networkx.Graph(G)"),
+        (nx.Graph([("a", "b", {"weight": -2})]), "('a', 'b') with -2"),
+        (nx.Graph([(0, 1, {"weight": float("nan")})]), "(0, 1) with nan"),
+        (nx.Graph([(0, 1, {"weight": "heavy"})]), "'weight' of G holds values that are not"),
+        (nx.Graph(), "G has no nodes"),
+        (igraph.Graph([(0, 1)], directed=True), "G.as_undirected()"),
+        (igraph.Graph([(0, 1), (0, 1)]), "G.simplify(loops=False, combine_edges='sum')"),
+    ],
+)
+def test_graphs_that_need_converting_say_how(G, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        graphs.from_graph(G)
+
+
+def with_attributes(**attributes):
+    """One edge with these attributes and one without any, in networkx and in igraph."""
+    G, same = nx.Graph([(0, 1, attributes), (1, 2)]), igraph.Graph([(0, 1), (1, 2)])
+    for name, value in attributes.items():
+        same.es[name] = [value, None]
+    return G, same
+
+
+def test_a_weight_that_no_edge_has_is_refused():
+    for G in with_attributes(flow=2.0, weight=3.0):
+        said = "weight='flwo' names no attribute of the edges of G, which have 'flow', 'weight';"
+        with pytest.raises(InputError, match=re.escape(said)):
+            graphs.from_graph(G, weight="flwo")
+        assert graphs.from_graph(G, weight="flow")[0][[0, 1], [1, 2]].tolist() == [2, 1]
+    for G in with_attributes():
+        with pytest.raises(InputError, match=r"'flow' .* which have none; pass weight=None"):
+            graphs.from_graph(G, weight="flow")
+    with pytest.raises(InputError, match="weight must be the name of an edge attribute"):
+        graphs.from_graph(G, weight=["flow"])
+
+
+def test_a_graph_without_weights_or_edges_needs_no_weight():
+    for G in with_attributes(flow=2.0):
+        assert graphs.from_graph(G)[0].data.tolist() == [1, 1, 1, 1]
+    for empty in (nx.empty_graph(3), igraph.Graph(3)):
+        assert graphs.from_graph(empty, weight="flow")[0].nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("G", "weighted"),
+    [
+        ({0: [1, 2], 1: {2}, 2: ()}, False),
+        ({0: {1: {}, 2: {"color": "red"}}, 1: {2: {}}}, False),
+        ({0: {1: 2.5, 2: 2.5}, 1: {2: 2.5}}, True),
+        ([(0, 1), (0, 2), (1, 2), (2, 0)], False),
+        ([("0", "1"), ("0", "2"), ("1", "2")], False),
+        ({(0, 1), (0, 2), (1, 2)}, False),
+        (((0, 1, {"weight": 2.5}), (0, 2, {"weight": 2.5}), (1, 2, {"weight": 2.5})), True),
+        ([(0, 1, 2.5), (0, 2, 2.5), (1, 2, 2.5)], True),
+    ],
+)
+def test_plain_edges_are_told_the_call_that_converts_them(G, weighted):
+    """The call of the message is made as it stands: it must work, and keep the weights."""
+    with pytest.raises(InputError, match=r"pass networkx\.Graph\(") as refused:
+        graphs.from_graph(G)
+    call = re.search(r"pass (.*?)(?:, or numpy\.array.*)?\.$", str(refused.value))[1]
+    A, names = graphs.from_graph(eval(call, {"networkx": nx, "G": G}))
+    assert list(map(int, names)) == [0, 1, 2]
+    np.testing.assert_array_equal(A.toarray(), (1 - np.eye(3)) * (2.5 if weighted else 1))
+    with pytest.raises(InputError, match=r"^X .*networkx\.Graph\("):
+        graphs.build(G, "precomputed")
+
+
+def test_rows_of_a_matrix_are_no_edges():
+    """Two edges of numbers are a symmetric matrix too: tuples are edges, lists are rows."""
+    with pytest.raises(InputError, match=r"or numpy\.array\(G\) if the tuples are rows"):
+        graphs.from_graph([(0, 1), (1, 2)])
+    assert graphs.from_graph([[0, 1], [1, 2]])[0].toarray().tolist() == [[0, 1], [1, 2]]
+    assert graphs.build([(0, 1, 0, 0), (1, 0, 0, 0)] + [(0,) * 4] * 2, "precomputed").sum() == 2
+    for nonsense in ({}, {"a": 1.0}, {"a": "b"}):
+        with pytest.raises(InputError, match="G must be a matrix of numbers, not dict"):
+            graphs.from_graph(nonsense)
+
+
+def test_vertices_of_one_name_are_refused():
+    G = igraph.Graph([(0, 1), (1, 2), (2, 3)])
+    G.vs["name"] = ["b", "a", "a", "c"]
+    with pytest.raises(InputError, match="G has 2 vertices called 'a'"):
+        graphs.from_graph(G)
+    G.vs["name"] = ["1", 1, "a", "c"]
+    assert graphs.from_graph(G)[1] == ["1", 1, "a", "c"]
 
 
 def ring_of_cliques():
@@ -163,6 +289,8 @@ def test_options_reach_the_solver():
         (nx.MultiGraph([(0, 1), (0, 1)]), {"k": 1}, "multigraph"),
         (igraph.Graph([(0, 1)], directed=True), {"k": 1}, "directed"),
         (np.triu(np.ones((3, 3))), {"k": 1}, "not symmetric"),
+        (nx.karate_club_graph(), {"k": 2, "weight": "wieght"}, "which have 'weight'; name one"),
+        ({0: [1], 1: [2]}, {"k": 2}, r"pass networkx\.Graph\(G\)"),
     ],
     ids=[
         "many",
@@ -175,6 +303,8 @@ def test_options_reach_the_solver():
         "multi",
         "igraph",
         "matrix",
+        "weight",
+        "dict",
     ],
 )
 def test_errors_say_what_to_do(graph, arguments, said):

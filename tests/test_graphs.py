@@ -6,7 +6,6 @@ import re
 import tracemalloc
 import warnings
 
-import igraph
 import networkx as nx
 import numpy as np
 import pytest
@@ -310,58 +309,6 @@ def test_normalize_leaves_isolated_nodes_alone():
     np.testing.assert_allclose(graphs.normalize(sp.csr_array(A)).toarray(), expected)
 
 
-WEIGHTED = [[3, 2.5, 0], [2.5, 0, 1], [0, 1, 0]]  # a loop of 3, an edge of 2.5, one unweighted
-
-
-def test_from_networkx():
-    G = nx.Graph()
-    G.add_nodes_from("abc")
-    G.add_edge("a", "a", weight=3)
-    G.add_edge("b", "a", weight=2.5)
-    G.add_edge("b", "c")
-    A, names = graphs.from_graph(G)
-    assert names == ["a", "b", "c"]
-    np.testing.assert_array_equal(A.toarray(), WEIGHTED)
-    np.testing.assert_array_equal(
-        graphs.from_graph(G, weight=None)[0].toarray(), np.array(WEIGHTED) > 0
-    )
-
-
-def test_from_igraph():
-    G = igraph.Graph([(0, 0), (1, 0), (1, 2)])
-    assert graphs.from_graph(G)[1] == [0, 1, 2]
-    G.vs["name"], G.es["weight"] = ["a", "b", "c"], [3, 2.5, None]
-    A, names = graphs.from_graph(G)
-    assert names == ["a", "b", "c"]
-    np.testing.assert_array_equal(A.toarray(), WEIGHTED)
-
-
-@pytest.mark.parametrize("convert", [np.array, sp.csr_array, sp.coo_matrix])
-def test_from_adjacency(convert):
-    A, names = graphs.from_graph(convert(np.array(WEIGHTED)))
-    assert isinstance(A, sp.csr_array)
-    assert names == [0, 1, 2]
-    np.testing.assert_array_equal(A.toarray(), WEIGHTED)
-
-
-@pytest.mark.parametrize(
-    ("G", "message"),
-    [
-        (nx.DiGraph([(0, 1)]), "G.to_undirected()"),
-        (nx.MultiGraph([(0, 1), (0, 1)]), "networkx.Graph(G)"),
-        (nx.Graph([("a", "b", {"weight": -2})]), "('a', 'b') with -2"),
-        (nx.Graph([(0, 1, {"weight": float("nan")})]), "(0, 1) with nan"),
-        (nx.Graph([(0, 1, {"weight": "heavy"})]), "'weight' of G holds values that are not"),
-        (nx.Graph(), "G has no nodes"),
-        (igraph.Graph([(0, 1)], directed=True), "G.as_undirected()"),
-        (igraph.Graph([(0, 1), (0, 1)]), "G.simplify(loops=False, combine_edges='sum')"),
-    ],
-)
-def test_graphs_that_need_converting_say_how(G, message):
-    with pytest.raises(InputError, match=re.escape(message)):
-        graphs.from_graph(G)
-
-
 @pytest.mark.long
 def test_approximate_neighbors_are_nearly_all_right():
     X = np.random.default_rng(0).standard_normal((2000, 20))
@@ -376,15 +323,6 @@ def test_precomputed_affinities_keep_single_precision(kind):
     A = kind(np.array([[0, 1, 0.5], [1, 0, 0], [0.5, 0, 0]], dtype=np.float32))
     assert graphs.build(A, "precomputed").dtype == np.float32
     assert graphs.normalize(A).dtype == np.float32
-
-
-def test_vertices_of_one_name_are_refused():
-    G = igraph.Graph([(0, 1), (1, 2), (2, 3)])
-    G.vs["name"] = ["b", "a", "a", "c"]
-    with pytest.raises(InputError, match="G has 2 vertices called 'a'"):
-        graphs.from_graph(G)
-    G.vs["name"] = ["1", 1, "a", "c"]
-    assert graphs.from_graph(G)[1] == ["1", 1, "a", "c"]
 
 
 def test_zero_rows_are_warned_of_once():

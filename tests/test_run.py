@@ -39,6 +39,20 @@ def test_history_has_the_columns_and_one_row_per_record(X):
         result.history["eror"]
 
 
+def test_history_turns_into_a_dict_of_columns(X):
+    pd = pytest.importorskip("pandas")
+    history = symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=3).history
+    columns = dict(history)
+    assert tuple(columns) == tuple(history) == tuple(history.keys()) == symnmf.History.columns
+    for name, values in history.items():
+        np.testing.assert_array_equal(columns[name], values)
+        np.testing.assert_array_equal(columns[name], history[name])
+    assert "error" in history
+    assert "eror" not in history
+    assert len(history) == 4  # rows, not columns
+    pd.testing.assert_frame_equal(pd.DataFrame(columns), history.to_pandas())
+
+
 def test_converged_means_stationary_and_agreed(X):
     result = symnmf.factorize(X, 4, solver="a-symhals", random_state=0, tol=1e-6, max_iter=20_000)
     assert result.status == "converged"

@@ -1,13 +1,10 @@
-"""Similarity graphs of points, and adjacency matrices of graphs people already have.
+"""Similarity graphs of points, and by :func:`from_graph` those that people already have.
 
 Every graph of points is a ``scipy.sparse.csr_array`` from the start: symmetric to the last bit,
 nonnegative, zero on the diagonal, in canonical format, with O(n k) entries for k neighbours.
 No n x n array is ever made, except by :func:`rbf` where the full kernel is asked for by name.
 
-Neighbours are those of the definition, not of a rounded one.  The fast search
-(``|x|^2 + |y|^2 - 2 x.y``) only proposes candidates; their distances are computed again from the
-differences ``x - y``, equal distances are ordered by index, and a point whose candidates could
-still miss a neighbour within the search's rounding error is searched again more widely.
+Neighbours are those of the definition, not of a rounded one: :mod:`symnmf.neighbors` says how.
 """
 
 from __future__ import annotations
@@ -15,10 +12,9 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,17 +23,11 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 from sklearn.metrics.pairwise import rbf_kernel
 
+from symnmf import adjacency
+from symnmf.adjacency import Graph, from_graph, normalize
 from symnmf.errors import InputError
 from symnmf.naming import lookup
-from symnmf.neighbors import (
-    Array,
-    Points,
-    nearest,
-    norms,
-    over_pairs,
-    row_dots,
-    variance,
-)
+from symnmf.neighbors import Array, Points, nearest, norms, over_pairs, row_dots, variance
 
 __all__ = [
     "GraphWarning",
@@ -49,8 +39,6 @@ __all__ = [
     "rbf",
     "self_tuning",
 ]
-
-Graph: TypeAlias = sp.csr_array
 
 #: Components that are no surprise: as many as the clusters that :func:`build` was told of.
 _expected: ContextVar[int] = ContextVar("expected components", default=1)
@@ -194,7 +182,7 @@ def rbf(
         kernel = rbf_kernel(points, gamma=gamma)
         kernel = np.maximum(kernel, kernel.T)
         np.fill_diagonal(kernel, 0)
-        return _normalized(kernel) if normalize else kernel
+        return adjacency.normalized(kernel) if normalize else kernel
     k = _neighbor_count(n_neighbors, n)
     low, high, length = _union(*nearest(points, k, approximate, n_jobs))
     return _assemble(n, low, high, np.exp(-gamma * length**2), normalize)
@@ -296,7 +284,7 @@ def _called(affinity: Callable[..., Any], X: Any, params: dict[str, Any]) -> Gra
         ) from None
     except ValueError:  # compiled functions may not tell their signature
         pass
-    A = _affinities(affinity(X, **params), "the result of affinity")
+    A = adjacency.affinities(affinity(X, **params), "the result of affinity")
     if A.shape[0] != n:
         raise InputError(
             f"affinity must return the {n} x {n} matrix of affinities of the {n} rows of X, got "
@@ -307,7 +295,7 @@ def _called(affinity: Callable[..., Any], X: Any, params: dict[str, Any]) -> Gra
 
 def _precomputed(X: Any, *, n_neighbors: int | None = None, n_jobs: int | None = None) -> Any:
     """X itself, checked; the other two are there because every kind gets them."""
-    return from_graph(X)[0] if _edge_list(X) else _affinities(X, "X")
+    return from_graph(X)[0] if adjacency.edge_list(X, "X") else adjacency.affinities(X, "X")
 
 
 _KINDS: dict[str, Callable[..., Any]] = {
@@ -319,161 +307,11 @@ _KINDS: dict[str, Callable[..., Any]] = {
 }
 
 
-def from_graph(G: Any, *, weight: str | None = "weight") -> tuple[Graph, list[Any]]:
-    """Adjacency matrix and node names of a networkx or igraph graph, or of an adjacency matrix.
-
-    Parameters
-    ----------
-    G : networkx.Graph, igraph.Graph, sparse matrix or array
-        Undirected, without parallel edges; weights finite and nonnegative.
-    weight : str, optional
-        Edge attribute to use; a missing one counts 1, and None makes every edge count 1.
-
-    Returns
-    -------
-    A : csr_array of shape (n, n)
-        A self-loop of weight w is kept as ``A[i, i] = w``; ``A.setdiag(0)`` drops them.
-    names : list
-        Node of each row: networkx nodes, igraph's ``name`` attribute, or 0..n-1.
-    """
-    read = _edge_list(G)
-    if read is None:
-        adjacency = sp.csr_array(_affinities(G, "G"))
-        return adjacency, list(range(adjacency.shape[0]))
-    names, pairs, weights = read(G, weight)
-    if not names:
-        raise InputError("G has no nodes; pass a graph with at least one.")
-    try:
-        values = np.array([1.0 if w is None else float(w) for w in weights])
-    except (TypeError, ValueError):
-        raise InputError(
-            f"edge attribute {weight!r} of G holds values that are not numbers; "
-            f"name another one or pass weight=None."
-        ) from None
-    ends = np.array(pairs, dtype=np.intp).reshape(-1, 2)
-    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
-    if bad.size:
-        u, v = (names[i] for i in ends[bad[0]])
-        raise InputError(
-            f"{bad.size} edges of G have a negative or non-finite weight, the first ({u!r}, {v!r}) "
-            f"with {values[bad[0]]:g}; drop them, or pass weight=None to count every edge as 1."
-        )
-    loop = ends[:, 0] == ends[:, 1]
-    rows = np.concatenate([ends[:, 0], ends[~loop, 1]])
-    cols = np.concatenate([ends[:, 1], ends[~loop, 0]])
-    return _csr(len(names), rows, cols, np.concatenate([values, values[~loop]])), names
-
-
-def normalize(A: Any) -> Graph | Array:
-    """``D^-1/2 A D^-1/2`` with D the row sums; isolated nodes keep their zero row."""
-    return _normalized(_affinities(A, "A"))
-
-
-# Graphs people have ---------------------------------------------------------------------------
-
-
-def _edge_list(G: Any) -> Callable[..., tuple[list[Any], Any, Iterable[Any]]] | None:
-    """The reader for this kind of graph, or None where G is no graph object.
-
-    Both kinds are told by their methods, so that neither library need be installed.
-    """
-    if hasattr(G, "is_multigraph") and hasattr(G, "adjacency"):
-        return _read_networkx
-    if hasattr(G, "get_edgelist") and hasattr(G, "vs"):
-        return _read_igraph
-    return None
-
-
-def _read_networkx(G: Any, weight: str | None) -> tuple[list[Any], Any, Iterable[Any]]:
-    if G.is_directed():
-        raise InputError("G is directed; call G.to_undirected() first.")
-    if G.is_multigraph():
-        raise InputError(
-            "G is a multigraph; call networkx.Graph(G) first, which keeps one of parallel edges."
-        )
-    names = list(G)
-    place = {node: i for i, node in enumerate(names)}
-    edges = list(G.edges(data=weight)) if weight else [(u, v, None) for u, v in G.edges()]
-    return names, [(place[u], place[v]) for u, v, _ in edges], [w for _, _, w in edges]
-
-
-def _read_igraph(G: Any, weight: str | None) -> tuple[list[Any], Any, Iterable[Any]]:
-    if G.is_directed():
-        raise InputError("G is directed; call G.as_undirected() first.")
-    if G.has_multiple():
-        raise InputError(
-            "G has parallel edges; call G.simplify(loops=False, combine_edges='sum') first."
-        )
-    names = list(G.vs["name"]) if "name" in G.vs.attributes() else list(range(G.vcount()))
-    for name, count in Counter(names).most_common(1):
-        if count > 1:
-            raise InputError(
-                f"G has {count} vertices called {name!r}, which could not be told apart; give "
-                f"them different names, or del G.vs['name'] to go by number."
-            )
-    weights = G.es[weight] if weight in G.es.attributes() else [None] * G.ecount()
-    return names, G.get_edgelist(), weights
-
-
-def _affinities(A: Any, name: str) -> Graph | Array:
-    """A in its own precision, checked square, finite, nonnegative, symmetric up to rounding."""
-    checked: Any = _numbers(A, name, keep_float32=True)
-    if checked.shape[0] != checked.shape[1]:
-        raise InputError(
-            f"{name} must be a square matrix of affinities, not of shape {checked.shape}; "
-            f"for points use affinity='self-tuning' or another named kind."
-        )
-    values = checked.data if sp.issparse(checked) else checked
-    lowest = values.min(initial=0.0)
-    if lowest < 0:
-        raise InputError(
-            f"{name} has negative entries down to {lowest:g}; affinities must be >= 0."
-        )
-    gap = abs(checked - checked.T)
-    worst = gap.max()
-    allowed = 1e-5 if values.dtype == np.float32 else 1e-10
-    if worst > allowed * values.max(initial=0.0):
-        i, j = divmod(int(gap.argmax()), checked.shape[0])
-        raise InputError(
-            f"{name} is not symmetric: entry ({i}, {j}) is {checked[i, j]:g} but ({j}, {i}) is "
-            f"{checked[j, i]:g}; pass ({name} + {name}.T) / 2 if that is what you mean."
-        )
-    if worst > 0:
-        checked = (checked + checked.T) / 2
-    return checked
-
-
 # Points and arguments -------------------------------------------------------------------------
 
 
-def _numbers(X: Any, name: str, *, keep_float32: bool = False) -> Points:
-    """A nonempty finite float64 matrix; a sparse one in canonical format, never the caller's."""
-    single = keep_float32 and getattr(X, "dtype", None) == np.float32
-    dtype = np.float32 if single else np.float64
-    try:
-        if sp.issparse(X):
-            checked = sp.csr_array(X, dtype=dtype, copy=True)
-            checked.sum_duplicates()
-            checked.eliminate_zeros()
-        else:
-            checked = np.asarray(X, dtype=dtype)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"{name} must be a matrix of numbers, not {type(X).__name__}; convert it first."
-        ) from None
-    if checked.ndim != 2 or 0 in checked.shape:
-        raise InputError(
-            f"{name} must be a nonempty two-dimensional array, not of shape {checked.shape}."
-        )
-    values = checked.data if sp.issparse(checked) else checked
-    bad = values.size - np.count_nonzero(np.isfinite(values))
-    if bad:
-        raise InputError(f"{name} has {bad} NaN or infinite entries; impute or drop them first.")
-    return checked
-
-
 def _points(X: Any) -> Points:
-    points = _numbers(X, "X")
+    points = adjacency.numbers(X, "X")
     values = points.data if sp.issparse(points) else points
     largest = max(values.max(initial=0.0), -values.min(initial=0.0))
     if largest and not 1e-100 < largest < 1e100:
@@ -534,22 +372,12 @@ def _smallest_positive(n: int, low: Array, high: Array, length: Array) -> Array:
     return smallest
 
 
-def _csr(n: int, rows: Array, cols: Array, values: Array) -> Graph:
-    # narrow indices where they fit: scikit-learn refuses the wide ones
-    index = np.int32 if max(n, len(rows)) < 2**31 else np.int64
-    ends = (rows.astype(index), cols.astype(index))
-    graph = sp.csr_array(sp.coo_array((values, ends), shape=(n, n)))
-    graph.eliminate_zeros()
-    graph.sort_indices()
-    return graph
-
-
 def _assemble(
     n: int, low: Array, high: Array, weight: Array, normalize: bool, told: int = 0
 ) -> Graph:
     """The graph of these edges; ``told`` isolated points have been warned of already."""
     rows, cols = np.concatenate([low, high]), np.concatenate([high, low])
-    graph = _csr(n, rows, cols, np.concatenate([weight, weight]))
+    graph = adjacency.csr(n, rows, cols, np.concatenate([weight, weight]))
     isolated = np.count_nonzero(np.diff(graph.indptr) == 0)
     if isolated > told:
         _warn(
@@ -564,14 +392,4 @@ def _assemble(
             f"the evidence of this graph, so raise n_neighbors if you look for fewer than {parts} "
             f"clusters."
         )
-    return _normalized(graph) if normalize else graph
-
-
-def _normalized(A: Any) -> Any:
-    root = np.sqrt(np.asarray(A.sum(axis=1)).ravel())
-    root[root == 0] = 1
-    if not sp.issparse(A):
-        return A / np.outer(root, root)
-    # One divisor per entry, not two scalings: (a / x) / y and (a / y) / x round differently.
-    divisor = np.repeat(root, np.diff(A.indptr)) * root[A.indices]
-    return sp.csr_array((A.data / divisor, A.indices, A.indptr), shape=A.shape)
+    return adjacency.normalized(graph) if normalize else graph

@@ -34,6 +34,9 @@ COLUMNS = (
 class History:
     """One row per recorded iteration; ``history["error"]`` is a column as an array.
 
+    ``len(history)`` counts rows while iteration goes over the names of the columns, so this is no
+    ``Mapping``; ``dict(history)`` is one, from names to arrays.
+
     The columns are ``iteration``; ``seconds`` spent in the solver, evaluation excluded;
     ``objective``, 1/2 ||X - U V^T||^2 + lambda/2 ||U - V||^2; ``error``, E = ||X - U U^T||^2 /
     ||X||^2; ``penalty``, lambda; ``consensus``, ||U - V||_F; and ``stationarity``, the natural
@@ -61,6 +64,14 @@ class History:
     def __iter__(self) -> Iterator[str]:
         return iter(COLUMNS)
 
+    def keys(self) -> tuple[str, ...]:
+        """Return the names of the columns; with them ``dict(history)`` and ``**history`` work."""
+        return COLUMNS
+
+    def items(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Iterate over the columns as pairs of name and array."""
+        return ((column, self[column]) for column in COLUMNS)
+
     def __getitem__(self, column: str) -> np.ndarray:
         index = lookup(column, {name: i for i, name in enumerate(COLUMNS)}, "history column")
         values = self._rows[: self._count, index].copy()
@@ -86,7 +97,7 @@ class History:
             raise ImportError(
                 "History.to_pandas needs pandas: pip install 'symnmf[pandas]'."
             ) from error
-        return pd.DataFrame({column: self[column] for column in COLUMNS})
+        return pd.DataFrame(dict(self))
 
 
 def membership_shares(U: np.ndarray) -> np.ndarray:

@@ -1,0 +1,252 @@
+"""Adjacency matrices of graphs people already have, whatever holds them.
+
+:func:`from_graph` takes networkx and igraph graphs, scipy matrices and arrays; every matrix of
+affinities that the package is given is checked here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from symnmf.errors import InputError
+from symnmf.neighbors import Array, Points
+
+Graph: TypeAlias = sp.csr_array
+
+#: What a reader makes of a graph object: node names, ends of the edges by number, their weights.
+Edges: TypeAlias = tuple[list[Any], Any, Iterable[Any]]
+
+USUAL_WEIGHT = "weight"  # networkx's and igraph's own name; a graph without it is unweighted
+
+
+def from_graph(G: Any, *, weight: str | None = USUAL_WEIGHT) -> tuple[Graph, list[Any]]:
+    """Adjacency matrix and node names of a networkx or igraph graph, or of an adjacency matrix.
+
+    Parameters
+    ----------
+    G : networkx.Graph, igraph.Graph, sparse matrix or array
+        Undirected, without parallel edges; weights finite and nonnegative.
+    weight : str, optional
+        Edge attribute to use.  Edges without it count 1, and with None every edge does; a name
+        other than ``"weight"`` that no edge has is an error.
+
+    Returns
+    -------
+    A : csr_array of shape (n, n)
+        A self-loop of weight w is kept as ``A[i, i] = w``; ``A.setdiag(0)`` drops them.
+    names : list
+        Node of each row: networkx nodes, igraph's ``name`` attribute, or 0..n-1.
+    """
+    if weight is not None and not isinstance(weight, str):
+        raise InputError(
+            f"weight must be the name of an edge attribute, or None to count every edge as 1, got "
+            f"{weight!r}."
+        )
+    read = edge_list(G, "G")
+    if read is None:
+        adjacency = sp.csr_array(affinities(G, "G"))
+        return adjacency, list(range(adjacency.shape[0]))
+    names, pairs, weights = read(G, weight)
+    if not names:
+        raise InputError("G has no nodes; pass a graph with at least one.")
+    try:
+        values = np.array([1.0 if w is None else float(w) for w in weights])
+    except (TypeError, ValueError):
+        raise InputError(
+            f"edge attribute {weight!r} of G holds values that are not numbers; "
+            f"name another one or pass weight=None."
+        ) from None
+    ends = np.array(pairs, dtype=np.intp).reshape(-1, 2)
+    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if bad.size:
+        u, v = (names[i] for i in ends[bad[0]])
+        raise InputError(
+            f"{bad.size} edges of G have a negative or non-finite weight, the first ({u!r}, {v!r}) "
+            f"with {values[bad[0]]:g}; drop them, or pass weight=None to count every edge as 1."
+        )
+    loop = ends[:, 0] == ends[:, 1]
+    rows = np.concatenate([ends[:, 0], ends[~loop, 1]])
+    cols = np.concatenate([ends[:, 1], ends[~loop, 0]])
+    return csr(len(names), rows, cols, np.concatenate([values, values[~loop]])), names
+
+
+def normalize(A: Any) -> Graph | Array:
+    """``D^-1/2 A D^-1/2`` with D the row sums; isolated nodes keep their zero row."""
+    return normalized(affinities(A, "A"))
+
+
+# Graph objects --------------------------------------------------------------------------------
+
+
+def edge_list(G: Any, name: str) -> Callable[[Any, str | None], Edges] | None:
+    """The reader for this kind of graph, or None where G must be a matrix.
+
+    Both kinds are told by their methods, so that neither library need be installed.  Edges that
+    are no graph object yet are refused, as the argument called ``name``.
+    """
+    if hasattr(G, "is_multigraph") and hasattr(G, "adjacency"):
+        return _read_networkx
+    if hasattr(G, "get_edgelist") and hasattr(G, "vs"):
+        return _read_igraph
+    if not hasattr(G, "shape"):
+        _refuse_plain_edges(G, name)
+    return None
+
+
+def _refuse_plain_edges(G: Any, name: str) -> None:
+    """Say how to convert a dict of neighbours or a list of edges, the formats of networkx.
+
+    ``networkx.Graph`` drops the numbers of ``{u: {v: number}}`` without a word and refuses
+    triples ``(u, v, number)``, so these are told to name the numbers.
+    """
+    call, weighted = f"networkx.Graph({name})", "networkx.Graph((u, v, {'weight': w}) for "
+    rows = list(G.values()) if isinstance(G, dict) else []
+    if rows and all(isinstance(row, Collection) and not isinstance(row, str) for row in rows):
+        if _all(Mapping, rows) and not all(_all(Mapping, row.values()) for row in rows):
+            call = f"{weighted}u, row in {name}.items() for v, w in row.items())"
+        raise InputError(f"{name} is a dict of neighbours, not a graph yet; pass {call}.")
+    if isinstance(G, Collection) and G and _all(tuple, G) and {len(edge) for edge in G} <= {2, 3}:
+        if all(len(edge) == 3 and not isinstance(edge[2], Mapping) for edge in G):
+            call = f"{weighted}u, v, w in {name})"
+        raise InputError(
+            f"{name} holds tuples, which read as edges, but is not a graph yet; pass {call}, or "
+            f"numpy.array({name}) if the tuples are rows of a matrix."
+        )
+
+
+def _all(kind: type, items: Iterable[Any]) -> bool:
+    return all(isinstance(item, kind) for item in items)
+
+
+def _check_weight(weight: str | None, attributes: Iterable[Any]) -> None:
+    """Refuse a name that no edge has: a misspelt one would make every edge count 1."""
+    if weight is None or weight == USUAL_WEIGHT:
+        return
+    present = set(attributes)
+    if weight not in present:
+        listed = ", ".join(sorted(map(repr, present)))
+        instead = f"{listed}; name one of these, or" if present else "none;"
+        raise InputError(
+            f"weight={weight!r} names no attribute of the edges of G, which have {instead} pass "
+            f"weight=None to count every edge as 1."
+        )
+
+
+def _read_networkx(G: Any, weight: str | None) -> Edges:
+    if G.is_directed():
+        raise InputError("G is directed; call G.to_undirected() first.")
+    if G.is_multigraph():
+        raise InputError(
+            "G is a multigraph; call networkx.Graph(G) first, which keeps one of parallel edges."
+        )
+    names = list(G)
+    place = {node: i for i, node in enumerate(names)}
+    edges = list(G.edges(data=True))
+    if edges:
+        _check_weight(weight, (attribute for *_, data in edges for attribute in data))
+    weights = [data.get(weight) for *_, data in edges]
+    return names, [(place[u], place[v]) for u, v, _ in edges], weights
+
+
+def _read_igraph(G: Any, weight: str | None) -> Edges:
+    if G.is_directed():
+        raise InputError("G is directed; call G.as_undirected() first.")
+    if G.has_multiple():
+        raise InputError(
+            "G has parallel edges; call G.simplify(loops=False, combine_edges='sum') first."
+        )
+    names = list(G.vs["name"]) if "name" in G.vs.attributes() else list(range(G.vcount()))
+    for name, count in Counter(names).most_common(1):
+        if count > 1:
+            raise InputError(
+                f"G has {count} vertices called {name!r}, which could not be told apart; give "
+                f"them different names, or del G.vs['name'] to go by number."
+            )
+    if G.ecount():
+        _check_weight(weight, G.es.attributes())
+    weights = G.es[weight] if weight in G.es.attributes() else [None] * G.ecount()
+    return names, G.get_edgelist(), weights
+
+
+# Matrices -------------------------------------------------------------------------------------
+
+
+def affinities(A: Any, name: str) -> Graph | Array:
+    """A in its own precision, checked square, finite, nonnegative, symmetric up to rounding."""
+    checked: Any = numbers(A, name, keep_float32=True)
+    if checked.shape[0] != checked.shape[1]:
+        raise InputError(
+            f"{name} must be a square matrix of affinities, not of shape {checked.shape}; "
+            f"for points use affinity='self-tuning' or another named kind."
+        )
+    values = checked.data if sp.issparse(checked) else checked
+    lowest = values.min(initial=0.0)
+    if lowest < 0:
+        raise InputError(
+            f"{name} has negative entries down to {lowest:g}; affinities must be >= 0."
+        )
+    gap = abs(checked - checked.T)
+    worst = gap.max()
+    allowed = 1e-5 if values.dtype == np.float32 else 1e-10
+    if worst > allowed * values.max(initial=0.0):
+        i, j = divmod(int(gap.argmax()), checked.shape[0])
+        raise InputError(
+            f"{name} is not symmetric: entry ({i}, {j}) is {checked[i, j]:g} but ({j}, {i}) is "
+            f"{checked[j, i]:g}; pass ({name} + {name}.T) / 2 if that is what you mean."
+        )
+    if worst > 0:
+        checked = (checked + checked.T) / 2
+    return checked
+
+
+def numbers(X: Any, name: str, *, keep_float32: bool = False) -> Points:
+    """A nonempty finite float64 matrix; a sparse one in canonical format, never the caller's."""
+    single = keep_float32 and getattr(X, "dtype", None) == np.float32
+    dtype = np.float32 if single else np.float64
+    try:
+        if sp.issparse(X):
+            checked = sp.csr_array(X, dtype=dtype, copy=True)
+            checked.sum_duplicates()
+            checked.eliminate_zeros()
+        else:
+            checked = np.asarray(X, dtype=dtype)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{name} must be a matrix of numbers, not {type(X).__name__}; convert it first."
+        ) from None
+    if checked.ndim != 2 or 0 in checked.shape:
+        raise InputError(
+            f"{name} must be a nonempty two-dimensional array, not of shape {checked.shape}."
+        )
+    values = checked.data if sp.issparse(checked) else checked
+    bad = values.size - np.count_nonzero(np.isfinite(values))
+    if bad:
+        raise InputError(f"{name} has {bad} NaN or infinite entries; impute or drop them first.")
+    return checked
+
+
+def csr(n: int, rows: Array, cols: Array, values: Array) -> Graph:
+    """The n x n matrix of these entries in canonical format, without stored zeros."""
+    # narrow indices where they fit: scikit-learn refuses the wide ones
+    index = np.int32 if max(n, len(rows)) < 2**31 else np.int64
+    ends = (rows.astype(index), cols.astype(index))
+    graph = sp.csr_array(sp.coo_array((values, ends), shape=(n, n)))
+    graph.eliminate_zeros()
+    graph.sort_indices()
+    return graph
+
+
+def normalized(A: Any) -> Any:
+    """What :func:`normalize` gives for a matrix that has been checked already."""
+    root = np.sqrt(np.asarray(A.sum(axis=1)).ravel())
+    root[root == 0] = 1
+    if not sp.issparse(A):
+        return A / np.outer(root, root)
+    # One divisor per entry, not two scalings: (a / x) / y and (a / y) / x round differently.
+    divisor = np.repeat(root, np.diff(A.indptr)) * root[A.indices]
+    return sp.csr_array((A.data / divisor, A.indices, A.indptr), shape=A.shape)
