@@ -156,6 +156,8 @@ def _host_tile() -> tuple[int, int]:
 # Compiled into the kernels; numba's disk cache is keyed by the same processor features.
 _VECTOR_BYTES, _TILE_VECTORS = _host_tile()
 _TILE_ROWS = 6
+# With one vector per row six sums are too few to hide how long each addition takes.
+_NARROW_ROWS = 12
 # The slab of V used for one sweep over the rows stays in a second-level cache of this order.
 _SLAB_BYTES = 1 << 19
 
@@ -171,19 +173,22 @@ def _multiply_tile(
     steps: Any,
     tile: Any,
     vectors: Any,
+    rows: Any,
+    split: Any,
 ) -> Any:
-    """``tile[i, :] = sum_k X[i, k] * panel[k, :]`` for six rows, the sums held in registers.
+    """``tile[i, :] = sum_k X[i, k] * panel[k, :]`` for a few rows, the sums held in registers.
 
     Offsets and strides count elements from the first element of the array; ``panel`` has rows of
-    ``vectors`` vector registers and ``steps >= 1`` of them. It exists because numba's loops keep
-    the sums in memory: one load and one store for every multiplication.
+    ``vectors`` vectors, each a register divided by ``split``, and ``steps >= 1`` of them. It
+    exists because numba's loops keep the sums in memory: one load and one store for every
+    multiplication.
     """
-    count, element = vectors.literal_value, X.dtype
+    count, height, element = vectors.literal_value, rows.literal_value, X.dtype
     itemsize = element.bitwidth // 8
-    lanes = _VECTOR_BYTES // itemsize
+    lanes = _VECTOR_BYTES // itemsize // split.literal_value
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        x_array, x_first, stride, panel_array, panel_first, stop, tile_array, _ = arguments
+        x_array, x_first, stride, panel_array, panel_first, stop, tile_array, *_ = arguments
         index, vector = ir.IntType(64), ir.VectorType(context.get_value_type(element), lanes)
         undefined = ir.Constant(vector, ir.Undefined)
         every_lane = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
@@ -201,7 +206,7 @@ def _multiply_tile(
             return builder.bitcast(pointer, vector.as_pointer())
 
         x_start = builder.gep(start(signature.args[0], x_array), [x_first])
-        x_rows = [builder.gep(x_start, [builder.mul(stride, index(i))]) for i in range(_TILE_ROWS)]
+        x_rows = [builder.gep(x_start, [builder.mul(stride, index(i))]) for i in range(height)]
         panel_start = builder.gep(start(signature.args[3], panel_array), [panel_first])
 
         before = builder.block
@@ -210,7 +215,7 @@ def _multiply_tile(
         builder.position_at_end(loop)
         k = builder.phi(index)
         k.add_incoming(index(0), before)
-        sums = [builder.phi(vector) for _ in range(_TILE_ROWS * count)]
+        sums = [builder.phi(vector) for _ in range(height * count)]
         panel_row = builder.gep(panel_start, [builder.mul(k, index(count * lanes))])
         v = [builder.load(vector_at(panel_row, j), align=itemsize) for j in range(count)]
         updated = []
@@ -235,7 +240,7 @@ def _multiply_tile(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(X, i64, i64, panel, i64, i64, tile, vectors), generate
+    return types.void(X, i64, i64, panel, i64, i64, tile, vectors, rows, split), generate
 
 
 @compiled()
@@ -254,34 +259,68 @@ def _pack(V: np.ndarray, first: int, steps: int, lanes: int, panels: np.ndarray)
 
 
 @compiled()
+def _fill_tile(
+    X: np.ndarray,
+    x: int,
+    panels: np.ndarray,
+    panel: int,
+    steps: int,
+    tile: np.ndarray,
+    vectors: int,
+    height: int,
+    halved: bool,
+) -> None:
+    """Call the :func:`_multiply_tile` of this shape."""
+    n = X.shape[0]
+    if halved:
+        if vectors == 3:
+            _multiply_tile(X, x, n, panels, panel, steps, tile, 3, _TILE_ROWS, 2)
+        elif vectors == 2:
+            _multiply_tile(X, x, n, panels, panel, steps, tile, 2, _TILE_ROWS, 2)
+        elif height == _TILE_ROWS:
+            _multiply_tile(X, x, n, panels, panel, steps, tile, 1, _TILE_ROWS, 2)
+        else:
+            _multiply_tile(X, x, n, panels, panel, steps, tile, 1, _NARROW_ROWS, 2)
+    elif vectors == 4:
+        _multiply_tile(X, x, n, panels, panel, steps, tile, 4, _TILE_ROWS, 1)
+    elif vectors == 3:
+        _multiply_tile(X, x, n, panels, panel, steps, tile, 3, _TILE_ROWS, 1)
+    elif vectors == 2:
+        _multiply_tile(X, x, n, panels, panel, steps, tile, 2, _TILE_ROWS, 1)
+    elif height == _TILE_ROWS:
+        _multiply_tile(X, x, n, panels, panel, steps, tile, 1, _TILE_ROWS, 1)
+    else:
+        _multiply_tile(X, x, n, panels, panel, steps, tile, 1, _NARROW_ROWS, 1)
+
+
+@compiled()
 def _dense_rows(X: np.ndarray, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
-    """Body of :func:`dense_rows` for a C-ordered ``X`` with at least six rows."""
+    """Body of :func:`dense_rows` for a C-ordered ``X`` with at least ``_NARROW_ROWS`` rows."""
     n, columns = X.shape[0], V.shape[1]
     lanes = _VECTOR_BYTES // X.itemsize
+    # One or three halves of a vector: less padding to multiply than in whole ones.
+    halves = -(-columns // (lanes // 2))
+    halved = halves == 1 or halves == 3
+    if halved:
+        lanes //= 2
     padded = -(-columns // lanes) * lanes
     slab = min(n, max(256, _SLAB_BYTES // (padded * X.itemsize)))
     panels = np.zeros(slab * padded, X.dtype)
-    tile = np.empty(_TILE_ROWS * _TILE_VECTORS * lanes, X.dtype)
+    height = _NARROW_ROWS if padded == lanes else _TILE_ROWS
+    tile = np.empty(height * _TILE_VECTORS * lanes, X.dtype)
     out[begin:end] = 0
     for first in range(0, n, slab):
         steps = min(slab, n - first)
         _pack(V, first, steps, lanes, panels)
-        for i in range(begin, end, _TILE_ROWS):
+        for i in range(begin, end, height):
             # The last tile reaches back over rows already done, rather than past the matrix.
-            top = min(i, n - _TILE_ROWS)
+            top = min(i, n - height)
             x = top * n + first
             for left in range(0, columns, _TILE_VECTORS * lanes):
                 width = min(_TILE_VECTORS * lanes, padded - left)
-                panel = left * steps
-                if width == 4 * lanes:
-                    _multiply_tile(X, x, n, panels, panel, steps, tile, 4)
-                elif width == 3 * lanes:
-                    _multiply_tile(X, x, n, panels, panel, steps, tile, 3)
-                elif width == 2 * lanes:
-                    _multiply_tile(X, x, n, panels, panel, steps, tile, 2)
-                else:
-                    _multiply_tile(X, x, n, panels, panel, steps, tile, 1)
-                for row in range(i, min(top + _TILE_ROWS, end)):
+                vectors = width // lanes
+                _fill_tile(X, x, panels, left * steps, steps, tile, vectors, height, halved)
+                for row in range(i, min(top + height, end)):
                     for c in range(min(width, columns - left)):
                         out[row, left + c] += tile[(row - top) * width + c]
 
@@ -290,7 +329,7 @@ def dense_rows(X: np.ndarray, V: np.ndarray, out: np.ndarray, begin: int, end: i
     """Write ``out[begin:end] = X[begin:end] @ V`` for a symmetric dense ``X``.
 
     ``V`` is cut into slabs that stay in the second-level cache; for each slab the rows of ``X``
-    are read once, six at a time, with all sums of a tile in vector registers.
+    are read once, six or twelve at a time, with all sums of a tile in vector registers.
 
     Parameters
     ----------
@@ -308,7 +347,7 @@ def dense_rows(X: np.ndarray, V: np.ndarray, out: np.ndarray, begin: int, end: i
         raise InputError(
             f"X has strides {X.strides}; pass a C- or Fortran-ordered array, or use np.matmul."
         )
-    if len(X) < _TILE_ROWS:
+    if len(X) < _NARROW_ROWS:
         np.matmul(X[begin:end], V, out=out[begin:end])
     else:
         _dense_rows(rows, V, out, begin, end)
