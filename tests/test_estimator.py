@@ -100,7 +100,7 @@ def test_fit_predict_and_fit_transform_agree_with_fit(fitted, blobs):
 
 
 def test_the_best_start_is_kept_and_the_first_is_that_of_factorize(affinity):
-    single = factorize(affinity, 4, solver="a-symhals", tol=1e-4, random_state=3)
+    single = factorize(affinity, 4, tol=1e-4, random_state=3)
     errors = [
         SymNMF(4, affinity="precomputed", n_init=count, random_state=3)
         .fit(affinity)
@@ -123,7 +123,7 @@ def test_the_same_seed_gives_the_same_bits_whatever_n_jobs(fitted, blobs, n_jobs
 def test_a_deterministic_start_is_run_once(affinity, capsys):
     model = SymNMF(4, affinity="precomputed", init="nndsvd", n_init=7, verbose=1).fit(affinity)
     assert "start 1: iteration 0" in capsys.readouterr().out
-    single = factorize(affinity, 4, solver="a-symhals", init="nndsvd", tol=1e-4)
+    single = factorize(affinity, 4, init="nndsvd", tol=1e-4)
     assert model.reconstruction_err_ == single.error
 
 
@@ -212,7 +212,8 @@ def test_samples_without_similarities_belong_equally_to_all_clusters(affinity, s
 def test_the_error_is_that_of_the_embedding_even_after_one_iteration(affinity):
     A = affinity.toarray()
     A[:9] = A[:, :9] = 0
-    model = SymNMF(4, affinity="precomputed", n_init=1, random_state=0, tol=0, max_iter=1).fit(A)
+    options = {"n_init": 1, "random_state": 0, "tol": 0, "max_iter": 1, "solver": "a-symhals"}
+    model = SymNMF(4, affinity="precomputed", **options).fit(A)
     assert model.history_["error"][-1] > model.reconstruction_err_  # the rows were not zero yet
     U = model.embedding_
     expected = np.linalg.norm(A - U @ U.T) ** 2 / np.linalg.norm(A) ** 2
@@ -247,7 +248,7 @@ def test_warm_start_goes_on_from_the_embedding(affinity):
     model = SymNMF(4, affinity="precomputed", max_iter=4, tol=0, random_state=0).fit(affinity)
     reached, before = model.embedding_, model.reconstruction_err_
     model.set_params(warm_start=True).fit(affinity)
-    expected = factorize(affinity, 4, solver="a-symhals", init=reached, max_iter=4, tol=0)
+    expected = factorize(affinity, 4, init=reached, max_iter=4, tol=0)
     np.testing.assert_array_equal(model.embedding_, expected.U)
     assert model.reconstruction_err_ < before
     with pytest.raises(InputError, match="90 samples and 4 clusters of the previous fit, got 90"):

@@ -69,8 +69,6 @@ def test_norm_and_residual_are_those_of_the_entries(n):
     assert X.residual_sqnorm(U, U) == pytest.approx(np.sum((entries - U @ U.T) ** 2), rel=1e-13)
     np.testing.assert_allclose(X.residual_rows(U, V, 2, 6), (entries - U @ V.T)[2:6], atol=1e-12)
     np.testing.assert_allclose(X.diagonal(), np.diag(entries), rtol=1e-13)
-    indices, values = X.row(3)
-    np.testing.assert_allclose(values, entries[3, indices], rtol=1e-13)
 
 
 def test_the_residual_of_a_perfect_fit_is_rounding():

@@ -58,7 +58,8 @@ def communities(
         and each holds more than a quarter of it. On the circles of ego-Facebook the overlapping
         F1 is flat from 0.25 to 0.4 (0.385 to 0.389) and falls below (0.379 at 0.2).
     weight : str or None
-        The edge attribute with the weights; a missing one counts 1, None makes every edge 1.
+        The edge attribute with the weights. Edges without it count 1, and with None every edge
+        does; a name other than "weight" that no edge has is an error.
     normalize : bool, default True
         Factorize :math:`D^{-1/2} A D^{-1/2}`, D the degrees, so that hubs do not outweigh the
         rest; False takes A as it is.
@@ -67,8 +68,8 @@ def communities(
     callback : callable or None
         As in :func:`symnmf.factorize`; it sees every start.
     **options
-        Further options of :func:`symnmf.factorize`: ``solver`` ("a-symhals" unless given, as in
-        :class:`symnmf.SymNMF`), ``penalty``, ``inner_sweeps``, ``max_iter`` and ``record_every``.
+        Further options of :func:`symnmf.factorize`: ``solver``, ``penalty``,
+        ``inner_sweeps``, ``max_iter`` and ``record_every``.
 
     Returns
     -------
@@ -103,7 +104,7 @@ def communities(
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
         progress=(lambda _, now: callback(now)) if callback else None,
-        options={"solver": "a-symhals", "tol": tol, **options},
+        options={"tol": tol, **options},
     )
     plan.check()
     A, names = graphs.from_graph(G, weight=weight)

@@ -140,7 +140,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         *,
         affinity: str | Callable[..., Any] = "self-tuning",
         n_neighbors: int | None = None,
-        solver: str | Solver = "a-symhals",
+        solver: str | Solver = "auto",
         penalty: str | float | Penalty | None = None,
         init: Any = "scaled-random",
         n_init: int = DEFAULT_STARTS,

@@ -379,7 +379,8 @@ class Run:
         )
 
     def _result(self, status: Status) -> Result:
-        U = self.units.factor_out(self.state.U)
+        # a method may have begun in float32 and not have needed more
+        U = self.units.factor_out(self.state.U.astype(self.X.dtype, copy=False))
         split = self.state.V is not self.state.U
         return Result(
             U=U,

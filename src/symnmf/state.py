@@ -61,6 +61,11 @@ class State:
             self.gram_V = reductions.gram(self.V, threads)
         return self.gram_V
 
+    def widen(self, dtype: np.dtype) -> None:
+        """Go on in another precision, for methods on the original problem."""
+        self.spare.clear()
+        self.moved(self.U.astype(dtype))
+
     def moved(self, U: np.ndarray, *, product: np.ndarray | None = None) -> None:
         """Put a new U (and V with it) in place, for methods on the original problem."""
         self.U = self.V = U

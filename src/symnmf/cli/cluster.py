@@ -65,7 +65,7 @@ def cluster(
         typer.Option(help="Random starts; the best is kept.", rich_help_panel=options.RUN),
     ] = 5,
     seed: options.Seed = None,
-    solver: options.Solver = "a-symhals",
+    solver: options.Solver = "auto",
     penalty: options.Penalty = None,
     max_iter: options.MaxIter = 1000,
     max_time: options.MaxTime = None,

@@ -43,46 +43,153 @@ def best_entry(a: float, b: float) -> float:
 
 
 @compiled()
-def coordinate_row(
-    i: int, indices: np.ndarray, values: np.ndarray, U: np.ndarray, gram: np.ndarray
+def _root_near(a: float, b: float, x: float) -> float:
+    """Return the root of x^3 + a x + b for a > 0 > b, by Newton's method from ``x`` > 0.
+
+    The cubic is convex and grows for x > 0, so from the first step on the iterates fall towards
+    the root; from a nearby ``x`` three steps are the rule.
+    """
+    for _ in range(200):
+        step = ((x * x + a) * x + b) / (3.0 * x * x + a)
+        x -= step
+        if abs(step) <= 1e-8 * x:
+            break
+    return x
+
+
+@compiled(fastmath={"contract", "nsz"})
+def minimise_row(
+    i: int,
+    diagonal: float,
+    product: np.ndarray,
+    U: np.ndarray,
+    gram: np.ndarray,
+    scratch: np.ndarray,
 ) -> None:
     """Minimise f over each entry of row ``i`` of U in turn, in place.
 
-    ``indices`` and ``values`` are row ``i`` of X, and ``gram`` is U^T U in float64, which is kept
-    up to date. The row of X U is computed on arrival, so rows that moved since the last sweep
-    never have to pass their changes on.
+    ``diagonal`` is x_ii, ``product`` is row ``i`` of X U without it, and ``gram`` is U^T U in
+    float64, which is kept up to date. With u the row and G_0 the Gram matrix of the others, f is
+    1/2 (x_ii - ||u||^2)^2 - 2 <product, u> + <u, G_0 u> and a constant. Entries that are zero and
+    stay so cost next to nothing. ``scratch`` is 3 x r.
     """
     r = U.shape[1]
-    row = np.empty(r)
-    product = np.zeros(r)
+    old, row, curved = scratch[0], scratch[1], scratch[2]
+    curved[:] = 0.0  # G u, with the G from before this row moved
     norm = 0.0
     for j in range(r):
-        row[j] = U[i, j]
-        norm += row[j] * row[j]
-    diagonal = 0.0
-    for p in range(len(indices)):
-        k = indices[p]
-        x = np.float64(values[p])
-        if k == i:
-            diagonal = x
-        for j in range(r):
-            product[j] += x * U[k, j]
+        h = np.float64(U[i, j])
+        old[j] = h
+        row[j] = h
+        if h != 0.0:
+            norm += h * h
+            for k in range(r):
+                curved[k] += h * gram[j, k]
+    overlap = norm  # <old, row>
     for j in range(r):
         h = row[j]
-        a = gram[j, j] + norm - 2.0 * h * h - diagonal
-        b = -product[j] - h * h * h - h * a
-        for k in range(r):
-            b += row[k] * gram[j, k]
-        new = np.float64(U.dtype.type(best_entry(a, b)))
+        others = gram[j, j] - old[j] * old[j]
+        a = others + norm - h * h - diagonal
+        b = curved[j] - overlap * old[j] - others * h - product[j]
+        if h == 0.0 and a >= 0.0 and b >= 0.0:
+            continue
+        if a > 0.0 and b < 0.0 < h:
+            new = np.float64(U.dtype.type(_root_near(a, b, h)))
+        else:
+            new = np.float64(U.dtype.type(best_entry(a, b)))
         step = new - h
         if step == 0.0:
             continue
-        square = (new - h) * (new + h)
         for k in range(r):
-            gram[j, k] += step * row[k]
-            gram[k, j] = gram[j, k]
-        gram[j, j] += square - step * h
-        norm += square
-        product[j] += step * diagonal
+            curved[k] += step * gram[j, k]
+        norm += step * (new + h)
+        overlap += step * old[j]
         row[j] = new
         U[i, j] = new
+    for j in range(r):
+        before, after = old[j], row[j]
+        if before != 0.0 or after != 0.0:
+            for k in range(r):
+                gram[j, k] += after * row[k] - before * old[k]
+
+
+@compiled(fastmath={"contract", "nsz"})
+def sweep_csr(
+    indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, U: np.ndarray, gram: np.ndarray
+) -> None:
+    """Go through all rows of a CSR matrix.
+
+    A row of X U is computed on arrival, so rows that moved since the last sweep never have to
+    pass their changes on.
+    """
+    r = U.shape[1]
+    product = np.empty(r)
+    scratch = np.empty((3, r))
+    for i in range(U.shape[0]):
+        product[:] = 0.0
+        diagonal = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            k = indices[p]
+            x = np.float64(values[p])
+            if k == i:
+                diagonal = x
+                continue
+            for j in range(r):
+                product[j] += x * np.float64(U[k, j])
+        minimise_row(i, diagonal, product, U, gram, scratch)
+
+
+@compiled(fastmath={"contract", "nsz"})
+def sweep_factors(
+    left: np.ndarray, right: np.ndarray, inner: np.ndarray, U: np.ndarray, gram: np.ndarray
+) -> None:
+    """Go through all rows of X = left right^T; ``inner`` = right^T U in float64 follows."""
+    r = U.shape[1]
+    product = np.empty(r)
+    moved = np.empty(r)
+    scratch = np.empty((3, r))
+    for i in range(U.shape[0]):
+        diagonal = 0.0
+        product[:] = 0.0
+        for k in range(left.shape[1]):
+            x = np.float64(left[i, k])
+            diagonal += x * np.float64(right[i, k])
+            for j in range(r):
+                product[j] += x * inner[k, j]
+        for j in range(r):
+            moved[j] = -np.float64(U[i, j])
+            product[j] += diagonal * moved[j]
+        minimise_row(i, diagonal, product, U, gram, scratch)
+        for j in range(r):
+            moved[j] += np.float64(U[i, j])
+        for k in range(right.shape[1]):
+            x = np.float64(right[i, k])
+            for j in range(r):
+                inner[k, j] += x * moved[j]
+
+
+@compiled(fastmath={"contract", "nsz"})
+def sweep_block(
+    X: np.ndarray, begin: int, end: int, product: np.ndarray, U: np.ndarray, gram: np.ndarray
+) -> None:
+    """Go through rows ``begin..end`` of a dense X; ``product`` holds those rows of X U.
+
+    The products are from before the block; what its rows have moved since is added on arrival.
+    """
+    r = U.shape[1]
+    moved = np.empty((end - begin, r))
+    own = np.empty(r)
+    scratch = np.empty((3, r))
+    for i in range(begin, end):
+        diagonal = np.float64(X[i, i])
+        for j in range(r):
+            own[j] = np.float64(product[i - begin, j]) - diagonal * np.float64(U[i, j])
+        for k in range(begin, i):
+            x = np.float64(X[i, k])
+            for j in range(r):
+                own[j] += x * moved[k - begin, j]
+        for j in range(r):
+            moved[i - begin, j] = -np.float64(U[i, j])
+        minimise_row(i, diagonal, own, U, gram, scratch)
+        for j in range(r):
+            moved[i - begin, j] += np.float64(U[i, j])

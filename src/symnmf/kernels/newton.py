@@ -59,15 +59,16 @@ def advance_rows(
     begin: int,
     end: int,
 ) -> None:
-    """Write U + step D to ``D`` and X (U + step D) to ``image``."""
+    """Add ``step`` D to U and X D (``image``) times ``step`` to X U; D becomes the step made."""
     first, last = begin * U.shape[1], end * U.shape[1]
     u, xu = U.reshape(-1)[first:last], product.reshape(-1)[first:last]
     d, xd = D.reshape(-1)[first:last], image.reshape(-1)[first:last]
     t = D.dtype.type(step)
     for k in range(len(u)):
+        d[k] *= t
         # rounding could leave a crumb below zero where the step goes all the way to it
-        d[k] = max(u[k] + t * d[k], D.dtype.type(0))
-        xd[k] = xu[k] + t * xd[k]
+        u[k] = max(u[k] + d[k], D.dtype.type(0))
+        xu[k] += t * xd[k]
 
 
 @compiled(fastmath=REORDER)

@@ -15,9 +15,9 @@ REASSOCIATE = {"reassoc", "contract", "nsz"}  # lets the sums below run in SIMD 
 def inner_rows(A: np.ndarray, B: np.ndarray, begin: int, end: int) -> float:
     """Return <A, B> over rows ``begin..end``."""
     total = 0.0
-    for i in range(begin, end):
-        for j in range(A.shape[1]):
-            total += np.float64(A[i, j]) * np.float64(B[i, j])
+    a, b = A[begin:end].reshape(-1), B[begin:end].reshape(-1)
+    for k in range(len(a)):
+        total += np.float64(a[k]) * np.float64(b[k])
     return total
 
 
@@ -30,14 +30,14 @@ def pair_rows(
     together = 0.0
     first = 0.0
     second = 0.0
-    for i in range(begin, end):
-        for j in range(U.shape[1]):
-            u = np.float64(U[i, j])
-            v = np.float64(V[i, j])
-            apart += (u - v) * (u - v)
-            together += u * v
-            first += u * u
-            second += v * v
+    one, other = U[begin:end].reshape(-1), V[begin:end].reshape(-1)
+    for k in range(len(one)):
+        u = np.float64(one[k])
+        v = np.float64(other[k])
+        apart += (u - v) * (u - v)
+        together += u * v
+        first += u * u
+        second += v * v
     return apart, together, first, second
 
 
@@ -50,12 +50,14 @@ def natural_residual_rows(
     ``descent`` holds the rows of U U^T U from ``begin`` on, ``target`` is all of X U.
     """
     total = 0.0
-    for i in range(descent.shape[0]):
-        for j in range(descent.shape[1]):
-            u = np.float64(U[begin + i, j])
-            move = 2.0 * step * (np.float64(descent[i, j]) - np.float64(target[begin + i, j]))
-            kept = min(u, move)  # u - max(u - move, 0)
-            total += kept * kept
+    end = begin + descent.shape[0]
+    own, curved = U[begin:end].reshape(-1), descent.reshape(-1)
+    wanted = target[begin:end].reshape(-1)
+    for k in range(len(own)):
+        u = np.float64(own[k])
+        move = 2.0 * step * (np.float64(curved[k]) - np.float64(wanted[k]))
+        kept = u if u < move else move  # u - max(u - move, 0)
+        total += kept * kept
     return total
 
 

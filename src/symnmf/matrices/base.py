@@ -39,7 +39,7 @@ class SymmetricMatrix(ABC):
     that every row-wise operation of a run uses.
     """
 
-    #: whether single entries and rows can be read (some methods need them)
+    #: whether single entries can be read (some methods need them)
     has_entries: bool = True
     #: whether a few rows of a product cost their share of the whole
     multiplies_by_rows: bool = True
@@ -69,8 +69,11 @@ class SymmetricMatrix(ABC):
         """Return rows ``begin..end`` of X - U V^T as a dense float64 block."""
 
     @abstractmethod
-    def row(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the indices and values of the stored entries of row ``i``."""
+    def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> None:
+        """Minimise f over each entry of U in turn, in place; ``gram`` = U^T U follows.
+
+        Asked for only where ``has_entries``.
+        """
 
     @abstractmethod
     def diagonal(self) -> np.ndarray:
@@ -141,6 +144,10 @@ class SymmetricMatrix(ABC):
 
         self.threads.run(task, self.chunks(factor.shape[1]))
         return product
+
+    def in_single_precision(self) -> SymmetricMatrix | None:
+        """Return X in float32, or None where a copy of X would cost more than it saves."""
+        return None
 
     def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float:
         """Return ||X - U V^T||_F^2 from the entries, exact down to rounding of each entry."""

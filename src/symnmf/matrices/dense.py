@@ -6,9 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from symnmf.kernels.coordinate import sweep_block
 from symnmf.kernels.products import dense_rows, prefers_dense_rows
 from symnmf.matrices.base import SymmetricMatrix
 from symnmf.parallel import Bounds, Threads
+
+#: Rows of a coordinate sweep whose products are computed together.
+SWEPT_ROWS = 64
 
 
 class DenseMatrix(SymmetricMatrix):
@@ -43,8 +47,14 @@ class DenseMatrix(SymmetricMatrix):
         np.subtract(self.array[begin:end], fitted, out=fitted)
         return fitted
 
-    def row(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        return np.arange(self.shape[0]), self.array[i]
+    def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> None:
+        n, r = U.shape
+        product = np.empty((SWEPT_ROWS, r), self.dtype)
+        for first in range(0, n, SWEPT_ROWS):
+            last = min(first + SWEPT_ROWS, n)
+            rows = self.array[first:last]
+            np.matmul(rows, U, out=product[: last - first])
+            sweep_block(self.array, first, last, product, U, gram)
 
     def diagonal(self) -> np.ndarray:
         return np.diagonal(self.array)

@@ -10,6 +10,7 @@ import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.kernels import reductions
+from symnmf.kernels.coordinate import sweep_factors
 from symnmf.matrices.base import SymmetricMatrix
 from symnmf.matrices.dtypes import float_dtype
 from symnmf.parallel import Bounds, Threads
@@ -117,8 +118,9 @@ class LowRank(SymmetricMatrix):
         left = np.hstack([self.B[begin:end] @ self.C, -U[begin:end].astype(np.float64)])
         return left @ np.hstack([self.B, V]).T
 
-    def row(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        return np.arange(self.shape[0]), (self.B @ (self.C @ self.B[i])).astype(self.dtype)
+    def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> None:
+        right = self.B @ self.C
+        sweep_factors(self.B, right, reductions.cross_gram(right, U, self.threads), U, gram)
 
     def diagonal(self) -> np.ndarray:
         return np.einsum("ij,ij->i", self.B @ self.C, self.B).astype(self.dtype)

@@ -117,8 +117,8 @@ class _Seat(SymmetricMatrix):
     def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float:
         return self._reading.X.residual_sqnorm(U, V)
 
-    def row(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        return self._reading.X.row(i)
+    def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> None:
+        self._reading.X.coordinate_sweep(U, gram)
 
     def diagonal(self) -> np.ndarray:
         return self._reading.X.diagonal()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from symnmf.kernels.coordinate import sweep_csr
 from symnmf.kernels.products import balanced_chunks, csr_rows
 from symnmf.matrices.base import SymmetricMatrix
 from symnmf.parallel import SMALLEST_SHARE, Bounds, Threads
@@ -24,6 +25,7 @@ class SparseMatrix(SymmetricMatrix):
         self.indptr, self.indices, self.data = indptr, indices, data
         self.residual_affordable = self.shape[0] <= RESIDUAL_UP_TO
         self._shares: dict[int, list[Bounds]] = {}
+        self._single: SparseMatrix | None = None
 
     def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
         csr_rows(self.indptr, self.indices, self.data, V, out, begin, end)
@@ -51,9 +53,14 @@ class SparseMatrix(SymmetricMatrix):
         block[rows, self.indices[first:last]] += self.data[first:last]
         return block
 
-    def row(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        entries = slice(self.indptr[i], self.indptr[i + 1])
-        return self.indices[entries], self.data[entries]
+    def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> None:
+        sweep_csr(self.indptr, self.indices, self.data, U, gram)
+
+    def in_single_precision(self) -> SparseMatrix:
+        if self._single is None:
+            data = self.data.astype(np.float32)
+            self._single = SparseMatrix(self.indptr, self.indices, data, self.threads)
+        return self._single
 
     def diagonal(self) -> np.ndarray:
         n = self.shape[0]

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from symnmf.kernels.coordinate import coordinate_row
 from symnmf.matrices import SymmetricMatrix
 from symnmf.solvers.base import Solver
 from symnmf.state import State
@@ -25,12 +24,9 @@ class CoordinateDescent(Solver):
     name: ClassVar[str] = "cd"
     summary: ClassVar[str] = "exact coordinate descent, entry by entry (Vandaele et al. 2016)"
     needs: ClassVar[str] = "the entries of X, row by row"
-    cost: ClassVar[str] = "the flops of 1 product and 4nr^2, on one thread"
+    cost: ClassVar[str] = "the flops of 1 product and at most 4nr^2, on one thread"
     reads_entries: ClassVar[bool] = True
 
     def step(self, X: SymmetricMatrix, state: State) -> None:
-        gram = np.array(state.known_gram_U(X.threads))
-        for i in range(X.shape[0]):
-            indices, values = X.row(i)
-            coordinate_row(i, indices, values, state.U, gram)
+        X.coordinate_sweep(state.U, np.array(state.known_gram_U(X.threads)))
         state.moved(state.U)

@@ -1,4 +1,4 @@
-"""HALS with Anderson acceleration, then Gauss-Newton: one product with X per iteration."""
+"""Sweeps, then quasi-Newton or Gauss-Newton steps: one product with X per iteration."""
 
 from __future__ import annotations
 
@@ -8,108 +8,120 @@ from typing import ClassVar
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.kernels import anderson, newton, reductions
+from symnmf.kernels import reductions
 from symnmf.kernels.hals import hals_rows
 from symnmf.matrices import SymmetricMatrix
 from symnmf.objective import best_multiple
+from symnmf.solvers import quasi_newton
 from symnmf.solvers.base import Solver
 from symnmf.solvers.gauss_newton import gauss_newton_target
-from symnmf.solvers.line_search import quartic_step
+from symnmf.solvers.line_search import line_step
 from symnmf.state import State
 
 PROXIMAL = 0.01  # lambda of the sweep, in units of the mean diagonal of U^T U
-SWEEP_DECREASE = 1e-4  # of mean diagonal times ||F||^2, asked of an accelerated step
-STEP_DECREASE = 1e-8  # of mean diagonal times the squared step length, asked of every shortcut
-MIX_AFTER = 10  # mixing sweeps while the factor still changes its shape wastes them
-GUARD = 9  # Gauss-Newton steps between two sweeps
+SUFFICIENT_DECREASE = 1e-4  # of mean diagonal times squared distance to the projected gradient step
+STEP_DECREASE = 1e-8  # of mean diagonal times the squared length of a Gauss-Newton step
+FIRST_SWEEPS = 3  # before the gradient of one point says anything about the next
+DEPTH = 3  # pairs kept by the quasi-Newton steps
+GUARD = 9  # Gauss-Newton steps between two others
 REFRESH = 50  # iterations between fresh products X U
 FIRST_WEIGHT = 0.03  # of the Gauss-Newton steps, in units of the mean diagonal of U^T U
 LEAST_WEIGHT, MOST_WEIGHT = 0.01, 1e6
 IN_CACHE = 32 * 2**20  # bytes of a factor
 LARGE_SWEEPS = 3  # beyond: sweeps over rows once read cost less than reading all factors again
-
-# places in memory["counters"]
-USED, SLOT, SINCE_SWEEP = range(3)
+SINGLE_GAIN = 1e-5  # relative fall of E per step under which float32 is given up for float64
+BY_ENTRIES = 2**20  # entries of U up to which a sweep on one thread costs little
 
 
 @dataclass(frozen=True)
 class HalsNewton(Solver):
     r"""Minimise :math:`f(U) = \tfrac12\|X - UU^\top\|_F^2` itself, from products kept up to date.
 
-    Far from a small error, a step is a proximal HALS sweep Z of :math:`\|X - Z U^\top\|`,
-    mixed with the ``depth`` before it (Anderson), and an exact line search towards the mixture.
-    Where it does not pay, the line search goes towards Z. Below the relative error
-    ``newton_below``, steps are Gauss-Newton steps under U >= 0 with the same line search, and
-    every tenth is a sweep. f never rises and every limit point is critical; see
-    docs/hals-newton.md.
+    The first steps are sweeps: exact coordinate descent where X is sparse and small, else
+    proximal HALS on :math:`\|X - Z U^\top\|`. Then a limited-memory BFGS direction on the free
+    entries, clipped at zero, and an exact line search along it; a HALS sweep where that does not
+    pay. Below the relative error ``newton_below``, steps are Gauss-Newton steps under U >= 0 with
+    the same line search, and every tenth is one of the others. f never rises and every limit
+    point is critical; see docs/hals-newton.md.
 
     Parameters
     ----------
     depth : int or None
-        Sweeps that are mixed, each at the memory of two factors; 1 for no mixing. None for 5, and
-        for 1 where a factor no longer fits in cache and reading the history would cost more than
-        it saves: there a step makes three sweeps at once instead.
+        Steps the quasi-Newton method remembers, each at the memory of two factors; 0 for sweeps
+        alone. None for 3, and for 0 where a factor no longer fits in cache and reading the
+        history would cost more than it saves: there a step makes three sweeps at once instead.
     newton_below : float
         Relative error E from which Gauss-Newton takes over; 0 for never.
     """
 
     name: ClassVar[str] = "hals-newton"
-    summary: ClassVar[str] = "accelerated HALS, then Gauss-Newton, on the original problem"
-    cost: ClassVar[str] = "1 product, and a sweep or 10 inner steps of 6nr^2"
+    summary: ClassVar[str] = "sweeps, then quasi-Newton or Gauss-Newton, on the original problem"
+    cost: ClassVar[str] = "1 product and 6nr^2, or 10 inner steps of 6nr^2"
 
     depth: int | None = None
     newton_below: float = 0.05
 
     def __post_init__(self) -> None:
         depth = self.depth
-        if depth is not None and (type(depth) is not int or depth < 1):
-            raise InputError(f"depth must be None or a whole number of at least 1, got {depth!r}.")
+        if depth is not None and (type(depth) is not int or depth < 0):
+            raise InputError(f"depth must be None or a whole number of at least 0, got {depth!r}.")
         if not (isinstance(self.newton_below, int | float) and 0 <= self.newton_below <= 1):
             raise InputError(
                 f"newton_below must be a relative error from 0 to 1, got {self.newton_below!r}."
             )
 
     def start(self, X: SymmetricMatrix, U0: np.ndarray) -> State:
-        depth = self.depth or (5 if U0.nbytes <= IN_CACHE else 1)
-        depth = depth if depth > 1 else 0  # one sweep is no mixture, and needs no history
-        ring = (depth, *U0.shape)
+        depth = self.depth
+        if depth is None:
+            depth = DEPTH if U0.nbytes <= IN_CACHE else 0
+        single = X.in_single_precision() if depth == 0 and U0.nbytes > IN_CACHE else None
+        if single is not None:
+            X, U0 = single, U0.astype(np.float32)
         return State(
             U=U0,
             V=U0,
             product=X.matmul(U0),
             memory={
-                "images": np.zeros(ring, U0.dtype),
-                "moves": np.zeros(ring, U0.dtype),
-                "dots": np.zeros((depth, depth)),
-                "counters": np.zeros(3, np.int64),
+                **quasi_newton.room_for_pairs(depth, U0),
                 "weight": np.array(FIRST_WEIGHT),
+                "newton_steps": np.array(0),
+                "error": np.array(np.inf),
             },
         )
 
     def step(self, X: SymmetricMatrix, state: State) -> None:
         if state.iteration == 0:
             _rescale(X, state)
-        elif state.product is None or state.iteration % REFRESH == 0:
-            state.product = X.matmul(state.U, out=state.product)
+        X, error = self._ready(X, state)
         gram = state.known_gram_U(X.threads)
         level = float(np.trace(gram)) / gram.shape[0]
-        counters = state.memory["counters"]
-        if self._newton_due(X, state, gram) and counters[SINCE_SWEEP] < GUARD:
-            counters[USED] = 0  # sweeps from before are no longer neighbours
-            counters[SINCE_SWEEP] += 1
+        since = state.memory["newton_steps"]
+        if state.iteration == 0 and error >= self.newton_below and _sweeps_by_entries(X, state):
+            X.coordinate_sweep(state.U, gram.copy())
+            state.moved(state.U)
+        elif state.iteration > 0 and error < self.newton_below and since < GUARD:
+            quasi_newton.forget(state)  # pairs from before are no longer neighbours
+            since += 1
             if not self._newton_step(X, state, level):
-                counters[SINCE_SWEEP] = GUARD
+                since[...] = GUARD
         else:
-            counters[SINCE_SWEEP] = 0
+            since[...] = 0
             self._sweep_step(X, state, level)
 
-    def _newton_due(self, X: SymmetricMatrix, state: State, gram: np.ndarray) -> bool:
-        if state.iteration == 0 or self.newton_below == 0.0:
-            return False
-        assert state.product is not None
-        explained = 2.0 * reductions.inner(state.product, state.U, X.threads)
-        misfit = X.sqnorm - explained + float(np.vdot(gram, gram))
-        return misfit < self.newton_below * X.sqnorm
+    def _ready(self, X: SymmetricMatrix, state: State) -> tuple[SymmetricMatrix, float]:
+        """Bring X U and U^T U up to date; return X in the precision of this step, and E.
+
+        Float32 is kept for as long as the error falls by far more than it rounds.
+        """
+        single = X.in_single_precision() if state.U.dtype != X.dtype else None
+        if single is not None:
+            error = _refresh(single, state, X.sqnorm)
+            gain = float(state.memory["error"]) - error
+            state.memory["error"] = np.array(error)
+            if gain > SINGLE_GAIN * error and error > self.newton_below:
+                return single, error
+            state.widen(X.dtype)
+        return X, _refresh(X, state, X.sqnorm)
 
     def _newton_step(self, X: SymmetricMatrix, state: State, level: float) -> bool:
         assert state.product is not None
@@ -122,7 +134,7 @@ class HalsNewton(Solver):
         target = gauss_newton_target(
             state.U, state.product, state.gram_U, weight * level, dual, X.threads
         )
-        step = _line_step(X, state, target, enough=0.0, per_length=STEP_DECREASE * level)
+        step = line_step(X, state, target, per_length=STEP_DECREASE * level)
         factor = 0.7 if step >= 0.9 else 1.0 if step >= 0.5 else 1.5 if step > 0.0 else 10.0
         following = min(max(factor * weight, LEAST_WEIGHT), MOST_WEIGHT)
         if following != weight:
@@ -131,47 +143,28 @@ class HalsNewton(Solver):
         return step > 0.0
 
     def _sweep_step(self, X: SymmetricMatrix, state: State, level: float) -> None:
-        """Sweep, mix with the sweeps before where they are kept, and go where f is lower."""
-        target = state.room()
-        if len(state.memory["images"]) == 0:
-            n, r = target.shape
-            X.threads.run(
-                lambda begin, end: _sweep_rows(state, target, level, begin, end),
-                X.threads.split(n, 2.0 * r * r),
-            )
-        elif self._mixed_step(X, state, target, level):
-            return
-        _line_step(X, state, target, enough=0.0, per_length=0.0)
-
-    def _mixed_step(
-        self, X: SymmetricMatrix, state: State, target: np.ndarray, level: float
-    ) -> bool:
-        """Sweep and go towards the mixture; failing that, leave the sweep in ``target``."""
-        memory, U, threads = state.memory, state.U, X.threads
-        n, r = U.shape
-        images, moves, dots = memory["images"], memory["moves"], memory["dots"]
-        counters = memory["counters"]
-        slot = int(counters[SLOT]) if counters[USED] else 0
-        depth = len(images)
-        used = min(int(counters[USED]) + 1, depth)
-
-        def sweep(begin: int, end: int) -> np.ndarray:
-            _sweep_rows(state, images[slot], level, begin, end)
-            return anderson.remember_rows(U, images, moves, slot, used, begin, end)
-
-        bounds = threads.split(n, 2.0 * r * (r + used))
-        row = np.sum(threads.run(sweep, bounds), axis=0)
-        dots[slot], dots[:, slot] = row, row
-        counters[USED], counters[SLOT] = used, (slot + 1) % depth
-        if used > 1 and state.iteration >= MIX_AFTER:
-            weights = anderson.mixing_weights(dots, slot, used)
-            threads.run(lambda b, e: anderson.mix_rows(images, weights, target, b, e), bounds)
-            enough = SWEEP_DECREASE * level * float(row[slot])
-            if _line_step(X, state, target, enough, STEP_DECREASE * level) > 0.0:
-                return True
-            counters[USED] = 0
-        np.copyto(target, images[slot])
-        return False
+        """Step towards what the pairs kept so far say, or else towards a sweep."""
+        depth = len(state.memory["steps"])
+        if depth and state.iteration >= FIRST_SWEEPS:
+            slopes, distance = quasi_newton.look(X, state, level)
+            if state.memory["counters"][quasi_newton.USED]:
+                target = quasi_newton.quasi_newton_target(X, state, slopes)
+                enough = SUFFICIENT_DECREASE * level * distance
+                if line_step(X, state, target, enough=enough) > 0.0:
+                    quasi_newton.stepped(state)
+                    return
+                quasi_newton.forget(state)
+        target = quasi_newton.next_slot(state) if depth else state.room()
+        n, r = target.shape
+        X.threads.run(
+            lambda begin, end: _sweep_rows(state, target, level, begin, end),
+            X.threads.split(n, 2.0 * r * r),
+        )
+        moved = line_step(X, state, target) > 0.0
+        if not depth:
+            state.spare.append(target)
+        elif moved and state.iteration >= FIRST_SWEEPS:
+            quasi_newton.stepped(state)
 
 
 def _sweep_rows(state: State, out: np.ndarray, level: float, begin: int, end: int) -> None:
@@ -182,6 +175,21 @@ def _sweep_rows(state: State, out: np.ndarray, level: float, begin: int, end: in
     hals_rows(out, state.product, state.U, state.gram_U, weight, sweeps, begin, end)
 
 
+def _sweeps_by_entries(X: SymmetricMatrix, state: State) -> bool:
+    """Whether a sweep on one thread, entry by entry, is worth the better ends it leads to."""
+    return X.has_entries and state.U.size <= BY_ENTRIES
+
+
+def _refresh(X: SymmetricMatrix, state: State, sqnorm: float) -> float:
+    """Compute X U and U^T U where that is due; return E, for ``sqnorm`` = ||X||^2."""
+    if state.product is None or (state.iteration > 0 and state.iteration % REFRESH == 0):
+        state.product = X.matmul(state.U, out=state.product)
+        state.gram_U = None
+    gram = state.known_gram_U(X.threads)
+    explained = 2.0 * reductions.inner(state.product, state.U, X.threads)
+    return 1.0 - (explained - float(np.vdot(gram, gram))) / sqnorm
+
+
 def _rescale(X: SymmetricMatrix, state: State) -> None:
     """Bring the start to the multiple of itself that fits X best; no product needed."""
     scale = best_multiple(X, state)
@@ -189,40 +197,3 @@ def _rescale(X: SymmetricMatrix, state: State) -> None:
         assert state.product is not None
         kind = state.U.dtype.type
         state.moved(kind(scale) * state.U, product=kind(scale) * state.product)
-
-
-def _line_step(
-    X: SymmetricMatrix, state: State, target: np.ndarray, enough: float, per_length: float
-) -> float:
-    r"""Move U towards ``target`` to where f is lowest, by one product; return the fraction t.
-
-    With D = target - U, S = U^T D + D^T U and K = D^T D,
-
-    .. math:: f(U + tD) - f(U) = t(-2\langle XU, D\rangle + \langle G, S\rangle)
-        + t^2(-\langle XD, D\rangle + \tfrac12\|S\|^2 + \langle G, K\rangle)
-        + t^3\langle S, K\rangle + \tfrac12 t^4\|K\|^2 .
-
-    U stays (t = 0) unless f falls by ``enough`` and by ``per_length`` ||t D||^2. ``target`` is
-    overwritten.
-    """
-    U, product, gram, threads = state.U, state.product, state.gram_U, X.threads
-    n, r = U.shape
-    assert product is not None
-    image = X.matmul(target, out=state.room())
-    bounds = threads.split(n, 4.0 * r * (r + 2))
-    parts = threads.run(lambda b, e: newton.direction_rows(U, product, target, image, b, e), bounds)
-    slope, bend, cross, length = (sum(part[1:], start=part[0]) for part in zip(*parts, strict=True))
-    mixed = cross + cross.T
-    step, change = quartic_step(
-        -2.0 * slope + float(np.vdot(gram, mixed)),
-        -bend + 0.5 * float(np.vdot(mixed, mixed)) + float(np.vdot(gram, length)),
-        float(np.vdot(mixed, length)),
-        0.5 * float(np.vdot(length, length)),
-    )
-    if step == 0.0 or -change < max(enough, per_length * step**2 * float(np.trace(length))):
-        state.spare.append(image)
-        return 0.0
-    threads.run(lambda b, e: newton.advance_rows(U, product, target, image, step, b, e), bounds)
-    state.moved(target, product=image)
-    state.spare += [U, product]
-    return float(step)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from symnmf.kernels import newton
 from symnmf.kernels.compiling import compiled
+from symnmf.matrices import SymmetricMatrix
+from symnmf.state import State
 
 POLISH = 60  # halvings that exhaust a double between 0 and 1; Newton needs a handful
 
@@ -74,3 +77,48 @@ def quartic_step(c1: float, c2: float, c3: float, c4: float) -> tuple[float, flo
             if value < lowest:
                 best, lowest = t, value
     return best, lowest
+
+
+def line_step(
+    X: SymmetricMatrix,
+    state: State,
+    target: np.ndarray,
+    *,
+    enough: float = 0.0,
+    per_length: float = 0.0,
+) -> float:
+    r"""Move U towards ``target`` to where f is lowest, by one product; return the fraction t.
+
+    With D = target - U, S = U^T D + D^T U and K = D^T D,
+
+    .. math:: f(U + tD) - f(U) = t(-2\langle XU, D\rangle + \langle G, S\rangle)
+        + t^2(-\langle XD, D\rangle + \tfrac12\|S\|^2 + \langle G, K\rangle)
+        + t^3\langle S, K\rangle + \tfrac12 t^4\|K\|^2 .
+
+    U stays (t = 0) unless f falls by ``enough`` and by ``per_length`` ||t D||^2. ``target``
+    becomes the step t D, or D where U stays.
+    """
+    U, product, gram, threads = state.U, state.product, state.gram_U, X.threads
+    n, r = U.shape
+    assert product is not None
+    assert gram is not None
+    image = X.matmul(target, out=state.room())
+    bounds = threads.split(n, 4.0 * r * (r + 2))
+    parts = threads.run(lambda b, e: newton.direction_rows(U, product, target, image, b, e), bounds)
+    slope, bend, cross, length = (sum(part[1:], start=part[0]) for part in zip(*parts, strict=True))
+    mixed = cross + cross.T
+    step, change = quartic_step(
+        -2.0 * slope + float(np.vdot(gram, mixed)),
+        -bend + 0.5 * float(np.vdot(mixed, mixed)) + float(np.vdot(gram, length)),
+        float(np.vdot(mixed, length)),
+        0.5 * float(np.vdot(length, length)),
+    )
+    state.spare.append(image)
+    if step == 0.0 or -change < max(enough, per_length * step**2 * float(np.trace(length))):
+        return 0.0
+    threads.run(lambda b, e: newton.advance_rows(U, product, target, image, step, b, e), bounds)
+    state.moved(U, product=product)
+    following = gram + step * mixed + step**2 * length
+    if np.trace(following) > 0.5 * np.trace(gram):  # else little but rounding may be left of it
+        state.gram_U = following
+    return float(step)

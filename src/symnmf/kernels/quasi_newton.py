@@ -1,0 +1,164 @@
+"""Limited-memory BFGS on tall factors under U >= 0: two passes and a few dot products.
+
+The history keeps, in rings of m slots, steps s_j and the changes y_j of the gradient they made,
+and the inner products <s_i, y_j> and <y_i, y_j>, of which one row and column are new each time.
+The usual two loops then run on coefficients alone, and the direction is formed in one pass.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from symnmf.kernels.compiling import compiled
+
+REORDER = {"reassoc", "contract", "nsz"}  # lets the sums below run in SIMD lanes
+BLOCK = 256  # rows worked on together, so that they stay in cache
+
+# rows of what `gradient_rows` returns: dot products with each slot, then two numbers
+STEP_CHANGE, CHANGE_STEP, CHANGE_CHANGE, STEP_SLOPE, CHANGE_SLOPE, NUMBERS = range(6)
+
+
+@compiled(fastmath=REORDER)
+def gradient_rows(
+    U: np.ndarray,
+    product: np.ndarray,
+    gram: np.ndarray,
+    level: float,
+    gradient: np.ndarray,
+    steps: np.ndarray,
+    changes: np.ndarray,
+    newest: int,
+    begin: int,
+    end: int,
+) -> np.ndarray:
+    """Bring ``gradient`` = U G - X U, half of grad f, up to date and note how it changed.
+
+    If ``newest`` >= 0, ``steps[newest]`` is the step made since ``gradient`` was last computed,
+    and ``changes[newest]`` is written: zero where U did not move, for there a bound stops the
+    step and not curvature. Return the dot products of s and y of the newest slot with the
+    others, and of all slots with the gradient g on the free entries {U > 0 or g < 0}; then the
+    squared length of the newest s and of U - max(U - g / level, 0).
+    """
+    r = U.shape[1]
+    depth = steps.shape[0]
+    sums = np.zeros((6, max(depth, 2)))
+    scale = 1.0 / level if level > 0.0 else 0.0
+    slope = np.empty(BLOCK * r, U.dtype)
+    zero = U.dtype.type(0)
+    for first in range(begin, end, BLOCK):
+        last = min(first + BLOCK, end)
+        size = (last - first) * r
+        curved = np.dot(U[first:last], gram).reshape(-1)
+        u, xu = U[first:last].reshape(-1), product[first:last].reshape(-1)
+        g = gradient[first:last].reshape(-1)
+        s, y = slope[:size], slope[:size]
+        if newest >= 0:
+            s, y = steps[newest, first:last].reshape(-1), changes[newest, first:last].reshape(-1)
+            length = 0.0
+            for k in range(size):
+                y[k] = curved[k] - xu[k] - g[k] if s[k] != zero else zero
+                length += np.float64(s[k]) * np.float64(s[k])
+            sums[NUMBERS, 0] += length
+        residual = 0.0
+        for k in range(size):
+            value = curved[k] - xu[k]
+            g[k] = value
+            before, move = np.float64(u[k]), scale * np.float64(value)
+            held = before if before < move else move  # u - max(u - move, 0)
+            residual += held * held
+            slope[k] = value if u[k] > zero or value < zero else zero
+        sums[NUMBERS, 1] += residual
+        for j in range(depth):
+            other_s = steps[j, first:last].reshape(-1)
+            other_y = changes[j, first:last].reshape(-1)
+            a, b, c, d, e = 0.0, 0.0, 0.0, 0.0, 0.0
+            for k in range(size):
+                p, q, m = np.float64(other_s[k]), np.float64(other_y[k]), np.float64(slope[k])
+                v, w = np.float64(s[k]), np.float64(y[k])
+                a += v * q
+                b += w * p
+                c += w * q
+                d += p * m
+                e += q * m
+            sums[STEP_CHANGE, j] += a
+            sums[CHANGE_STEP, j] += b
+            sums[CHANGE_CHANGE, j] += c
+            sums[STEP_SLOPE, j] += d
+            sums[CHANGE_SLOPE, j] += e
+    return sums
+
+
+@compiled()
+def direction_weights(
+    step_change: np.ndarray,
+    change_change: np.ndarray,
+    step_slope: np.ndarray,
+    change_slope: np.ndarray,
+    order: np.ndarray,
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return the weights of -H g = a g + sum_j (b_j s_j + c_j y_j), H the L-BFGS inverse Hessian.
+
+    ``step_change[i, j]`` is <s_i, y_j>, ``change_change[i, j]`` is <y_i, y_j>, ``step_slope`` and
+    ``change_slope`` are <s_j, g> and <y_j, g>, and ``order`` lists the slots from the oldest.
+    """
+    used = len(order)
+    depth = len(step_slope)
+    along = np.zeros(depth)  # alpha of the first loop
+    steps, changes = np.zeros(depth), np.zeros(depth)
+    for a in range(used - 1, -1, -1):
+        i = order[a]
+        value = step_slope[i]
+        for b in range(a + 1, used):
+            value -= along[order[b]] * step_change[i, order[b]]
+        along[i] = value / step_change[i, i]
+    last = order[used - 1]
+    scale = step_change[last, last] / change_change[last, last]
+    for a in range(used):
+        i = order[a]
+        value = change_slope[i]
+        for b in range(used):
+            value -= along[order[b]] * change_change[i, order[b]]
+        value *= scale
+        for b in range(a):
+            value -= steps[order[b]] * step_change[order[b], i]
+        steps[i] = value / step_change[i, i] - along[i]
+        changes[i] = scale * along[i]
+    return -scale, steps, changes
+
+
+@compiled(fastmath=REORDER)
+def target_rows(
+    U: np.ndarray,
+    gradient: np.ndarray,
+    steps: np.ndarray,
+    changes: np.ndarray,
+    own: float,
+    step_weights: np.ndarray,
+    change_weights: np.ndarray,
+    out: np.ndarray,
+    begin: int,
+    end: int,
+) -> None:
+    """Write max(U + direction, 0) to rows ``begin..end`` of ``out``; entries not free stay.
+
+    ``out`` may be one of the slots.
+    """
+    r = U.shape[1]
+    kind = U.dtype.type
+    zero = kind(0)
+    direction = np.empty(BLOCK * r, U.dtype)
+    for first in range(begin, end, BLOCK):
+        last = min(first + BLOCK, end)
+        size = (last - first) * r
+        u, g = U[first:last].reshape(-1), gradient[first:last].reshape(-1)
+        for k in range(size):
+            direction[k] = kind(own) * g[k]
+        for j in range(len(step_weights)):
+            b, c = kind(step_weights[j]), kind(change_weights[j])
+            s, y = steps[j, first:last].reshape(-1), changes[j, first:last].reshape(-1)
+            for k in range(size):
+                direction[k] += b * s[k] + c * y[k]
+        target = out[first:last].reshape(-1)
+        for k in range(size):
+            moved = max(u[k] + direction[k], zero)
+            target[k] = moved if u[k] > zero or g[k] < zero else u[k]
