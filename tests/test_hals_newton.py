@@ -59,7 +59,7 @@ def sweep(X: Array, U: Array, sweeps: int = 1) -> tuple[Array, float]:
     return Z, weight
 
 
-@given(problems(), st.sampled_from([1, module.LARGE_SWEEPS]))
+@given(problems(), st.sampled_from([1, module.SWEEPS_ALONE]))
 @settings(deadline=None, max_examples=120)
 def test_sweep_is_a_descent_direction(problem: tuple[Array, Array], sweeps: int) -> None:
     X, U = problem
@@ -406,7 +406,7 @@ def test_large_factors_keep_no_history_and_make_three_sweeps_a_step(
     errors = symnmf.factorize(X, 3, max_iter=60, **options).history["error"]
     assert errors[-1] > 0.05
     assert (np.diff(errors) <= 1e-6).all()
-    monkeypatch.setattr(module, "LARGE_SWEEPS", 1)
+    monkeypatch.setattr(module, "SWEEPS_ALONE", 1)
     assert errors[5] < symnmf.factorize(X, 3, max_iter=5, **options).error
 
 
@@ -433,6 +433,8 @@ def test_large_sparse_problems_begin_in_single_precision_and_end_in_double(
         rest = symnmf.factorize(X, 3, max_iter=5000, resume=file, **options)
         np.testing.assert_array_equal(rest.U, whole.U)
         file.unlink()
+    small = as_symmetric(X.astype(np.float32))
+    assert small.in_single_precision() is small
     dense = HalsNewton().start(as_symmetric(X.toarray()), np.ones((60, 3)))
     assert dense.U.dtype == np.float64
 

@@ -49,16 +49,10 @@ class Measurement:
 
 
 def fitting_sqnorm(
-    X: SymmetricMatrix, state: State, other: np.ndarray, gram_other: np.ndarray
+    X: SymmetricMatrix, state: State, other: np.ndarray, gram_other: np.ndarray, explained: float
 ) -> float:
-    """Return ||X - U other^T||_F^2."""
-    threads = X.threads
-    assert state.product is not None
-    total = (
-        X.sqnorm
-        - 2.0 * reductions.inner(state.product, other, threads)
-        + float(np.vdot(state.known_gram_U(threads), gram_other))
-    )
+    """Return ||X - U other^T||_F^2, given ``explained`` = <X U, other>."""
+    total = X.sqnorm - 2.0 * explained + float(np.vdot(state.known_gram_U(X.threads), gram_other))
     if total > IDENTITY_TRUSTED_ABOVE[X.dtype] * X.sqnorm or not X.residual_affordable:
         return max(total, 0.0)
     return X.residual_sqnorm(state.U, other)
@@ -89,13 +83,16 @@ def measure(X: SymmetricMatrix, state: State) -> Measurement:
     threads = X.threads
     if state.product is None:
         state.product = X.matmul(state.U)
-    symmetric = fitting_sqnorm(X, state, state.U, state.known_gram_U(threads))
-    if state.V is state.U:
+    U, V, gram = state.U, state.V, state.known_gram_U(threads)
+    if V is U:
         apart, together = 0.0, 1.0
-        split = symmetric
+        symmetric = split = fitting_sqnorm(
+            X, state, U, gram, reductions.inner(state.product, U, threads)
+        )
     else:
-        apart, _, _, together = reductions.pair(state.U, state.V, threads)
-        split = fitting_sqnorm(X, state, state.V, state.known_gram_V(threads))
+        own, mixed, apart, together = reductions.split(state.product, U, V, threads)
+        symmetric = fitting_sqnorm(X, state, U, gram, own)
+        split = fitting_sqnorm(X, state, V, state.known_gram_V(threads), mixed)
     # U = 0 and V = 0 agree; the tiny floor keeps 0/0 out
     relative = np.sqrt(apart / together) if together > 0.0 else (0.0 if apart == 0.0 else np.inf)
     return Measurement(

@@ -7,7 +7,9 @@ import numpy as np
 from symnmf.kernels.compiling import compiled
 from symnmf.parallel import Threads
 
+BLOCK = 256  # rows that stay in cache while a kernel works on them
 GRAM_ROWS = 4096  # float32 partial sums stay this short before they are added in float64
+NARROW = 50  # columns up to which small blocks beat computing one triangle only
 REASSOCIATE = {"reassoc", "contract", "nsz"}  # lets the sums below run in SIMD lanes
 
 
@@ -42,22 +44,57 @@ def pair_rows(
 
 
 @compiled(fastmath=REASSOCIATE)
-def natural_residual_rows(
-    U: np.ndarray, descent: np.ndarray, target: np.ndarray, step: float, begin: int
-) -> float:
-    """Return ||U - max(U - step * 2 (descent - target), 0)||^2 over one block of rows.
+def split_rows(
+    product: np.ndarray, U: np.ndarray, V: np.ndarray, begin: int, end: int
+) -> tuple[float, float, float, float]:
+    """Return <product, U>, <product, V>, ||U - V||^2 and ||V||^2 over rows ``begin..end``."""
+    fit = 0.0
+    other_fit = 0.0
+    apart = 0.0
+    size = 0.0
+    one, other = U[begin:end].reshape(-1), V[begin:end].reshape(-1)
+    p = product[begin:end].reshape(-1)
+    for k in range(len(one)):
+        u = np.float64(one[k])
+        v = np.float64(other[k])
+        x = np.float64(p[k])
+        fit += x * u
+        other_fit += x * v
+        apart += (u - v) * (u - v)
+        size += v * v
+    return fit, other_fit, apart, size
 
-    ``descent`` holds the rows of U U^T U from ``begin`` on, ``target`` is all of X U.
-    """
+
+@compiled(fastmath=REASSOCIATE)
+def natural_residual_rows(
+    U: np.ndarray,
+    target: np.ndarray,
+    gram: np.ndarray,
+    step: float,
+    begin: int,
+    end: int,
+) -> float:
+    """Return ||U - max(U - step * 2 (U gram - target), 0)||^2 over rows ``begin..end``."""
     total = 0.0
-    end = begin + descent.shape[0]
-    own, curved = U[begin:end].reshape(-1), descent.reshape(-1)
-    wanted = target[begin:end].reshape(-1)
-    for k in range(len(own)):
-        u = np.float64(own[k])
-        move = 2.0 * step * (np.float64(curved[k]) - np.float64(wanted[k]))
-        kept = u if u < move else move  # u - max(u - move, 0)
-        total += kept * kept
+    for first in range(begin, end, BLOCK):
+        last = min(first + BLOCK, end)
+        curved = np.dot(U[first:last], gram).reshape(-1)
+        own, wanted = U[first:last].reshape(-1), target[first:last].reshape(-1)
+        for k in range(len(own)):
+            u = np.float64(own[k])
+            move = 2.0 * step * (np.float64(curved[k]) - np.float64(wanted[k]))
+            kept = u if u < move else move  # u - max(u - move, 0)
+            total += kept * kept
+    return total
+
+
+@compiled()
+def cross_gram_rows(A: np.ndarray, B: np.ndarray, begin: int, end: int) -> np.ndarray:
+    """Return A^T B over rows ``begin..end``; float32 sums stay short before they are added up."""
+    total = np.zeros((A.shape[1], B.shape[1]))
+    for first in range(begin, end, BLOCK):
+        last = min(first + BLOCK, end)
+        total += np.dot(A[first:last].T, B[first:last])
     return total
 
 
@@ -69,17 +106,37 @@ def inner(A: np.ndarray, B: np.ndarray, threads: Threads) -> float:
     )
 
 
-def pair(U: np.ndarray, V: np.ndarray, threads: Threads) -> tuple[float, float, float, float]:
+Four = tuple[float, float, float, float]
+
+
+def _added(parts: list[Four]) -> Four:
+    first, second, third, fourth = (float(sum(column)) for column in zip(*parts, strict=True))
+    return first, second, third, fourth
+
+
+def pair(U: np.ndarray, V: np.ndarray, threads: Threads) -> Four:
     """Return ||U - V||^2, <U, V>, ||U||^2 and ||V||^2."""
     n, r = U.shape
-    parts = threads.run(lambda begin, end: pair_rows(U, V, begin, end), threads.split(n, 6 * r))
-    apart, together, first, second = (float(sum(column)) for column in zip(*parts, strict=True))
-    return apart, together, first, second
+    return _added(
+        threads.run(lambda begin, end: pair_rows(U, V, begin, end), threads.split(n, 6 * r))
+    )
+
+
+def split(product: np.ndarray, U: np.ndarray, V: np.ndarray, threads: Threads) -> Four:
+    """Return <product, U>, <product, V>, ||U - V||^2 and ||V||^2, all that a split run measures."""
+    n, r = U.shape
+    return _added(
+        threads.run(
+            lambda begin, end: split_rows(product, U, V, begin, end), threads.split(n, 8 * r)
+        )
+    )
 
 
 def gram(V: np.ndarray, threads: Threads) -> np.ndarray:
     """Return V^T V in float64."""
     n, r = V.shape
+    if r <= NARROW:
+        return cross_gram(V, V, threads)
 
     def part(begin: int, end: int) -> np.ndarray:
         total = np.zeros((r, r))
@@ -95,15 +152,10 @@ def gram(V: np.ndarray, threads: Threads) -> np.ndarray:
 def cross_gram(A: np.ndarray, B: np.ndarray, threads: Threads) -> np.ndarray:
     """Return A^T B in float64."""
     n, r = A.shape
-
-    def part(begin: int, end: int) -> np.ndarray:
-        total = np.zeros((r, B.shape[1]))
-        for first in range(begin, end, GRAM_ROWS):
-            last = min(first + GRAM_ROWS, end)
-            total += A[first:last].T @ B[first:last]
-        return total
-
-    parts = threads.run(part, threads.split(n, 2 * r * B.shape[1]))
+    parts = threads.run(
+        lambda begin, end: cross_gram_rows(A, B, begin, end),
+        threads.split(n, 2 * r * B.shape[1]),
+    )
     return sum(parts[1:], start=parts[0])
 
 
@@ -113,12 +165,8 @@ def natural_residual(
     """Return ||U - max(U - step * grad f(U), 0)||_F with grad f(U) = 2 (U U^T U - X U)."""
     n, r = U.shape
     weights = gram_U.astype(U.dtype)
-
-    def part(begin: int, end: int) -> float:
-        total = 0.0
-        for first in range(begin, end, GRAM_ROWS):
-            block = U[first : min(first + GRAM_ROWS, end)] @ weights
-            total += natural_residual_rows(U, block, product, step, first)
-        return total
-
-    return float(np.sqrt(sum(threads.run(part, threads.split(n, 2 * r * r)))))
+    parts = threads.run(
+        lambda begin, end: natural_residual_rows(U, product, weights, step, begin, end),
+        threads.split(n, 2 * r * r),
+    )
+    return float(np.sqrt(sum(parts)))

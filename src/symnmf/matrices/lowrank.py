@@ -119,7 +119,7 @@ class LowRank(SymmetricMatrix):
         return left @ np.hstack([self.B, V]).T
 
     def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> None:
-        right = self.B @ self.C
+        right = (self.B @ self.C).astype(self.dtype)
         sweep_factors(self.B, right, reductions.cross_gram(right, U, self.threads), U, gram)
 
     def diagonal(self) -> np.ndarray:

@@ -57,6 +57,8 @@ class SparseMatrix(SymmetricMatrix):
         sweep_csr(self.indptr, self.indices, self.data, U, gram)
 
     def in_single_precision(self) -> SparseMatrix:
+        if self.dtype == np.float32:
+            return self
         if self._single is None:
             data = self.data.astype(np.float32)
             self._single = SparseMatrix(self.indptr, self.indices, data, self.threads)

@@ -28,7 +28,7 @@ REFRESH = 50  # iterations between fresh products X U
 FIRST_WEIGHT = 0.03  # of the Gauss-Newton steps, in units of the mean diagonal of U^T U
 LEAST_WEIGHT, MOST_WEIGHT = 0.01, 1e6
 IN_CACHE = 32 * 2**20  # bytes of a factor
-LARGE_SWEEPS = 3  # beyond: sweeps over rows once read cost less than reading all factors again
+SWEEPS_ALONE = 3  # where no steps are kept: rows once read are cheap to sweep again
 SINGLE_GAIN = 1e-5  # relative fall of E per step under which float32 is given up for float64
 BY_ENTRIES = 2**20  # entries of U up to which a sweep on one thread costs little
 
@@ -37,19 +37,19 @@ BY_ENTRIES = 2**20  # entries of U up to which a sweep on one thread costs littl
 class HalsNewton(Solver):
     r"""Minimise :math:`f(U) = \tfrac12\|X - UU^\top\|_F^2` itself, from products kept up to date.
 
-    The first steps are sweeps: exact coordinate descent where X is sparse and small, else
-    proximal HALS on :math:`\|X - Z U^\top\|`. Then a limited-memory BFGS direction on the free
-    entries, clipped at zero, and an exact line search along it; a HALS sweep where that does not
-    pay. Below the relative error ``newton_below``, steps are Gauss-Newton steps under U >= 0 with
-    the same line search, and every tenth is one of the others. f never rises and every limit
-    point is critical; see docs/hals-newton.md.
+    The first step is a sweep of exact coordinate descent, where U is small, and the next are
+    proximal HALS sweeps on :math:`\|X - Z U^\top\|`. Then come limited-memory BFGS directions on
+    the free entries, clipped at zero, each with an exact line search; a HALS sweep where that
+    does not pay. Below the relative error ``newton_below``, steps are Gauss-Newton steps under
+    U >= 0 with the same line search, and every tenth is one of the others. f never rises and
+    every limit point is critical; see docs/hals-newton.md.
 
     Parameters
     ----------
     depth : int or None
         Steps the quasi-Newton method remembers, each at the memory of two factors; 0 for sweeps
-        alone. None for 3, and for 0 where a factor no longer fits in cache and reading the
-        history would cost more than it saves: there a step makes three sweeps at once instead.
+        alone, three at a step. None for 3, and for 0 where a factor no longer fits in cache and
+        reading the history would cost more than it saves.
     newton_below : float
         Relative error E from which Gauss-Newton takes over; 0 for never.
     """
@@ -76,7 +76,7 @@ class HalsNewton(Solver):
             depth = DEPTH if U0.nbytes <= IN_CACHE else 0
         single = X.in_single_precision() if depth == 0 and U0.nbytes > IN_CACHE else None
         if single is not None:
-            X, U0 = single, U0.astype(np.float32)
+            X, U0 = single, U0.astype(single.dtype, copy=False)
         return State(
             U=U0,
             V=U0,
@@ -170,7 +170,7 @@ class HalsNewton(Solver):
 def _sweep_rows(state: State, out: np.ndarray, level: float, begin: int, end: int) -> None:
     """Write the proximal HALS sweeps from U to rows ``begin..end`` of ``out``."""
     out[begin:end] = state.U[begin:end]
-    sweeps = 1 if out.nbytes <= IN_CACHE else LARGE_SWEEPS
+    sweeps = 1 if len(state.memory["steps"]) else SWEEPS_ALONE
     weight = PROXIMAL * level
     hals_rows(out, state.product, state.U, state.gram_U, weight, sweeps, begin, end)
 
