@@ -217,12 +217,13 @@ def test_pairs_and_target_are_those_of_the_definition(
         state.known_gram_U(matrix.threads)
         dots, distance = quasi_newton.look(matrix, state, level)
         s, y = points[-1] - points[-2], slopes[-1] - slopes[-2]
-        size = max(np.abs(slopes[0]).max(), 1e-300)
-        np.testing.assert_allclose(state.memory["steps"][slot], s, atol=1e-9 * np.abs(U0).max())
+        unit = float(np.sum(X * X)) ** 0.25  # of U; a gradient has its cube
+        size = unit**3
+        np.testing.assert_allclose(state.memory["steps"][slot], s, atol=1e-9 * unit)
         kept = state.memory["changes"][slot]
         np.testing.assert_allclose(kept[s != 0], y[s != 0], atol=1e-6 * size)
         reach = state.U - np.maximum(state.U - slopes[-1] / level, 0.0)
-        assert distance == pytest.approx(float(np.sum(reach**2)), rel=1e-3, abs=1e-12)
+        assert distance == pytest.approx(float(np.sum(reach**2)), rel=1e-3, abs=1e-12 * unit**2)
         free = np.where((state.U > 0) | (state.memory["gradient"] < 0), state.memory["gradient"], 0)
         np.testing.assert_allclose(
             dots[0], np.sum(state.memory["steps"] * free, axis=(1, 2)), atol=1e-6 * size

@@ -99,11 +99,11 @@ def test_the_best_is_the_best_of_separate_starts(X, sharing):
 
 def test_more_starts_than_seats_run_in_groups(X, sharing):
     options = {"tol": 0, "max_iter": 3}
-    best = plan(rank=8, n_init=11, options=options).best(X)
-    assert set(sharing) == {64, 8, 24, 3}
+    best = plan(rank=4, n_init=19, options=options).best(X)
+    assert set(sharing) == {64, 16, 12, 3}
     alone = min(
-        symnmf.factorize(X, 8, random_state=g, solver="a-symhals", **options).error
-        for g in multistart._generators(7, 11)
+        symnmf.factorize(X, 4, random_state=g, solver="a-symhals", **options).error
+        for g in multistart._generators(7, 19)
     )
     assert best.error == pytest.approx(alone, rel=1e-9)
 
@@ -227,6 +227,16 @@ def test_starts_share_only_where_it_pays_and_is_repeatable(tmp_path):
     assert plan()._seats(as_symmetric(np.ones((50, 50)))) == 1
     assert plan()._seats(large.scaled(1e100)) == 1
     assert plan()._seats(LowRank(rng.random((multistart.SHARED_ROWS, 3)))) == 1
+
+
+def test_starts_run_apart_where_that_keeps_every_core_busy(monkeypatch):
+    dense = as_symmetric(np.ones((600, 600)), n_jobs=2)
+    assert len(dense.chunks(20)) == 2
+    assert plan(rank=20)._apart(dense)
+    assert not plan(rank=20, n_init=1)._apart(dense)
+    assert plan(rank=2, n_init=1)._apart(as_symmetric(np.ones((50, 50)), n_jobs=2))
+    monkeypatch.setattr(multistart, "APART_UP_TO", 0)
+    assert not plan(rank=20)._apart(dense)
 
 
 def test_a_low_rank_matrix_keeps_its_threads_through_several_starts():

@@ -69,10 +69,11 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         For the starts. The first is that of ``factorize`` with the same seed, and a larger
         ``n_init`` adds starts to the same ones, so the fitting error can only fall.
     n_jobs : int or None
-        Threads; None for all cores. Where one iteration is too small to be shared out, the
-        starts run at the same time instead, each on one thread. On a dense affinity of at least
-        1000 samples and up to 8 clusters several starts share one reading of it, which is most
-        of an iteration there (not with a checkpoint); all others run one after another.
+        Threads; None for all cores. Where there is a start for each of them, or one iteration is
+        too small to be shared out, the starts run at the same time, each on one thread, unless
+        the factors exceed 32 MB. On a dense affinity of at least 2000 samples and up to 4
+        clusters several starts share one reading of it, which is most of an iteration there
+        (not with a checkpoint); all others run one after another.
     warm_start : bool, default False
         Set out from the previous ``embedding_`` (a single start; n_init and init do not matter).
         ``tol`` then refers to that start, so a fit that had converged is refined.

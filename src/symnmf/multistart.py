@@ -43,7 +43,10 @@ FORMAT = "symnmf-starts-1"
 
 #: Starts share one reading of a dense X from this many rows on and up to this rank: measured in
 #: benchmarks/starts.py. Wider products gain little, and sparse ones nothing once they are packed.
-SHARED_ROWS, SHARED_RANK = 1000, 8
+SHARED_ROWS, SHARED_RANK = 2000, 4
+
+#: Bytes of a factor beyond which starts at the same time would take each other's memory traffic.
+APART_UP_TO = 32 * 2**20
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ class Plan:
     raising ``n_init`` adds starts without changing the earlier ones (but for rounding where
     several share one reading of X).
 
-    Small problems run one start per core. On a dense X of at least 1000 rows and a rank up to 8
+    Starts run one per core where there is one for each core or an iteration is too small for
+    several, unless the factors are large. On a dense X of at least 2000 rows and a rank up to 4
     an iteration is mostly the reading of X, and the starts share it (without a checkpoint only,
     since which starts are under way changes the rounding). All others run one after another.
 
@@ -144,9 +148,8 @@ class Plan:
         self.check()
         matrix = copy.copy(as_symmetric(X, n_jobs=self.n_jobs))  # its threads may change below
         workers, seats = 1, self._seats(matrix)
-        if seats == 1 and len(matrix.chunks(int(self.rank))) == 1:
-            # an iteration this small runs on one thread, so the other cores can take starts;
-            # one thread each also makes the bits independent of n_jobs
+        if seats == 1 and self._apart(matrix):
+            # one thread each wastes none on waiting, and makes the bits independent of n_jobs
             workers = min(self.starts, matrix.threads.count)
             matrix.threads = Threads(1)
         kept, random_state = self._persistence(matrix)
@@ -178,6 +181,13 @@ class Plan:
             else:
                 results = list(_in_order(run, self.starts, workers))
         return _without_remainders(_best(results), matrix)
+
+    def _apart(self, matrix: SymmetricMatrix) -> bool:
+        """Whether the starts run at the same time, on one thread each."""
+        if len(matrix.chunks(int(self.rank))) == 1:  # an iteration is too small for more threads
+            return True
+        factor = matrix.shape[0] * int(self.rank) * matrix.dtype.itemsize
+        return self.starts >= matrix.threads.count and factor <= APART_UP_TO
 
     def _seats(self, matrix: SymmetricMatrix) -> int:
         """Return how many starts share one reading of X; 1 where that does not pay."""

@@ -357,12 +357,12 @@ def prefers_dense_rows(X: np.ndarray, columns: int) -> bool:
     """Whether :func:`dense_rows` is the faster way to ``X @ V`` with ``columns`` columns.
 
     Otherwise BLAS is: on matrices of less than 500 rows (1000 in float32), which it reads from
-    cache, for wide ``V``, where it no longer waits for memory (more than 64 columns in float64, 32
-    in float32), and for arrays :func:`dense_rows` does not take.
+    cache, for wide ``V`` (more than 64 columns), where it no longer waits for memory, and for
+    arrays :func:`dense_rows` does not take.
     """
     return (
         X.dtype in (np.float64, np.float32)
         and (X.flags.c_contiguous or X.flags.f_contiguous)
         and len(X) >= 4000 // X.itemsize
-        and columns <= 8 * X.itemsize
+        and columns <= 64
     )
