@@ -57,8 +57,8 @@ def main() -> None:
             settings=members.get_params(),
         )
 
-        step("comparing five solvers")
-        solvers = ["symanls", "symhals", "a-symhals", "beta-snmf", "pgd"]
+        step("comparing six solvers")
+        solvers = ["auto", "symanls", "symhals", "a-symhals", "beta-snmf", "pgd"]
         table = compare(
             pictures.affinity_matrix_,
             10,
