@@ -496,6 +496,12 @@ def test_degenerate_problems_stay_finite(X: Array, U0: Array) -> None:
     assert objective(X, result.U) <= objective(X, U0) * (1 + 1e-12)
 
 
+def test_a_start_that_no_multiple_of_fits_does_not_end_at_zero() -> None:
+    X = np.array([[0.0, 1.0], [1.0, 0.0]])  # <X U_0, U_0> = 0
+    result = symnmf.factorize(X, 1, init=np.array([[1.0], [0.0]]), max_iter=50)
+    assert result.error == pytest.approx(0.5)
+
+
 @pytest.mark.parametrize("depth", [-1, 2.0, True])
 def test_refuses_a_depth_that_is_no_count(depth: Any) -> None:
     with pytest.raises(InputError, match="depth"):

@@ -12,6 +12,7 @@ import pytest
 import symnmf
 from conftest import synthetic_problem
 from symnmf import multistart
+from symnmf.errors import ConvergenceWarning
 from symnmf.matrices import LowRank, as_symmetric
 from symnmf.matrices.shared import SharedReading
 from symnmf.multistart import Plan
@@ -186,15 +187,16 @@ def test_a_product_that_fails_fails_every_start_in_it(X, monkeypatch):
     assert failures == [MemoryError] * 3
 
 
-def test_a_callback_that_stops_one_start_leaves_the_others_running(X, sharing):
+def test_a_callback_that_stops_one_start_stops_those_that_share_with_it(X, sharing):
     seen = {}
 
     def stop_the_second(start, now):
         seen[start] = now.iteration
         return start == 1 and now.iteration == 3
 
-    best = plan(n_init=3, progress=stop_the_second, options={"tol": 0, "max_iter": 9}).best(X)
-    assert seen == {0: 9, 1: 3, 2: 9}
+    best = plan(n_init=3, progress=stop_the_second, options={"tol": 0, "max_iter": 90}).best(X)
+    assert seen[1] == 3
+    assert max(seen.values()) <= 4
     assert best.status == "stopped"
 
 
@@ -245,3 +247,23 @@ def test_a_low_rank_matrix_keeps_its_threads_through_several_starts():
     best = plan(rank=3, n_init=3).best(X)
     assert X.threads is before
     assert best.error < 1e-4
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_callback_that_stops_ends_all_starts(X, n_jobs):
+    seen = []
+
+    def progress(start, now):
+        seen.append(start)
+        return now.iteration >= 3
+
+    options = {"tol": 0, "max_iter": 500}
+    best = plan(n_init=6, n_jobs=n_jobs, progress=progress, options=options).best(X)
+    assert best.status == "stopped"
+    assert len(set(seen)) <= n_jobs
+
+
+def test_a_fit_that_runs_out_of_time_says_so():
+    points = np.random.default_rng(0).random((60, 3))
+    with pytest.warns(ConvergenceWarning, match="raise max_time or tol"):
+        symnmf.SymNMF(4, max_time=0.0, random_state=0).fit(points)

@@ -146,6 +146,20 @@ def test_thread_counts(monkeypatch):
     assert work.run(lambda begin, end: end - begin, work.split(10, 1e9)) == [3, 3, 4]
 
 
+@pytest.mark.filterwarnings("ignore::symnmf.errors.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["auto", "a-symhals"])
+def test_certificate_knows_what_float32_can_show(X, solver):
+    X = X.astype(np.float32)
+    for seed in range(4):
+        result = symnmf.factorize(X, 4, solver=solver, random_state=seed, tol=1e-7, max_iter=3000)
+        certificate = result.certificate(X)
+        assert certificate.monotone
+        text = str(certificate)
+        assert ("allows no less" in text) == (
+            certificate.at_rounding and certificate.stationarity > certificate.tol
+        )
+
+
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_certificate_says_yes_to_a_converged_run(X, kind):
     X = kind(X)

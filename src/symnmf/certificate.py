@@ -17,6 +17,9 @@ from symnmf.result import History, Result
 from symnmf.state import State
 from symnmf.units import Units
 
+#: By how much of itself an objective may rise through rounding, per precision of X.
+ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -76,6 +79,10 @@ class Certificate:
         return self.stationarity <= self.tol or self.at_rounding
 
     @property
+    def _only_rounding(self) -> bool:
+        return self.at_rounding and self.stationarity > self.tol
+
+    @property
     def verdict(self) -> str:
         """The outcome in one sentence."""
         if self.certified:
@@ -96,7 +103,8 @@ class Certificate:
     def __str__(self) -> str:
         lines = [
             self.verdict,
-            f"  stationarity of the original problem   {self.stationarity:.3e}",
+            f"  stationarity of the original problem   {self.stationarity:.3e}"
+            + (" (the precision of X allows no less)" if self._only_rounding else ""),
         ]
         if self.splits:
             relation, holds = ("<", "holds") if self.theorem1 else (">=", "does not hold")
@@ -164,7 +172,7 @@ def _certify(
         theorem1_right=(2.0 * state.penalty + ends.smallest) * units.square,
         penalty=result.penalty,
         penalty_bound=bound * units.square,
-        monotone=never_rose(result.history),
+        monotone=never_rose(result.history, ROUNDING[X.dtype]),
         status=result.status,
         splits=splits,
         at_rounding=at_rounding,
@@ -185,12 +193,12 @@ def _split_residual(X: SymmetricMatrix, state: State) -> float:
     return float(np.sqrt(sum(float(np.vdot(part, part)) for part in moved)) / t)
 
 
-def never_rose(history: History, slack: float = 1e-9) -> bool:
+def never_rose(history: History, slack: float = ROUNDING[np.dtype(np.float64)]) -> bool:
     """Return whether the objective never rose (beyond rounding) while lambda was constant."""
     objective, penalty = history["objective"], history["penalty"]
     constant = np.abs(np.diff(penalty)) <= 1e-12 * np.abs(penalty[1:])
     if not len(objective):
         return True
     # rounding is in proportion to ||X||^2, which the first objective stands for
-    allowed = objective[:-1] * (1.0 + slack) + 1e-12 * objective[0]
+    allowed = objective[:-1] * (1.0 + slack) + 1e-3 * slack * objective[0]
     return bool(np.all(objective[1:][constant] <= allowed[constant]))

@@ -66,7 +66,8 @@ def communities(
     n_init, init, random_state, tol, max_time, n_jobs, checkpoint, checkpoint_every
         As in :class:`symnmf.SymNMF`.
     callback : callable or None
-        As in :func:`symnmf.factorize`; it sees every start.
+        As in :func:`symnmf.factorize`; it sees every start, which may run in a thread of its
+        own, and a true return value ends them all.
     **options
         Further options of :func:`symnmf.factorize`: ``solver``, ``penalty``,
         ``inner_sweeps``, ``max_iter`` and ``record_every``.

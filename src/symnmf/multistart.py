@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import signal
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +34,7 @@ from symnmf.solve import Limits, Snapshot, factorize
 from symnmf.solvers import as_solver
 from symnmf.units import Units
 
-#: Called with the number of the start and its latest snapshot; a true return value stops it.
+#: Called with the number of the start and its latest snapshot; a true return value stops them all.
 Progress = Callable[[int, Snapshot], Any]
 
 #: What ``n_init`` is where nobody says otherwise; see :class:`symnmf.SymNMF` for the reason.
@@ -155,12 +156,13 @@ class Plan:
         kept, random_state = self._persistence(matrix)
         generators = _generators(random_state, self.starts)
         at_once = max(workers, seats)
+        halt = threading.Event()
         share = None if self.max_time is None else self.max_time / -(-self.starts // at_once)
         signals = [signal.SIGINT, *([signal.SIGTERM] if kept else [])] if at_once > 1 else []
 
         def run(start: int, reading: SharedReading | None = None) -> Result | None:
             with nullcontext(matrix) if reading is None else reading.seat(start) as seen:
-                if start and interrupt:
+                if start and (interrupt or halt.is_set()):
                     return None
                 return factorize(
                     seen,
@@ -168,7 +170,7 @@ class Plan:
                     init=self.init,
                     random_state=generators[start],
                     max_time=share,
-                    callback=self._callback(start, interrupt),
+                    callback=self._callback(start, interrupt, halt),
                     **(kept(start) if kept else {}),
                     **self.options,
                 )
@@ -202,10 +204,13 @@ class Plan:
         # as many columns as the dense kernel takes before BLAS is faster
         return min(self.starts, 8 * matrix.dtype.itemsize // int(self.rank))
 
-    def _callback(self, start: int, interrupt: Interrupt) -> Callable[[Snapshot], bool]:
+    def _callback(
+        self, start: int, interrupt: Interrupt, halt: threading.Event
+    ) -> Callable[[Snapshot], bool]:
         def callback(now: Snapshot) -> bool:
-            stop = bool(self.progress(start, now)) if self.progress else False
-            return stop or bool(interrupt)
+            if self.progress and self.progress(start, now):
+                halt.set()  # the fit is to stop, so the starts beside this one stop too
+            return halt.is_set() or bool(interrupt)
 
         return callback
 
@@ -345,11 +350,12 @@ def _without_remainders(result: Result, X: SymmetricMatrix) -> Result:
 def warn_unless_converged(result: Result, tol: float, starts: int, *, stacklevel: int) -> None:
     """Say in one sentence that the best start ended early, where the caller should know."""
     name = result.solver if starts == 1 else f"the best of {starts} starts of {result.solver}"
-    if result.status == "max_iter" and tol > 0.0 and result.n_iter > 0:
+    limit = result.status
+    if limit in ("max_iter", "max_time") and tol > 0.0 and (result.n_iter or limit == "max_time"):
         reached = result.history["stationarity"][-1]
         message = (
             f"{name} did not converge in {result.n_iter} iterations (stationarity {reached:.2g}, "
-            f"tol {tol:.2g}); raise max_iter or tol."
+            f"tol {tol:.2g}); raise {limit} or tol."
         )
     elif result.status == "diverged":
         message = f"{name} diverged after {result.n_iter} iterations; use another solver or init."

@@ -111,6 +111,7 @@ def factorize(
         Most iterations.
     max_time : float or None
         Most seconds in the solver (the ``seconds`` of the history; evaluation is not counted).
+        The very first run on a machine compiles for some ten seconds, and that counts.
     random_state : int, Generator, RandomState or None
         For the random starts. The same seed, settings, machine and number of threads give the
         same bits.
@@ -229,7 +230,8 @@ class Limits:
                     f"{name} must be a whole number of at least {least}, got {value!r}."
                 )
         seconds = self.max_time
-        if seconds is not None and not (isinstance(seconds, int | float) and seconds >= 0):
+        numbers = int | float | np.number
+        if seconds is not None and not (isinstance(seconds, numbers) and seconds >= 0):
             raise InputError(
                 f"max_time must be None or a number of seconds, got {self.max_time!r}."
             )

@@ -90,15 +90,14 @@ class HalsNewton(Solver):
         )
 
     def step(self, X: SymmetricMatrix, state: State) -> None:
-        if state.iteration == 0:
-            _rescale(X, state)
+        fits = state.iteration == 0 and _rescale(X, state)
         X, error = self._ready(X, state)
         gram = state.known_gram_U(X.threads)
         level = float(np.trace(gram)) / gram.shape[0]
         since = state.memory["newton_steps"]
-        if state.iteration == 0 and error >= self.newton_below and _sweeps_by_entries(X, state):
+        if fits and error >= self.newton_below and _sweeps_by_entries(X, state):
             X.coordinate_sweep(state.U, gram.copy())
-            state.moved(state.U)
+            state.moved(state.U, product=X.matmul(state.U, out=state.product))
         elif state.iteration > 0 and error < self.newton_below and since < GUARD:
             quasi_newton.forget(state)  # pairs from before are no longer neighbours
             since += 1
@@ -190,10 +189,14 @@ def _refresh(X: SymmetricMatrix, state: State, sqnorm: float) -> float:
     return 1.0 - (explained - float(np.vdot(gram, gram))) / sqnorm
 
 
-def _rescale(X: SymmetricMatrix, state: State) -> None:
-    """Bring the start to the multiple of itself that fits X best; no product needed."""
+def _rescale(X: SymmetricMatrix, state: State) -> bool:
+    """Bring the start to the multiple of itself that fits X best, without a product.
+
+    Return False where no multiple fits better than 0: entry by entry such a start would end there.
+    """
     scale = best_multiple(X, state)
     if scale > 0.0:
         assert state.product is not None
         kind = state.U.dtype.type
         state.moved(kind(scale) * state.U, product=kind(scale) * state.product)
+    return scale > 0.0
