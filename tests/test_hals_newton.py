@@ -225,9 +225,14 @@ def test_pairs_and_target_are_those_of_the_definition(
         reach = state.U - np.maximum(state.U - slopes[-1] / level, 0.0)
         assert distance == pytest.approx(float(np.sum(reach**2)), rel=1e-3, abs=1e-12 * unit**2)
         free = np.where((state.U > 0) | (state.memory["gradient"] < 0), state.memory["gradient"], 0)
-        np.testing.assert_allclose(
-            dots[0], np.sum(state.memory["steps"] * free, axis=(1, 2)), atol=1e-6 * size
-        )
+        used = int(counters[quasi_newton.USED])
+        kept_slots = (int(counters[quasi_newton.SLOT]) - used + np.arange(used)) % depth
+        for row, ring in zip(dots, ("steps", "changes"), strict=True):
+            expected = np.sum(state.memory[ring] * free, axis=(1, 2))
+            scale = size if ring == "steps" else size * unit**2
+            np.testing.assert_allclose(
+                row[kept_slots], expected[kept_slots], rtol=1e-6, atol=1e-6 * scale
+            )
         if counters[quasi_newton.USED]:
             target = quasi_newton.quasi_newton_target(matrix, state, dots)
             assert (target >= 0.0).all()

@@ -52,7 +52,7 @@ def _root_near(a: float, b: float, x: float) -> float:
     for _ in range(200):
         step = ((x * x + a) * x + b) / (3.0 * x * x + a)
         x -= step
-        if abs(step) <= 1e-8 * x:
+        if abs(step) <= 1e-5 * x:  # the next would be the square of it
             break
     return x
 

@@ -28,6 +28,7 @@ def gradient_rows(
     steps: np.ndarray,
     changes: np.ndarray,
     newest: int,
+    slots: np.ndarray,
     begin: int,
     end: int,
 ) -> np.ndarray:
@@ -35,8 +36,8 @@ def gradient_rows(
 
     If ``newest`` >= 0, ``steps[newest]`` is the step made since ``gradient`` was last computed,
     and ``changes[newest]`` is written: zero where U did not move, for there a bound stops the
-    step and not curvature. Return the dot products of s and y of the newest slot with the
-    others, and of all slots with the gradient g on the free entries {U > 0 or g < 0}; then the
+    step and not curvature. Return the dot products of s and y of the newest slot with those of
+    ``slots``, and of these with the gradient g on the free entries {U > 0 or g < 0}; then the
     squared length of the newest s and of U - max(U - g / level, 0).
     """
     r = U.shape[1]
@@ -68,7 +69,7 @@ def gradient_rows(
             residual += held * held
             slope[k] = value if u[k] > zero or value < zero else zero
         sums[NUMBERS, 1] += residual
-        for j in range(depth):
+        for j in slots:
             other_s = steps[j, first:last].reshape(-1)
             other_y = changes[j, first:last].reshape(-1)
             a, b, c, d, e = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -155,6 +156,8 @@ def target_rows(
             direction[k] = kind(own) * g[k]
         for j in range(len(step_weights)):
             b, c = kind(step_weights[j]), kind(change_weights[j])
+            if b == zero and c == zero:  # a slot not in use
+                continue
             s, y = steps[j, first:last].reshape(-1), changes[j, first:last].reshape(-1)
             for k in range(size):
                 direction[k] += b * s[k] + c * y[k]

@@ -56,18 +56,19 @@ def look(X: SymmetricMatrix, state: State, level: float) -> tuple[np.ndarray, fl
     counters = memory["counters"]
     depth, slot = len(steps), int(counters[SLOT])
     n, r = U.shape
+    used = min(int(counters[USED]), depth - int(counters[PENDING]))  # the oldest gave its slot up
     newest = slot if counters[PENDING] else -1
+    slots = (slot - used + np.arange(used + int(counters[PENDING]))) % depth
 
     def rows(begin: int, end: int) -> np.ndarray:
         return kernels.gradient_rows(
-            U, product, gram, level, gradient, steps, changes, newest, begin, end
+            U, product, gram, level, gradient, steps, changes, newest, slots, begin, end
         )
 
     sums = np.sum(X.threads.run(rows, X.threads.split(n, 2.0 * r * (r + 6 * depth))), axis=0)
     length, distance = sums[kernels.NUMBERS, :2]
     if counters[PENDING]:
         counters[PENDING] = 0
-        used = min(int(counters[USED]), depth - 1)  # a full ring gave its oldest pair up
         step_change[slot] = sums[kernels.STEP_CHANGE, :depth]
         step_change[:, slot] = sums[kernels.CHANGE_STEP, :depth]
         change_change[slot] = change_change[:, slot] = sums[kernels.CHANGE_CHANGE, :depth]
