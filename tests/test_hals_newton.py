@@ -439,6 +439,9 @@ def test_large_sparse_problems_begin_in_single_precision_and_end_in_double(
         rest = symnmf.factorize(X, 3, max_iter=5000, resume=file, **options)
         np.testing.assert_array_equal(rest.U, whole.U)
         file.unlink()
+    double = as_symmetric(X)
+    double.in_single_precision()
+    assert as_symmetric(double, n_jobs=1).in_single_precision().threads.count == 1
     small = as_symmetric(X.astype(np.float32))
     assert small.in_single_precision() is small
     dense = HalsNewton().start(as_symmetric(X.toarray()), np.ones((60, 3)))

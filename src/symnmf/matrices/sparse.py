@@ -59,10 +59,13 @@ class SparseMatrix(SymmetricMatrix):
     def in_single_precision(self) -> SparseMatrix:
         if self.dtype == np.float32:
             return self
-        if self._single is None:
-            data = self.data.astype(np.float32)
-            self._single = SparseMatrix(self.indptr, self.indices, data, self.threads)
-        return self._single
+        single = self._single
+        if (
+            single is None or single.threads is not self.threads
+        ):  # a copy has its own
+            data = self.data.astype(np.float32) if single is None else single.data
+            single = self._single = SparseMatrix(self.indptr, self.indices, data, self.threads)
+        return single
 
     def diagonal(self) -> np.ndarray:
         n = self.shape[0]
