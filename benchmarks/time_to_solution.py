@@ -391,6 +391,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=PROBLEMS, metavar="PROBLEM")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--seeds", type=int, help="starts; 5 unless told")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first start")
     parser.add_argument("--max-time", type=float, help="seconds per run; the problem's unless told")
     parser.add_argument("--jobs", type=int, help="threads; all cores unless told")
     parser.add_argument("--cpu", action="store_true", help="count CPU time; takes --jobs 1")
@@ -406,9 +407,8 @@ def main() -> None:
         tick = time.thread_time
         count_cpu_time()
     warnings.simplefilter("ignore")
-    traces = [
-        t for name in names for t in run(name, range(seeds), options.methods, limit, options.jobs)
-    ]
+    starts = range(options.first, options.first + seeds)
+    traces = [t for name in names for t in run(name, starts, options.methods, limit, options.jobs)]
     text = f"{heading(seeds)}\n\n{table(traces)}\n"
     print(text)
     if options.out:

@@ -24,6 +24,7 @@ from symnmf.errors import ConvergenceWarning, InputError
 from symnmf.files import read_archive, write_archive
 from symnmf.init import STARTS, RandomState, as_generator
 from symnmf.interrupts import Interrupt, watching
+from symnmf.kernels.products import WIDEST
 from symnmf.matrices import DenseMatrix, SymmetricMatrix, as_symmetric
 from symnmf.matrices.shared import SharedReading
 from symnmf.naming import lookup
@@ -201,8 +202,7 @@ class Plan:
             or Units.of(matrix) != Units()  # each start would rescale a copy of X
         ):
             return 1
-        # as many columns as the dense kernel takes before BLAS is faster
-        return min(self.starts, 8 * matrix.dtype.itemsize // int(self.rank))
+        return min(self.starts, WIDEST // int(self.rank))
 
     def _callback(
         self, start: int, interrupt: Interrupt, halt: threading.Event

@@ -58,7 +58,7 @@ class Adaptive(Penalty):
         return self.initial
 
     def next(self, X: SymmetricMatrix, state: State) -> float:
-        apart, together, _, _ = reductions.pair(state.U, state.V, X.threads)
+        apart, together, _ = reductions.pair(state.U, state.V, X.threads)
         if together <= 0.0:  # orthogonal factors (both zero, say): the formula is not defined
             return state.penalty
         grown = state.penalty * (1.0 + apart / (2.0 * together))
@@ -99,7 +99,7 @@ class Geometric(Penalty):
         return self.initial
 
     def next(self, X: SymmetricMatrix, state: State) -> float:
-        apart, _, _, second = reductions.pair(state.U, state.V, X.threads)
+        apart, _, second = reductions.pair(state.U, state.V, X.threads)
         if apart < self.until**2 * second:
             return state.penalty
         grown = state.penalty * self.factor
@@ -173,9 +173,9 @@ class Robust(Penalty):
         return self._level(X, state)
 
     def next(self, X: SymmetricMatrix, state: State) -> float:
-        apart, _, _, second = reductions.pair(state.U, state.V, X.threads)
+        apart, _, second = reductions.pair(state.U, state.V, X.threads)
         previous = state.memory["penalty_previous"]
-        moved, _, _, _ = reductions.pair(state.U, previous, X.threads)
+        moved, _, _ = reductions.pair(state.U, previous, X.threads)
         if state.iteration > 5 and apart > 1e-12 * second and apart > 25.0 * moved:
             state.memory["penalty_floor"] = np.array(self.growth * state.penalty)
         np.copyto(previous, state.U)

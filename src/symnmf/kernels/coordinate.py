@@ -172,7 +172,7 @@ def sweep_factors(
 def sweep_block(
     X: np.ndarray, begin: int, end: int, product: np.ndarray, U: np.ndarray, gram: np.ndarray
 ) -> None:
-    """Go through rows ``begin..end`` of a dense X; ``product`` holds those rows of X U.
+    """Go through rows ``begin..end`` of a dense X, of which ``product`` = X U is up to date.
 
     The products are from before the block; what its rows have moved since is added on arrival.
     """
@@ -183,7 +183,7 @@ def sweep_block(
     for i in range(begin, end):
         diagonal = np.float64(X[i, i])
         for j in range(r):
-            own[j] = np.float64(product[i - begin, j]) - diagonal * np.float64(U[i, j])
+            own[j] = np.float64(product[i, j]) - diagonal * np.float64(U[i, j])
         for k in range(begin, i):
             x = np.float64(X[i, k])
             for j in range(r):

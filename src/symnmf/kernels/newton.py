@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from symnmf.kernels.compiling import compiled
-
-REORDER = {"reassoc", "contract", "nsz"}  # lets the sums below run in SIMD lanes
-BLOCK = 256  # rows
+from symnmf.kernels.compiling import BLOCK, REORDER, compiled
 
 
 @compiled(fastmath=REORDER)

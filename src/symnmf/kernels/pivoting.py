@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from symnmf.errors import InputError
-from symnmf.kernels.compiling import compiled
+from symnmf.kernels.compiling import REORDER, compiled
 
 __all__ = ["nnls_rows", "pivot_rows"]
 
@@ -42,7 +42,6 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 LARGEST = float(np.finfo(np.float64).max)
 
 # Sums may be reordered so that they vectorise; NaN and infinity keep their meaning.
-REORDER = {"reassoc", "contract", "nsz"}
 
 # Full exchanges allowed without a new lowest number of infeasible entries (Kim and Park's choice).
 PATIENCE = 3

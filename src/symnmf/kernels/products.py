@@ -156,6 +156,8 @@ def _host_tile() -> tuple[int, int]:
 # Compiled into the kernels; numba's disk cache is keyed by the same processor features.
 _VECTOR_BYTES, _TILE_VECTORS = _host_tile()
 _TILE_ROWS = 6
+#: Columns of V up to which the dense kernel beats BLAS.
+WIDEST = 64
 # With one vector per row six sums are too few to hide how long each addition takes.
 _NARROW_ROWS = 12
 # The slab of V used for one sweep over the rows stays in a second-level cache of this order.
@@ -364,5 +366,5 @@ def prefers_dense_rows(X: np.ndarray, columns: int) -> bool:
         X.dtype in (np.float64, np.float32)
         and (X.flags.c_contiguous or X.flags.f_contiguous)
         and len(X) >= 4000 // X.itemsize
-        and columns <= 64
+        and columns <= WIDEST
     )

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from symnmf.kernels.compiling import compiled
-
-REORDER = {"reassoc", "contract", "nsz"}  # lets the sums below run in SIMD lanes
-BLOCK = 256  # rows worked on together, so that they stay in cache
+from symnmf.kernels.compiling import BLOCK, REORDER, compiled
 
 # rows of what `gradient_rows` returns: dot products with each slot, then two numbers
 STEP_CHANGE, CHANGE_STEP, CHANGE_CHANGE, STEP_SLOPE, CHANGE_SLOPE, NUMBERS = range(6)

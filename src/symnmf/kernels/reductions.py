@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from symnmf.kernels.compiling import compiled
+from symnmf.kernels.compiling import BLOCK, REORDER, compiled
 from symnmf.parallel import Threads
 
-BLOCK = 256  # rows that stay in cache while a kernel works on them
 GRAM_ROWS = 4096  # float32 partial sums stay this short before they are added in float64
 NARROW = 50  # columns up to which small blocks beat computing one triangle only
-REASSOCIATE = {"reassoc", "contract", "nsz"}  # lets the sums below run in SIMD lanes
 
 
-@compiled(fastmath=REASSOCIATE)
+@compiled(fastmath=REORDER)
 def inner_rows(A: np.ndarray, B: np.ndarray, begin: int, end: int) -> float:
     """Return <A, B> over rows ``begin..end``."""
     total = 0.0
@@ -23,27 +21,23 @@ def inner_rows(A: np.ndarray, B: np.ndarray, begin: int, end: int) -> float:
     return total
 
 
-@compiled(fastmath=REASSOCIATE)
-def pair_rows(
-    U: np.ndarray, V: np.ndarray, begin: int, end: int
-) -> tuple[float, float, float, float]:
-    """Return ||U - V||^2, <U, V>, ||U||^2 and ||V||^2 over rows ``begin..end``."""
+@compiled(fastmath=REORDER)
+def pair_rows(U: np.ndarray, V: np.ndarray, begin: int, end: int) -> tuple[float, float, float]:
+    """Return ||U - V||^2, <U, V> and ||V||^2 over rows ``begin..end``."""
     apart = 0.0
     together = 0.0
-    first = 0.0
-    second = 0.0
+    size = 0.0
     one, other = U[begin:end].reshape(-1), V[begin:end].reshape(-1)
     for k in range(len(one)):
         u = np.float64(one[k])
         v = np.float64(other[k])
         apart += (u - v) * (u - v)
         together += u * v
-        first += u * u
-        second += v * v
-    return apart, together, first, second
+        size += v * v
+    return apart, together, size
 
 
-@compiled(fastmath=REASSOCIATE)
+@compiled(fastmath=REORDER)
 def split_rows(
     product: np.ndarray, U: np.ndarray, V: np.ndarray, begin: int, end: int
 ) -> tuple[float, float, float, float]:
@@ -65,7 +59,7 @@ def split_rows(
     return fit, other_fit, apart, size
 
 
-@compiled(fastmath=REASSOCIATE)
+@compiled(fastmath=REORDER)
 def natural_residual_rows(
     U: np.ndarray,
     target: np.ndarray,
@@ -106,30 +100,24 @@ def inner(A: np.ndarray, B: np.ndarray, threads: Threads) -> float:
     )
 
 
-Four = tuple[float, float, float, float]
-
-
-def _added(parts: list[Four]) -> Four:
-    first, second, third, fourth = (float(sum(column)) for column in zip(*parts, strict=True))
-    return first, second, third, fourth
-
-
-def pair(U: np.ndarray, V: np.ndarray, threads: Threads) -> Four:
-    """Return ||U - V||^2, <U, V>, ||U||^2 and ||V||^2."""
+def pair(U: np.ndarray, V: np.ndarray, threads: Threads) -> tuple[float, float, float]:
+    """Return ||U - V||^2, <U, V> and ||V||^2."""
     n, r = U.shape
-    return _added(
-        threads.run(lambda begin, end: pair_rows(U, V, begin, end), threads.split(n, 6 * r))
-    )
+    parts = threads.run(lambda begin, end: pair_rows(U, V, begin, end), threads.split(n, 6 * r))
+    apart, together, size = (float(sum(column)) for column in zip(*parts, strict=True))
+    return apart, together, size
 
 
-def split(product: np.ndarray, U: np.ndarray, V: np.ndarray, threads: Threads) -> Four:
+def split(
+    product: np.ndarray, U: np.ndarray, V: np.ndarray, threads: Threads
+) -> tuple[float, float, float, float]:
     """Return <product, U>, <product, V>, ||U - V||^2 and ||V||^2, all that a split run measures."""
     n, r = U.shape
-    return _added(
-        threads.run(
-            lambda begin, end: split_rows(product, U, V, begin, end), threads.split(n, 8 * r)
-        )
+    parts = threads.run(
+        lambda begin, end: split_rows(product, U, V, begin, end), threads.split(n, 8 * r)
     )
+    own, other, apart, size = (float(sum(column)) for column in zip(*parts, strict=True))
+    return own, other, apart, size
 
 
 def gram(V: np.ndarray, threads: Threads) -> np.ndarray:

@@ -50,12 +50,10 @@ class DenseMatrix(SymmetricMatrix):
         return fitted
 
     def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> None:
-        n, r = U.shape
-        product = np.empty((SWEPT_ROWS, r), self.dtype)
-        for first in range(0, n, SWEPT_ROWS):
-            last = min(first + SWEPT_ROWS, n)
-            rows = self.array[first:last]
-            np.matmul(rows, U, out=product[: last - first])
+        product = np.empty_like(U)
+        for first in range(0, len(U), SWEPT_ROWS):
+            last = min(first + SWEPT_ROWS, len(U))
+            self.product_rows(U, product, first, last)
             sweep_block(self.array, first, last, product, U, gram)
 
     def diagonal(self) -> np.ndarray:

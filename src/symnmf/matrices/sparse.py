@@ -60,9 +60,7 @@ class SparseMatrix(SymmetricMatrix):
         if self.dtype == np.float32:
             return self
         single = self._single
-        if (
-            single is None or single.threads is not self.threads
-        ):  # a copy has its own
+        if single is None or single.threads is not self.threads:  # a copy has its own
             data = self.data.astype(np.float32) if single is None else single.data
             single = self._single = SparseMatrix(self.indptr, self.indices, data, self.threads)
         return single

@@ -79,7 +79,7 @@ class ADMM(Solver):
         multiplier += X.dtype.type(rho) * (Y - A)
 
     def _adjust(self, X: SymmetricMatrix, state: State) -> None:
-        apart, _, _, size = reductions.pair(state.U, state.V, X.threads)
+        apart, _, size = reductions.pair(state.U, state.V, X.threads)
         # below this share of ||A|| the two agree, and a growing rho would only freeze them
         if apart >= float(state.memory[APART]) and apart > 1e-18 * size:
             rho = min(self.growth * float(state.memory[RHO]), self.limit * X.norm)
