@@ -21,8 +21,8 @@ import numpy as np
 
 import symnmf
 from clocks import count_cpu_time
+from symnmf.archives import read_archive, write_archive
 from symnmf.datasets import synthetic
-from symnmf.files import read_archive, write_archive
 from symnmf.solvers import SOLVERS
 
 N, RANK, NOISES = 300, 20, (0.0, 0.1)

@@ -23,12 +23,12 @@ import numpy as np
 
 import symnmf
 from symnmf import datasets, graphs
-from symnmf.init import starting_point
-from symnmf.interrupts import Interrupt
 from symnmf.matrices import as_symmetric
 from symnmf.parallel import one_blas_thread
 from symnmf.penalty import Fixed
-from symnmf.solve import Limits, Run
+from symnmf.run.interrupts import Interrupt
+from symnmf.run.loop import Limits, Run
+from symnmf.run.start import starting_point
 from symnmf.solvers import as_solver
 
 #: the authors' MATLAB code in Octave on ORL's graph, milliseconds per iteration with evaluation

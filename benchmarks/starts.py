@@ -24,8 +24,8 @@ import symnmf
 from symnmf import datasets, graphs
 from symnmf.matrices import LowRank, SymmetricMatrix, as_symmetric
 from symnmf.matrices.shared import SharedReading
-from symnmf.multistart import _generators
 from symnmf.parallel import Threads, available_cores, one_blas_thread
+from symnmf.run.multistart import _generators
 
 STARTS = 5
 SOLVERS = ("a-symhals", "hals-newton")

@@ -31,10 +31,10 @@ import scipy.sparse as sp
 import symnmf
 from clocks import count_cpu_time
 from symnmf import datasets, graphs
-from symnmf.init import random_start, scaled_random_start
 from symnmf.matrices import SymmetricMatrix, as_symmetric
 from symnmf.metrics import clustering_accuracy
 from symnmf.parallel import available_cores, one_blas_thread
+from symnmf.run.start import random_start, scaled_random_start
 
 tick = time.perf_counter
 

@@ -17,8 +17,8 @@ from reference import gradient
 from symnmf.kernels.coordinate import best_entry
 from symnmf.matrices import DenseMatrix, as_symmetric
 from symnmf.parallel import Threads
+from symnmf.run.state import State
 from symnmf.solvers import ADMM, SOLVERS, AlphaSNMF, BetaSNMF, Newton, as_solver
-from symnmf.state import State
 
 NEVER_RISING = ("pgd", "lbfgs", "newton", "cd", "beta-snmf", "alpha-snmf")
 

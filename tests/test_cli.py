@@ -373,7 +373,7 @@ def test_the_summary_counts_in_words(run, points, tmp_path):
 
 
 def test_clusters_without_members_are_said(run, tmp_path, monkeypatch):
-    from symnmf.result import Result
+    from symnmf.run.result import Result
 
     np.save(tmp_path / "A.npy", np.kron(np.eye(2), np.ones((3, 3))))
     labels = property(lambda self: np.zeros(6, dtype=int))

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from symnmf import data_files, datasets
+from symnmf import datasets
+from symnmf.datasets import loading, sources
 from symnmf.errors import InputError
 
 ENTRIES = {entry.name: entry for entry in datasets.available()}
@@ -46,7 +47,7 @@ def test_data_are_what_the_catalogue_says(name):
 def test_images_stored_by_columns_come_out_upright(name):
     need(name)
     data = datasets.load(name)
-    path = data_files.find(name, None)
+    path = sources.find(name, None)
     raw = np.load(path)["X"][5].reshape(data.image_shape, order="F")
     shown = data.data[5].reshape(data.image_shape)
     np.testing.assert_allclose(shown * {"orl": 255, "coil20": 4080}[name], raw, atol=1e-9)
@@ -61,7 +62,7 @@ def test_digits_are_upright():
 
 def test_mnist_subsets_are_cut_from_the_full_set():
     need("mnist_full")
-    path = data_files.find("mnist_full", None)
+    path = sources.find("mnist_full", None)
     full = np.load(path)
     train = datasets.load_mnist(subset="train3147")
     np.testing.assert_array_equal(np.rint(train.data * 255), full["X_train"][:3147])
@@ -74,14 +75,14 @@ def test_mnist_subsets_are_cut_from_the_full_set():
 
 def test_fetched_mnist_is_cut_like_the_files(monkeypatch):
     need("mnist_full")
-    full = np.load(data_files.find("mnist_full", None))
+    full = np.load(sources.find("mnist_full", None))
     X = np.concatenate([full["X_train"], full["X_test"]])
     y = np.concatenate([full["y_train"], full["y_test"]]).astype(str)
 
     class Fetched:
         data, target = X, y
 
-    monkeypatch.setattr(datasets.sklearn.datasets, "fetch_openml", lambda *a, **k: Fetched)
+    monkeypatch.setattr(loading.sklearn.datasets, "fetch_openml", lambda *a, **k: Fetched)
     for subset in ("train3147", "test3147", "test_sorted3147"):
         fetched, stored = (datasets.load_mnist(subset=subset, fetch=f) for f in (True, False))
         np.testing.assert_array_equal(fetched.data, stored.data)
@@ -92,7 +93,7 @@ def test_fetched_faces_do_not_pass_for_orl(monkeypatch):
     class Faces:
         data, target = np.zeros((400, 4096), dtype=np.float32), np.repeat(np.arange(40), 10)
 
-    monkeypatch.setattr(datasets.sklearn.datasets, "fetch_olivetti_faces", lambda: Faces)
+    monkeypatch.setattr(loading.sklearn.datasets, "fetch_olivetti_faces", lambda: Faces)
     faces = datasets.load_orl(fetch=True)
     assert (faces.name, faces.image_shape, faces.n_clusters) == ("olivetti", (64, 64), 40)
     assert "not the paper's ORL" in faces.description
@@ -145,7 +146,7 @@ def test_a_missing_file_says_where_it_was_looked_for(tmp_path, monkeypatch):
 def test_a_damaged_file_is_refused(tmp_path):
     need("football")
     path = tmp_path / "football.npz"
-    shutil.copyfile(data_files.find("football", None), path)
+    shutil.copyfile(sources.find("football", None), path)
     assert datasets.load_football(folder=tmp_path).n_clusters == 12
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1

@@ -15,15 +15,16 @@ from scipy.optimize import nnls
 import symnmf
 from symnmf import datasets
 from symnmf.errors import InputError
+from symnmf.kernels.directions import couple
 from symnmf.kernels.hals import hals_rows
-from symnmf.kernels.newton import couple
-from symnmf.kernels.quasi_newton import direction_weights
+from symnmf.kernels.pairs import direction_weights
 from symnmf.matrices import as_symmetric
 from symnmf.parallel import Threads
-from symnmf.solvers import HalsNewton, gauss_newton, quasi_newton
+from symnmf.solvers import HalsNewton
 from symnmf.solvers import hals_newton as module
-from symnmf.solvers.gauss_newton import gauss_newton_target
-from symnmf.solvers.line_search import line_step, quartic_step
+from symnmf.steps import gauss_newton, quasi_newton
+from symnmf.steps.gauss_newton import gauss_newton_target
+from symnmf.steps.line_search import line_step, quartic_step
 
 Array = np.ndarray
 

@@ -21,10 +21,10 @@ def test_solvers_do_not_know_where_X_lives(path):
 
 
 def test_there_is_one_loop():
-    """Only ``solve.py`` drives solvers: nobody else calls ``step`` on one."""
+    """Only ``run/loop.py`` drives solvers: nobody else calls ``step`` on one."""
     callers = [
         path.name
         for path in SOURCE.rglob("*.py")
         if re.search(r"(?:solver|method)\.step\(", path.read_text())
     ]
-    assert callers == ["solve.py"]
+    assert callers == ["loop.py"]

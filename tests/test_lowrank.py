@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import symnmf
-from symnmf.checkpoint import fingerprint
 from symnmf.errors import InputError
 from symnmf.matrices import LowRank, as_symmetric
 from symnmf.matrices.spectrum import spectrum
 from symnmf.parallel import Threads
+from symnmf.run.checkpoint import fingerprint
 
 
 def factors(n=90, k=6, indefinite=True, seed=0):

@@ -11,11 +11,11 @@ import pytest
 
 import symnmf
 from conftest import synthetic_problem
-from symnmf import multistart
 from symnmf.errors import ConvergenceWarning
 from symnmf.matrices import LowRank, as_symmetric
 from symnmf.matrices.shared import SharedReading
-from symnmf.multistart import Plan
+from symnmf.run import multistart
+from symnmf.run.multistart import Plan
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from symnmf import (
-        certificate,
         datasets,
         errors,
         experiments,
@@ -25,40 +24,41 @@ if TYPE_CHECKING:
         report,
         solvers,
     )
-    from symnmf.certificate import Certificate
     from symnmf.community import communities
     from symnmf.comparison import Comparison, compare
     from symnmf.errors import InputError
     from symnmf.estimator import SymNMF
-    from symnmf.result import History, Result
-    from symnmf.solve import Snapshot, factorize
+    from symnmf.run import certificate
+    from symnmf.run.certificate import Certificate
+    from symnmf.run.loop import Snapshot, factorize
+    from symnmf.run.result import History, Result
 
 _HOMES = {
-    "Certificate": "symnmf.certificate",
+    "Certificate": "symnmf.run.certificate",
     "Comparison": "symnmf.comparison",
-    "History": "symnmf.result",
+    "History": "symnmf.run.result",
     "InputError": "symnmf.errors",
-    "Result": "symnmf.result",
-    "Snapshot": "symnmf.solve",
+    "Result": "symnmf.run.result",
+    "Snapshot": "symnmf.run.loop",
     "SymNMF": "symnmf.estimator",
     "communities": "symnmf.community",
     "compare": "symnmf.comparison",
-    "factorize": "symnmf.solve",
+    "factorize": "symnmf.run.loop",
 }
-_MODULES = (
-    "certificate",
-    "datasets",
-    "errors",
-    "experiments",
-    "graphs",
-    "matrices",
-    "metrics",
-    "penalty",
-    "plots",
-    "readers",
-    "report",
-    "solvers",
-)
+_MODULES = {
+    "certificate": "symnmf.run.certificate",
+    "datasets": "symnmf.datasets",
+    "errors": "symnmf.errors",
+    "experiments": "symnmf.experiments",
+    "graphs": "symnmf.graphs",
+    "matrices": "symnmf.matrices",
+    "metrics": "symnmf.metrics",
+    "penalty": "symnmf.penalty",
+    "plots": "symnmf.plots",
+    "readers": "symnmf.readers",
+    "report": "symnmf.report",
+    "solvers": "symnmf.solvers",
+}
 
 __all__ = [
     "Certificate",
@@ -90,7 +90,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     if name in _MODULES:
-        return importlib.import_module(f"symnmf.{name}")
+        return importlib.import_module(_MODULES[name])
     raise AttributeError(f"module 'symnmf' has no attribute {name!r}")
 
 

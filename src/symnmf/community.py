@@ -12,9 +12,9 @@ import numpy as np
 from symnmf import graphs
 from symnmf.errors import InputError
 from symnmf.estimator import check_cluster_count
-from symnmf.init import RandomState
-from symnmf.multistart import DEFAULT_STARTS, Plan, warn_unless_converged
-from symnmf.solve import Callback, factorize
+from symnmf.run.loop import Callback, factorize
+from symnmf.run.multistart import DEFAULT_STARTS, Plan, warn_unless_converged
+from symnmf.run.start import RandomState
 
 #: Share of a node's membership above which it belongs to a community.
 DEFAULT_THRESHOLD = 0.25

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from symnmf.archives import write_atomically
 from symnmf.errors import InputError
-from symnmf.files import write_atomically
-from symnmf.init import RandomState, as_generator, starting_point
 from symnmf.matrices import SymmetricMatrix, as_symmetric
 from symnmf.parallel import one_blas_thread
 from symnmf.penalty import Penalty, as_penalty
-from symnmf.result import COLUMNS, Result
-from symnmf.solve import Limits, check_rank, factorize
+from symnmf.run.loop import Limits, check_rank, factorize
+from symnmf.run.result import COLUMNS, Result
+from symnmf.run.start import RandomState, as_generator, starting_point
+from symnmf.run.units import Units
 from symnmf.solvers import Solver, as_solver
-from symnmf.units import Units
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,12 +16,12 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symnmf import graphs
-from symnmf.certificate import Certificate
 from symnmf.errors import InputError
-from symnmf.init import RandomState
-from symnmf.multistart import DEFAULT_STARTS, Plan, warn_unless_converged
 from symnmf.penalty import Penalty
-from symnmf.solve import Snapshot
+from symnmf.run.certificate import Certificate
+from symnmf.run.loop import Snapshot
+from symnmf.run.multistart import DEFAULT_STARTS, Plan, warn_unless_converged
+from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
 
 PRECOMPUTED = "precomputed"

@@ -13,7 +13,7 @@ from symnmf.kernels import reductions
 from symnmf.matrices import SymmetricMatrix
 from symnmf.matrices.spectrum import lanczos, spectrum
 from symnmf.naming import lookup
-from symnmf.state import State
+from symnmf.run.state import State
 
 
 def _require_positive(value: float, argument: str) -> None:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from symnmf.errors import InputError
 from symnmf.naming import lookup
-from symnmf.result import Result, membership_shares
+from symnmf.run.result import Result, membership_shares
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

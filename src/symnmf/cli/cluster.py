@@ -30,9 +30,9 @@ from symnmf.cli.signals import Signals, noticing
 if TYPE_CHECKING:
     import numpy as np
 
-    from symnmf.certificate import Certificate
-    from symnmf.multistart import Plan
-    from symnmf.result import Result
+    from symnmf.run.certificate import Certificate
+    from symnmf.run.multistart import Plan
+    from symnmf.run.result import Result
 
 NOWHERE = -1
 TABLES = (".csv", ".csv.gz")
@@ -96,7 +96,7 @@ def cluster(
       symnmf cluster big.npz -k 20 -o labels.csv --checkpoint run.npz --resume
     """
     from symnmf.errors import InputError
-    from symnmf.multistart import Plan
+    from symnmf.run.multistart import Plan
 
     check_distinct(
         {"INPUT": given, "--truth": truth},

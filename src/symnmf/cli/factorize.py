@@ -25,7 +25,7 @@ from symnmf.cli.progress import Forecast, step, watching
 from symnmf.cli.signals import Signals, noticing
 
 if TYPE_CHECKING:
-    from symnmf.result import Result
+    from symnmf.run.result import Result
 
 
 def factorize(
@@ -150,7 +150,7 @@ def _square(loaded: inputs.Loaded, normalize: bool) -> Any:
 
 
 def _run(X: Any, rank: int, signals: Signals, quiet: bool, **settings: Any) -> Result:
-    from symnmf.solve import factorize
+    from symnmf.run.loop import factorize
 
     forecast = Forecast(1, settings["tol"], settings["max_iter"], settings["max_time"])
     with watching(forecast, quiet=quiet) as watcher:

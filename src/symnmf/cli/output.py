@@ -16,8 +16,8 @@ import typer
 if TYPE_CHECKING:
     import numpy as np
 
-    from symnmf.certificate import Certificate
-    from symnmf.result import Result
+    from symnmf.run.certificate import Certificate
+    from symnmf.run.result import Result
 
 DONE, FAILED, MISUSED, UNCONVERGED, INTERRUPTED, UNREAD, TERMINATED = 0, 1, 2, 3, 130, 141, 143
 

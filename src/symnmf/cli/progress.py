@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from symnmf.solve import Snapshot
+    from symnmf.run.loop import Snapshot
 
 REFRESH = 0.1  # seconds between two looks at a bar
 LOG_EVERY = 10.0  # seconds between two lines of a log

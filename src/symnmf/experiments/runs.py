@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from symnmf.archives import write_atomically
 from symnmf.experiments.tasks import Problem, Record, Task, load
-from symnmf.files import write_atomically
 
 OURS = ("symanls", "symhals", "a-symhals")
 OTHERS = ("admm", "tsvd", "beta-snmf", "pgd")

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from symnmf import __version__
+from symnmf.archives import read_archive, write_archive
 from symnmf.datasets import synthetic
 from symnmf.errors import ConvergenceWarning, InputError
-from symnmf.files import read_archive, write_archive
 from symnmf.metrics import clustering_accuracy
 from symnmf.parallel import available_cores
 
@@ -150,7 +150,7 @@ def run(task: Task) -> Record:
 
 
 def _history(task: Task, X: Any, rank: int, record: Record, **settings: Any) -> Record:
-    from symnmf.solve import factorize  # which loads numba: not for an estimate
+    from symnmf.run.loop import factorize  # which loads numba: not for an estimate
 
     common: dict[str, Any] = {
         "solver": task.method,

@@ -10,11 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.errors import InputError
-from symnmf.matrices.base import InnerSolver, SymmetricMatrix
 from symnmf.matrices.dense import DenseMatrix
 from symnmf.matrices.dtypes import float_dtype
 from symnmf.matrices.lowrank import LowRank
 from symnmf.matrices.sparse import SparseMatrix
+from symnmf.matrices.symmetric import InnerSolver, SymmetricMatrix
 from symnmf.parallel import Threads
 
 __all__ = [

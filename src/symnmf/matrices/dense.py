@@ -8,7 +8,7 @@ import numpy as np
 
 from symnmf.kernels.coordinate import sweep_block
 from symnmf.kernels.products import dense_rows, prefers_dense_rows
-from symnmf.matrices.base import SymmetricMatrix
+from symnmf.matrices.symmetric import SymmetricMatrix
 from symnmf.parallel import Bounds, Threads
 
 #: Rows of a coordinate sweep whose products are computed together.

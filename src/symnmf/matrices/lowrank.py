@@ -11,8 +11,8 @@ import numpy as np
 from symnmf.errors import InputError
 from symnmf.kernels import reductions
 from symnmf.kernels.coordinate import sweep_factors
-from symnmf.matrices.base import SymmetricMatrix
 from symnmf.matrices.dtypes import float_dtype
+from symnmf.matrices.symmetric import SymmetricMatrix
 from symnmf.parallel import Bounds, Threads
 
 #: Rows of the thin factors that are worked on at a time, in units of their columns.

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from symnmf.matrices.base import SymmetricMatrix
+from symnmf.matrices.symmetric import SymmetricMatrix
 from symnmf.parallel import Bounds
 
 #: What a start asked for: its seat, the right factor and where the product goes.

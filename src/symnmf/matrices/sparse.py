@@ -8,7 +8,7 @@ import numpy as np
 
 from symnmf.kernels.coordinate import sweep_csr
 from symnmf.kernels.products import balanced_chunks, csr_rows
-from symnmf.matrices.base import SymmetricMatrix
+from symnmf.matrices.symmetric import SymmetricMatrix
 from symnmf.parallel import SMALLEST_SHARE, Bounds, Threads
 
 #: Above this n the n x n residual of a sparse X would cost more than the run.

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from symnmf.matrices.base import SymmetricMatrix
+from symnmf.matrices.symmetric import SymmetricMatrix
 
 SMALL = 64  # up to this n the dense eigenvalues are cheaper than Lanczos
 

@@ -6,9 +6,9 @@ from itertools import chain
 
 import numpy as np
 
-from symnmf.readers.result import MatrixFile
+from symnmf.readers.matrix_file import MatrixFile
 from symnmf.readers.source import Source
-from symnmf.readers.sparse import adjacency
+from symnmf.readers.sparse_parts import adjacency
 from symnmf.readers.text import Lines, integers, lines_of, number_column, split_columns
 
 HEADERS = (("source", "target"), ("from", "to"), ("src", "dst"))

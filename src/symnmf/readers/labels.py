@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symnmf.readers.archives import open_archive
 from symnmf.readers.arrays import as_labels, read_array
+from symnmf.readers.npz import open_archive
 from symnmf.readers.source import MAX_BYTES, MAX_RATIO, AnyPath, Source, opened, shown
 from symnmf.readers.tables import NAME_WORDS, delimiter_of, margin_of, split_cells
 from symnmf.readers.text import Line, blocks, integers, number

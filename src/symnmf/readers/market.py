@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.readers.result import MatrixFile
+from symnmf.readers.matrix_file import MatrixFile
 from symnmf.readers.source import Source, shown
-from symnmf.readers.sparse import check_dimensions, first_repeat, from_coordinates
+from symnmf.readers.sparse_parts import check_dimensions, first_repeat, from_coordinates
 from symnmf.readers.text import (
     Line,
     Lines,

@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from symnmf.readers.result import MatrixFile
+from symnmf.readers.matrix_file import MatrixFile
 from symnmf.readers.source import Source, shown
 from symnmf.readers.text import (
     MARGIN,

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from symnmf.archives import write_atomically
 from symnmf.errors import InputError
-from symnmf.files import write_atomically
 from symnmf.readers.source import AnyPath, checked_path, shown, split_ending
 from symnmf.readers.text import number
 

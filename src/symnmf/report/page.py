@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symnmf import plots
-from symnmf.certificate import Certificate
+from symnmf.archives import write_atomically
 from symnmf.errors import InputError
-from symnmf.files import write_atomically
 from symnmf.metrics import adjusted_rand, clustering_accuracy, normalized_mutual_info
-from symnmf.result import History, Result, membership_shares
+from symnmf.run.certificate import Certificate
+from symnmf.run.result import History, Result, membership_shares
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,6 @@ from symnmf.errors import InputError
 from symnmf.naming import lookup
 from symnmf.solvers.admm import ADMM
 from symnmf.solvers.auto import Auto
-from symnmf.solvers.base import Solver, SplitSolver
 from symnmf.solvers.coordinate_descent import CoordinateDescent
 from symnmf.solvers.hals_newton import HalsNewton
 from symnmf.solvers.kuang import KuangANLS
@@ -16,6 +15,7 @@ from symnmf.solvers.lbfgs import LBFGS
 from symnmf.solvers.multiplicative import AlphaSNMF, BetaSNMF
 from symnmf.solvers.newton import Newton
 from symnmf.solvers.pgd import PGD
+from symnmf.solvers.solver import Solver, SplitSolver
 from symnmf.solvers.symanls import SymANLS
 from symnmf.solvers.symhals import ASymHALS, SymHALS
 from symnmf.solvers.tsvd import TSVD

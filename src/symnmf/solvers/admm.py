@@ -11,8 +11,8 @@ from scipy.linalg import cho_factor, cho_solve
 from symnmf.kernels import reductions
 from symnmf.kernels.pivoting import pivot_rows
 from symnmf.matrices import SymmetricMatrix
-from symnmf.solvers.base import Solver
-from symnmf.state import State
+from symnmf.run.state import State
+from symnmf.solvers.solver import Solver
 
 MULTIPLIER, RHO, APART = "admm_multiplier", "admm_rho", "admm_apart"
 

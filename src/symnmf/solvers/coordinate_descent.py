@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from symnmf.matrices import SymmetricMatrix
-from symnmf.solvers.base import Solver
-from symnmf.state import State
+from symnmf.run.state import State
+from symnmf.solvers.solver import Solver
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from symnmf.errors import InputError
 from symnmf.kernels import reductions
 from symnmf.kernels.hals import hals_rows
 from symnmf.matrices import SymmetricMatrix
-from symnmf.objective import best_multiple
-from symnmf.solvers import quasi_newton
-from symnmf.solvers.base import Solver
-from symnmf.solvers.gauss_newton import gauss_newton_target
-from symnmf.solvers.line_search import line_step
-from symnmf.state import State
+from symnmf.run.objective import best_multiple
+from symnmf.run.state import State
+from symnmf.solvers.solver import Solver
+from symnmf.steps import quasi_newton
+from symnmf.steps.gauss_newton import gauss_newton_target
+from symnmf.steps.line_search import line_step
 
 PROXIMAL = 0.01  # lambda of the sweep, in units of the mean diagonal of U^T U
 SUFFICIENT_DECREASE = 1e-4  # of mean diagonal times squared distance to the projected gradient step

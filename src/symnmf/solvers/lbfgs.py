@@ -10,8 +10,8 @@ from scipy.optimize import Bounds, minimize
 
 from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix
+from symnmf.run.state import State
 from symnmf.solvers.original import Move, OriginalSolver, gradient, move_to
-from symnmf.state import State
 
 
 @dataclass(frozen=True)

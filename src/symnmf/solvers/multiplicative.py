@@ -10,8 +10,8 @@ import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix
+from symnmf.run.state import State
 from symnmf.solvers.original import OriginalSolver, move_to
-from symnmf.state import State
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from symnmf.kernels import reductions
 from symnmf.matrices import SymmetricMatrix
+from symnmf.run.state import State
 from symnmf.solvers.original import OriginalSolver, enough, gradient, projected_move
-from symnmf.state import State
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from symnmf.matrices import SymmetricMatrix
+from symnmf.run.state import State
 from symnmf.solvers.original import (
     Move,
     OriginalSolver,
@@ -15,7 +16,6 @@ from symnmf.solvers.original import (
     gradient,
     projected_move,
 )
-from symnmf.state import State
 
 STEP = "pgd_step"
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from symnmf.kernels.pivoting import pivot_rows
 from symnmf.matrices import InnerSolver
-from symnmf.solvers.base import SplitSolver
+from symnmf.solvers.solver import SplitSolver
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from symnmf.errors import InputError
 from symnmf.kernels.hals import HalsSweeps
 from symnmf.matrices import InnerSolver
-from symnmf.solvers.base import SplitSolver
+from symnmf.solvers.solver import SplitSolver
 
 
 @dataclass(frozen=True)

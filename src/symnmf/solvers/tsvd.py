@@ -10,8 +10,8 @@ import numpy as np
 from symnmf.kernels import reductions
 from symnmf.matrices import SymmetricMatrix
 from symnmf.matrices.spectrum import leading_eigenpairs
-from symnmf.solvers.base import Solver
-from symnmf.state import State
+from symnmf.run.state import State
+from symnmf.solvers.solver import Solver
 
 ROOT = "tsvd_root"
 

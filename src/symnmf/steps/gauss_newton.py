@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from symnmf.kernels import newton
+from symnmf.kernels import directions
 from symnmf.parallel import Threads
 
 INNER_STEPS = 10
@@ -48,24 +48,24 @@ def gauss_newton_target(
     bounds = threads.split(n, 6.0 * r * r)
 
     def prepare(begin: int, end: int) -> np.ndarray:
-        return newton.prepare_rows(
+        return directions.prepare_rows(
             U, product, curvature, turn, dual, weight, basis, fixed, pull, begin, end
         )
 
     def step(begin: int, end: int) -> np.ndarray:
-        return newton.relax_rows(
+        return directions.relax_rows(
             U, basis, fixed, inverse, coupling, weight, RELAXATION, pull, Z, dual, begin, end
         )
 
     parts = threads.run(prepare, bounds)
     if len(bounds) == 1:
-        newton.relax(
+        directions.relax(
             U, basis, fixed, inverse, parts[0], vectors, values,
             weight, shift, RELAXATION, pull, Z, dual, INNER_STEPS,
         )  # fmt: skip
         return Z
     for _ in range(INNER_STEPS):
         moment = sum(parts[1:], start=parts[0])
-        coupling = newton.couple(moment, vectors, values, shift).astype(kind)
+        coupling = directions.couple(moment, vectors, values, shift).astype(kind)
         parts = threads.run(step, bounds)
     return Z

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from symnmf.kernels import quasi_newton as kernels
+from symnmf.kernels import pairs as kernels
 from symnmf.matrices import SymmetricMatrix
-from symnmf.state import State
+from symnmf.run.state import State
 
 FLATTEST = 1e-10  # curvature of a step worth keeping, in units of the mean diagonal of U^T U
 

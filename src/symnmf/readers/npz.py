@@ -16,9 +16,9 @@ import scipy.sparse as sp
 from symnmf.errors import InputError
 from symnmf.readers.arrays import as_float, as_integers, as_labels, as_text, read_array
 from symnmf.readers.edges import compact
-from symnmf.readers.result import MatrixFile
+from symnmf.readers.matrix_file import MatrixFile
 from symnmf.readers.source import CHUNK, Source, shown
-from symnmf.readers.sparse import adjacency, check_dimensions, check_finite, from_coordinates
+from symnmf.readers.sparse_parts import adjacency, check_dimensions, check_finite, from_coordinates
 
 MAX_MEMBERS = 1000
 NAMED = ("X", "adjacency", "affinity")

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError
-from symnmf.files import read_archive, write_archive
 from symnmf.matrices import SymmetricMatrix
-from symnmf.result import COLUMNS, History
-from symnmf.state import State
+from symnmf.run.result import COLUMNS, History
+from symnmf.run.state import State
 
 FORMAT = "symnmf-checkpoint-1"
 MEMORY = "memory_"

@@ -19,21 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.checkpoint import fingerprint
+from symnmf.archives import read_archive, write_archive
 from symnmf.errors import ConvergenceWarning, InputError
-from symnmf.files import read_archive, write_archive
-from symnmf.init import STARTS, RandomState, as_generator
-from symnmf.interrupts import Interrupt, watching
 from symnmf.kernels.products import WIDEST
 from symnmf.matrices import DenseMatrix, SymmetricMatrix, as_symmetric
 from symnmf.matrices.shared import SharedReading
 from symnmf.naming import lookup
 from symnmf.parallel import Threads, one_blas_thread
 from symnmf.penalty import as_penalty
-from symnmf.result import Result
-from symnmf.solve import Limits, Snapshot, factorize
+from symnmf.run.checkpoint import fingerprint
+from symnmf.run.interrupts import Interrupt, watching
+from symnmf.run.loop import Limits, Snapshot, factorize
+from symnmf.run.result import Result
+from symnmf.run.start import STARTS, RandomState, as_generator
+from symnmf.run.units import Units
 from symnmf.solvers import as_solver
-from symnmf.units import Units
 
 #: Called with the number of the start and its latest snapshot; a true return value stops them all.
 Progress = Callable[[int, Snapshot], Any]

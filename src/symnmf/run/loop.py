@@ -12,24 +12,24 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.checkpoint import Checkpoint, Saved, fingerprint, read_checkpoint
 from symnmf.errors import ConvergenceWarning, InputError
-from symnmf.init import RandomState, starting_point
-from symnmf.interrupts import Interrupt, watching
 from symnmf.matrices import SymmetricMatrix, as_symmetric
-from symnmf.objective import (
+from symnmf.parallel import one_blas_thread
+from symnmf.penalty import Penalty, as_penalty
+from symnmf.run.checkpoint import Checkpoint, Saved, fingerprint, read_checkpoint
+from symnmf.run.interrupts import Interrupt, watching
+from symnmf.run.objective import (
     Measurement,
     best_multiple,
     measure,
     natural_residual,
     rounding_level,
 )
-from symnmf.parallel import one_blas_thread
-from symnmf.penalty import Penalty, as_penalty
-from symnmf.result import History, Result, Status
+from symnmf.run.result import History, Result, Status
+from symnmf.run.start import RandomState, starting_point
+from symnmf.run.state import State
+from symnmf.run.units import Units
 from symnmf.solvers import Solver, as_solver
-from symnmf.state import State
-from symnmf.units import Units
 
 Callback = Callable[["Snapshot"], Any]
 

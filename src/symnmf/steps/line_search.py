@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from symnmf.kernels import newton
+from symnmf.kernels import directions
 from symnmf.kernels.compiling import compiled
 from symnmf.matrices import SymmetricMatrix
-from symnmf.state import State
+from symnmf.run.state import State
 
 POLISH = 60  # halvings that exhaust a double between 0 and 1; Newton needs a handful
 
@@ -104,7 +104,9 @@ def line_step(
     assert gram is not None
     image = X.matmul(target, out=state.room())
     bounds = threads.split(n, 4.0 * r * (r + 2))
-    parts = threads.run(lambda b, e: newton.direction_rows(U, product, target, image, b, e), bounds)
+    parts = threads.run(
+        lambda b, e: directions.direction_rows(U, product, target, image, b, e), bounds
+    )
     slope, bend, cross, length = (sum(part[1:], start=part[0]) for part in zip(*parts, strict=True))
     mixed = cross + cross.T
     step, change = quartic_step(
@@ -116,7 +118,7 @@ def line_step(
     state.spare.append(image)
     if step == 0.0 or -change < max(enough, per_length * step**2 * float(np.trace(length))):
         return 0.0
-    threads.run(lambda b, e: newton.advance_rows(U, product, target, image, step, b, e), bounds)
+    threads.run(lambda b, e: directions.advance_rows(U, product, target, image, step, b, e), bounds)
     state.moved(U, product=product)
     following = gram + step * mixed + step**2 * length
     if np.trace(following) > 0.5 * np.trace(gram):  # else little but rounding may be left of it

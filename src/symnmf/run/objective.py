@@ -16,7 +16,7 @@ import numpy as np
 
 from symnmf.kernels import reductions
 from symnmf.matrices import SymmetricMatrix
-from symnmf.state import State
+from symnmf.run.state import State
 
 #: Relative errors under which the identity has too few digits left.
 IDENTITY_TRUSTED_ABOVE = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-2}

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.errors import InputError
-from symnmf.neighbors import Array, Points
+from symnmf.graphs.neighbors import Array, Points
 
 Graph: TypeAlias = sp.csr_array
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from symnmf.readers.archives import read_npz
 from symnmf.readers.arrays import as_float, read_array
 from symnmf.readers.edges import read_edges
 from symnmf.readers.market import read_mtx
-from symnmf.readers.result import MatrixFile
+from symnmf.readers.matrix_file import MatrixFile
+from symnmf.readers.npz import read_npz
 from symnmf.readers.source import MAX_BYTES, MAX_RATIO, AnyPath, Source, opened, shown
 from symnmf.readers.tables import read_table
 

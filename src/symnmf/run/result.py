@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError
-from symnmf.files import read_archive, write_archive
 from symnmf.naming import lookup
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from symnmf.certificate import Certificate
+    from symnmf.run.certificate import Certificate
 
 Status = Literal["converged", "max_iter", "max_time", "stopped", "diverged"]
 
@@ -173,7 +173,7 @@ class Result:
 
         ``tol`` is the run's own unless given, or 1e-5 after a run without one.
         """
-        from symnmf.certificate import certify
+        from symnmf.run.certificate import certify
 
         return certify(X, self, tol=tol if tol is not None else self.tol or 1e-5)
 

@@ -1,4 +1,4 @@
-"""What a solver is: parameters, a start and a step. The loop around it is in ``solve.py``."""
+"""What a solver is: parameters, a start and a step. The loop around it is in ``run/loop.py``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.matrices import InnerSolver, SymmetricMatrix
-from symnmf.state import State
+from symnmf.run.state import State
 
 
 class Solver(ABC):

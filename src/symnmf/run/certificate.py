@@ -11,11 +11,11 @@ from symnmf.errors import InputError
 from symnmf.kernels import reductions
 from symnmf.matrices import SymmetricMatrix, as_symmetric
 from symnmf.matrices.spectrum import spectrum
-from symnmf.objective import measure, rounding_level
 from symnmf.parallel import one_blas_thread
-from symnmf.result import History, Result
-from symnmf.state import State
-from symnmf.units import Units
+from symnmf.run.objective import measure, rounding_level
+from symnmf.run.result import History, Result
+from symnmf.run.state import State
+from symnmf.run.units import Units
 
 #: By how much of itself an objective may rise through rounding, per precision of X.
 ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}

@@ -1,11 +1,4 @@
-"""Similarity graphs of points, and by :func:`from_graph` those that people already have.
-
-Every graph of points is a ``scipy.sparse.csr_array`` from the start: symmetric to the last bit,
-nonnegative, zero on the diagonal, in canonical format, with O(n k) entries for k neighbours.
-No n x n array is ever made, except by :func:`rbf` where the full kernel is asked for by name.
-
-Neighbours are those of the definition, not of a rounded one: :mod:`symnmf.neighbors` says how.
-"""
+"""Similarity graphs of points, by the name of their kind."""
 
 from __future__ import annotations
 
@@ -23,29 +16,19 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 from sklearn.metrics.pairwise import rbf_kernel
 
-from symnmf import adjacency
-from symnmf.adjacency import Graph, from_graph, normalize
 from symnmf.errors import InputError
+from symnmf.graphs import adjacency
+from symnmf.graphs.adjacency import Graph, from_graph
+from symnmf.graphs.neighbors import Array, Points, nearest, norms, over_pairs, row_dots, variance
 from symnmf.naming import lookup
-from symnmf.neighbors import Array, Points, nearest, norms, over_pairs, row_dots, variance
-
-__all__ = [
-    "GraphWarning",
-    "build",
-    "cosine",
-    "from_graph",
-    "nearest_neighbors",
-    "normalize",
-    "rbf",
-    "self_tuning",
-]
 
 #: Components that are no surprise: as many as the clusters that :func:`build` was told of.
 _expected: ContextVar[int] = ContextVar("expected components", default=1)
 
 #: Code between the reader's line and a finding: this package, and scikit-learn's ``fit_predict``.
 _NOT_THE_READERS = tuple(
-    os.path.dirname(os.path.abspath(module)) + os.sep for module in (__file__, sklearn.__file__)
+    os.path.dirname(os.path.abspath(module)) + os.sep
+    for module in (os.path.dirname(__file__), sklearn.__file__)
 )
 
 FAINT = 1e-10  # cosine similarities below it count as none: rounding cannot tell them from 0

@@ -10,8 +10,8 @@ from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix
 from symnmf.matrices.spectrum import leading_eigenpairs
 from symnmf.naming import lookup
-from symnmf.objective import best_multiple
-from symnmf.state import State
+from symnmf.run.objective import best_multiple
+from symnmf.run.state import State
 
 RandomState = int | None | np.random.Generator | np.random.RandomState
 

@@ -1,10 +1,4 @@
-"""Data of the paper and of the community-detection literature, each by one call.
-
-The files hold arrays only and are not part of the package (their licences are unclear).  They
-are looked for in ``folder=``, else in ``$SYMNMF_DATA``, else in ``shared/data`` beside the
-current folder or beside the repository; a file whose SHA-256 is not the expected one is refused.
-:func:`available` lists what is there.
-"""
+"""One loader per data set."""
 
 from __future__ import annotations
 
@@ -18,30 +12,10 @@ import scipy.sparse as sp
 import sklearn.datasets
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from symnmf.data_files import FILES, Array, Folder, find, read
+from symnmf.datasets.sources import FILES, Array, Folder, find, read
 from symnmf.errors import InputError
 from symnmf.graphs import from_graph
 from symnmf.naming import lookup
-
-__all__ = [
-    "Dataset",
-    "Entry",
-    "available",
-    "load",
-    "load_coil20",
-    "load_com_dblp",
-    "load_cora",
-    "load_digits",
-    "load_ego_facebook",
-    "load_email_eu_core",
-    "load_football",
-    "load_karate",
-    "load_mnist",
-    "load_orl",
-    "load_polbooks",
-    "load_tdt2",
-    "synthetic",
-]
 
 Kind = Literal["images", "text", "graph"]
 

@@ -1,0 +1,30 @@
+"""Similarity graphs of points, and by :func:`from_graph` those that people already have.
+
+Every graph of points is a ``scipy.sparse.csr_array`` from the start: symmetric to the last bit,
+nonnegative, zero on the diagonal, in canonical format, with O(n k) entries for k neighbours.
+No n x n array is ever made, except by :func:`rbf` where the full kernel is asked for by name.
+
+Neighbours are those of the definition, not of a rounded one: :mod:`symnmf.graphs.neighbors`
+says how.
+"""
+
+from symnmf.graphs.adjacency import from_graph, normalize
+from symnmf.graphs.building import (
+    GraphWarning,
+    build,
+    cosine,
+    nearest_neighbors,
+    rbf,
+    self_tuning,
+)
+
+__all__ = [
+    "GraphWarning",
+    "build",
+    "cosine",
+    "from_graph",
+    "nearest_neighbors",
+    "normalize",
+    "rbf",
+    "self_tuning",
+]
