@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal
+from scipy.linalg import eigh, eigh_tridiagonal
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from symnmf.matrices.symmetric import SymmetricMatrix
 
 SMALL = 64  # up to this n the dense eigenvalues are cheaper than Lanczos
+MIDDLING = 2000  # up to this n they are cheaper than one Lanczos run after another
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,60 @@ def as_operator(X: SymmetricMatrix) -> LinearOperator:
 
 
 def leading_eigenpairs(X: SymmetricMatrix, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ``count`` algebraically largest eigenvalues, descending, and eigenvectors."""
+    """Return the ``count`` algebraically largest eigenvalues, descending, and eigenvectors.
+
+    A Krylov space of one vector holds one direction of every eigenspace, so copies of a repeated
+    eigenvalue (a graph with several equal components has them) show up by rounding or not at all.
+    What was found is therefore locked away and the rest of the spectrum searched until nothing
+    larger is left there.
+    """
     n = X.shape[0]
+    if X.sqnorm == 0.0:
+        return np.zeros(count), np.eye(n, count)
     if count >= n - 1 or n <= SMALL:
-        values, vectors = np.linalg.eigh(X.matmul(np.eye(n, dtype=X.dtype)).astype(np.float64))
-    else:
-        values, vectors = eigsh(as_operator(X), k=count, which="LA", v0=_fixed_start(n), tol=1e-10)
+        return _dense_eigenpairs(X, count)
+    values, vectors = _largest(as_operator(X), count, _fixed_start(n))
+    while True:
+        kept = np.sort(values)[-count]
+        rest = _without(X, values, vectors)
+        start = np.random.default_rng(len(values)).standard_normal(n)
+        # a Ritz value is never above the largest eigenvalue, so a rough one raises no false alarm
+        if _largest(rest, 1, start, tol=1e-4)[0][0] <= kept + 1e-8 * X.norm:
+            break
+        # twice as many with every round: where one copy is missing, more may be
+        wanted = max(1, len(values) - count)
+        if n <= MIDDLING or len(values) + wanted >= n:
+            return _dense_eigenpairs(X, count)
+        more = _largest(rest, wanted, start)
+        values = np.concatenate([values, more[0]])
+        vectors = np.linalg.qr(np.hstack([vectors, more[1]]))[0]
     order = np.argsort(values)[::-1][:count]
     return values[order], vectors[:, order]
+
+
+def _dense_eigenpairs(X: SymmetricMatrix, count: int) -> tuple[np.ndarray, np.ndarray]:
+    n = X.shape[0]
+    full = X.matmul(np.eye(n, dtype=X.dtype)).astype(np.float64)
+    values, vectors = eigh(full, subset_by_index=(n - count, n - 1))
+    return values[::-1], vectors[:, ::-1]
+
+
+def _largest(
+    operator: LinearOperator, count: int, start: np.ndarray, tol: float = 1e-10
+) -> tuple[np.ndarray, np.ndarray]:
+    return eigsh(operator, k=count, which="LA", v0=start, tol=tol)
+
+
+def _without(X: SymmetricMatrix, values: np.ndarray, vectors: np.ndarray) -> LinearOperator:
+    """Return X with the given eigenvalues moved below all others."""
+    multiply = as_operator(X).matmat
+    lowered = values + X.norm
+
+    def deflated(v: np.ndarray) -> np.ndarray:
+        thin = v.reshape(X.shape[0], -1)
+        return (multiply(thin) - vectors @ (lowered[:, None] * (vectors.T @ thin))).reshape(v.shape)
+
+    return LinearOperator(X.shape, matvec=deflated, matmat=deflated, dtype=np.float64)
 
 
 def spectrum(X: SymmetricMatrix) -> Spectrum:
