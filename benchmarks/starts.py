@@ -12,7 +12,6 @@ Every figure is a ratio taken in one process, best of ``--rounds`` interleaved r
 from __future__ import annotations
 
 import argparse
-import copy
 import time
 import warnings
 from collections.abc import Callable
@@ -64,8 +63,7 @@ def problem(name: str) -> SymmetricMatrix:
 
 def ways(X: SymmetricMatrix, rank: int, solver: str, iterations: int) -> Ways:
     """The same starts one after another, one per core, and with one reading of X for all."""
-    alone = copy.copy(X)
-    alone.threads = Threads(1)
+    alone = X.on(Threads(1))
 
     def run(matrix: SymmetricMatrix, generator: np.random.Generator) -> symnmf.Result:
         return symnmf.factorize(

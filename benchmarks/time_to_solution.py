@@ -133,7 +133,7 @@ def count_products(X: SymmetricMatrix) -> Callable[[], int]:
 
         return call
 
-    for matrix in filter(None, (X, X.in_single_precision())):
+    for matrix in filter(None, (X, X.single)):
         for name in ("matmul", "update"):
             setattr(matrix, name, counted(getattr(matrix, name)))
     return lambda: done[0]

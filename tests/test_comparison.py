@@ -121,7 +121,7 @@ def test_ctrl_c_keeps_what_was_finished():
 
 
 class ProductsOnly(DenseMatrix):
-    has_entries = False
+    entries = None
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from conftest import synthetic_problem
 from reference import accelerated_hals, adaptive_hals, anls, gradient, objective
 from symnmf.matrices import as_symmetric
 from symnmf.penalty import Adaptive, Fixed, Geometric, theory_bound
+from symnmf.run.state import Point
 
 PAPER = ("symanls", "symhals", "a-symhals")
 
@@ -167,7 +168,8 @@ def test_the_theory_bound_needs_no_dense_eigenvalues():
     dense = X.toarray()
     ends = np.linalg.eigvalsh(dense)
     expected = 0.5 * (abs(ends).max() + np.linalg.norm(dense - U0 @ U0.T) - ends[0])
-    assert theory_bound(as_symmetric(X), U0) == pytest.approx(expected, rel=1e-5)
+    matrix = as_symmetric(X)
+    assert theory_bound(matrix, Point(matrix.ops, U0)) == pytest.approx(expected, rel=1e-5)
 
 
 @given(problems, st.sampled_from(PAPER))

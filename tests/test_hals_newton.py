@@ -18,8 +18,9 @@ from symnmf.errors import InputError
 from symnmf.kernels.directions import couple
 from symnmf.kernels.hals import hals_rows
 from symnmf.kernels.pairs import direction_weights
-from symnmf.matrices import as_symmetric
+from symnmf.matrices import DenseMatrix, as_symmetric
 from symnmf.parallel import Threads
+from symnmf.run.state import Point
 from symnmf.solvers import HalsNewton
 from symnmf.solvers import hals_newton as module
 from symnmf.steps import gauss_newton, quasi_newton
@@ -82,9 +83,8 @@ def test_line_search_towards_the_sweep_gains_its_bound(problem: tuple[Array, Arr
         return
     matrix = as_symmetric(X, n_jobs=1)
     state = HalsNewton().start(matrix, U.copy())
-    state.known_gram_U(matrix.threads)
     line_step(matrix, state, Z.copy())
-    gain = objective(X, U) - objective(X, state.U)
+    gain = objective(X, U) - objective(X, state.U.values)
     assert gain >= min(weight, weight**2 / bound) * d**2 - 1e-12 * objective(X, U)
 
 
@@ -119,18 +119,16 @@ def test_shortcuts_gain_at_least_what_the_guarantee_asks(problem: tuple[Array, A
     for _ in range(40):
         solver.step(matrix, state)
         state.iteration += 1
-        before = state.U.copy()
+        before = state.U.values.copy()
         level = float(np.sum(before**2)) / before.shape[1]
-        product, gram = X @ before, state.known_gram_U(matrix.threads)
-        state.product = product.copy()
+        product, gram = X @ before, before.T @ before
+        state.moved(before.copy())
         reach = before - np.maximum(before - (before @ gram - product) / max(level, 1e-300), 0.0)
         asked = 1e-4 * level * float(np.sum(reach**2))
-        target = gauss_newton_target(
-            before, product, gram, 0.03 * level, np.zeros_like(before), matrix.threads
-        )
+        target, _ = gauss_newton_target(matrix, state.U, 0.03 * level, np.zeros_like(before))
         line_step(matrix, state, target, enough=asked, per_length=1e-8 * level)
-        moved = float(np.sum((state.U - before) ** 2))
-        gain = objective(X, before) - objective(X, state.U)
+        moved = float(np.sum((state.U.values - before) ** 2))
+        gain = objective(X, before) - objective(X, state.U.values)
         if moved:
             assert gain >= max(asked, 1e-8 * level * moved) - 1e-12 * float(np.sum(X * X))
 
@@ -208,14 +206,14 @@ def test_pairs_and_target_are_those_of_the_definition(
     for _ in range(12):
         solver.step(matrix, state)
         state.iteration += 1
-        points.append(state.U.copy())
-        slopes.append(gradient(X, state.U) / 2.0)
+        U = state.U.values
+        points.append(U.copy())
+        slopes.append(gradient(X, U) / 2.0)
         counters = state.memory["counters"]
-        if not counters[quasi_newton.PENDING] or not state.U.any():
+        if not counters[quasi_newton.PENDING] or not U.any():
             continue
-        level = float(np.sum(state.U**2)) / state.U.shape[1]
+        level = float(np.sum(U**2)) / U.shape[1]
         slot = int(counters[quasi_newton.SLOT])
-        state.known_gram_U(matrix.threads)
         dots, distance = quasi_newton.look(matrix, state, level)
         s, y = points[-1] - points[-2], slopes[-1] - slopes[-2]
         unit = float(np.sum(X * X)) ** 0.25  # of U; a gradient has its cube
@@ -223,9 +221,9 @@ def test_pairs_and_target_are_those_of_the_definition(
         np.testing.assert_allclose(state.memory["steps"][slot], s, atol=1e-9 * unit)
         kept = state.memory["changes"][slot]
         np.testing.assert_allclose(kept[s != 0], y[s != 0], atol=1e-6 * size)
-        reach = state.U - np.maximum(state.U - slopes[-1] / level, 0.0)
+        reach = U - np.maximum(U - slopes[-1] / level, 0.0)
         assert distance == pytest.approx(float(np.sum(reach**2)), rel=1e-3, abs=1e-12 * unit**2)
-        free = np.where((state.U > 0) | (state.memory["gradient"] < 0), state.memory["gradient"], 0)
+        free = np.where((U > 0) | (state.memory["gradient"] < 0), state.memory["gradient"], 0)
         used = int(counters[quasi_newton.USED])
         kept_slots = (int(counters[quasi_newton.SLOT]) - used + np.arange(used)) % depth
         for row, ring in zip(dots, ("steps", "changes"), strict=True):
@@ -237,7 +235,7 @@ def test_pairs_and_target_are_those_of_the_definition(
         if counters[quasi_newton.USED]:
             target = quasi_newton.quasi_newton_target(matrix, state, dots)
             assert (target >= 0.0).all()
-            held = (state.U == 0) & (state.memory["gradient"] >= 0)
+            held = (U == 0) & (state.memory["gradient"] >= 0)
             assert (target[held] == 0.0).all()
 
 
@@ -275,8 +273,8 @@ def test_gauss_newton_target_minimises_its_model(
     best, _ = nnls(root.T, np.linalg.solve(root, pull + system @ U.ravel()), maxiter=1000)
     assert (best == 0.0).any() == held
     monkeypatch.setattr(gauss_newton, "INNER_STEPS", 20_000)
-    dual = np.zeros_like(U)
-    Z = gauss_newton_target(U, X @ U, U.T @ U, weight, dual, Threads(1))
+    matrix = DenseMatrix(X, Threads(1))
+    Z, dual = gauss_newton_target(matrix, Point(matrix.ops, U), weight, np.zeros_like(U))
     np.testing.assert_allclose(Z.ravel(), best, atol=1e-6)
     multiplier = system @ (Z - U).ravel() - pull
     np.testing.assert_allclose(-weight * dual.ravel(), multiplier, atol=1e-6)
@@ -287,13 +285,12 @@ def test_gauss_newton_target_on_two_threads_is_that_on_one() -> None:
     U = rng.random((3000, 20))
     product = U @ (U.T @ U) + rng.standard_normal(U.shape)
     assert len(Threads(2).split(*U.shape)) < len(Threads(2).split(len(U), 6.0 * 20**2))
-    duals = np.zeros_like(U), np.zeros_like(U)
     one, two = (
-        gauss_newton_target(U, product, U.T @ U, 0.03, dual, Threads(count))
-        for count, dual in enumerate(duals, start=1)
+        gauss_newton_target(X, Point(X.ops, U, product), 0.03, np.zeros_like(U))
+        for X in (DenseMatrix(np.eye(len(U)), Threads(count)) for count in (1, 2))
     )
-    np.testing.assert_allclose(one, two, atol=1e-10)
-    np.testing.assert_allclose(*duals, atol=1e-10)
+    for first, second in zip(one, two, strict=True):
+        np.testing.assert_allclose(first, second, atol=1e-10)
 
 
 def test_a_sweep_comes_at_least_every_tenth_step(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,9 +349,9 @@ def test_product_and_gram_do_not_drift() -> None:
     for _ in range(module.REFRESH * 4 - 1):
         solver.step(matrix, state)
         state.iteration += 1
-    assert state.product is not None
-    np.testing.assert_allclose(state.product, X @ state.U, rtol=1e-11)
-    np.testing.assert_allclose(state.known_gram_U(matrix.threads), state.U.T @ state.U, rtol=1e-11)
+    U = state.U.values
+    np.testing.assert_allclose(state.U.known_product, X @ U, rtol=1e-11)
+    np.testing.assert_allclose(state.U.gram, U.T @ U, rtol=1e-11)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
@@ -441,12 +438,12 @@ def test_large_sparse_problems_begin_in_single_precision_and_end_in_double(
         np.testing.assert_array_equal(rest.U, whole.U)
         file.unlink()
     double = as_symmetric(X)
-    double.in_single_precision()
-    assert as_symmetric(double, n_jobs=1).in_single_precision().threads.count == 1
+    assert double.single.dtype == np.float32
+    assert as_symmetric(double, n_jobs=1).single.threads.count == 1
     small = as_symmetric(X.astype(np.float32))
-    assert small.in_single_precision() is small
+    assert small.single is small
     dense = HalsNewton().start(as_symmetric(X.toarray()), np.ones((60, 3)))
-    assert dense.U.dtype == np.float64
+    assert dense.U.values.dtype == np.float64
 
 
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_array.toarray])

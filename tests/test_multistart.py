@@ -12,7 +12,7 @@ import pytest
 import symnmf
 from conftest import synthetic_problem
 from symnmf.errors import ConvergenceWarning
-from symnmf.matrices import LowRank, as_symmetric
+from symnmf.matrices import LowRank, as_symmetric, dense
 from symnmf.matrices.shared import SharedReading
 from symnmf.run import multistart
 from symnmf.run.multistart import Plan
@@ -26,7 +26,7 @@ def X():
 @pytest.fixture
 def sharing(monkeypatch):
     """Let small matrices share, and count the columns of every product with X."""
-    monkeypatch.setattr(multistart, "SHARED_ROWS", 0)
+    monkeypatch.setattr(dense, "SHARED_ROWS", 0)
     widths = []
     whole = symnmf.matrices.DenseMatrix.matmul
 
@@ -77,8 +77,8 @@ def test_one_wide_product_serves_all_starts(X, sharing):
     options = {"tol": 0, "max_iter": 6}
     wide = plan(options=options).best(X)
     together = sharing.copy()
-    # five starts of rank 4, and the single vectors of their penalties' estimates
-    assert set(together) == {20, 5}
+    # five starts of rank 4, the single vectors of their penalties' estimates, and the row sums
+    assert set(together) == {20, 5, 1}
     sharing.clear()
     alone = symnmf.factorize(X, 4, random_state=7, solver="a-symhals", **options)
     assert alone.n_iter == wide.n_iter == 6
@@ -101,7 +101,7 @@ def test_the_best_is_the_best_of_separate_starts(X, sharing):
 def test_more_starts_than_seats_run_in_groups(X, sharing):
     options = {"tol": 0, "max_iter": 3}
     best = plan(rank=4, n_init=19, options=options).best(X)
-    assert set(sharing) == {64, 16, 12, 3}
+    assert set(sharing) == {64, 16, 12, 3, 1}
     alone = min(
         symnmf.factorize(X, 4, random_state=g, solver="a-symhals", **options).error
         for g in multistart._generators(7, 19)
@@ -221,14 +221,14 @@ def test_the_time_limit_is_that_of_the_whole_fit(X, sharing):
 
 def test_starts_share_only_where_it_pays_and_is_repeatable(tmp_path):
     rng = np.random.default_rng(0)
-    large = as_symmetric(np.ones((multistart.SHARED_ROWS, multistart.SHARED_ROWS)))
+    large = as_symmetric(np.ones((dense.SHARED_ROWS, dense.SHARED_ROWS)))
     assert plan()._seats(large) == 5
     assert plan(n_init=50)._seats(large) == 16
-    assert plan(rank=multistart.SHARED_RANK + 1)._seats(large) == 1
+    assert plan(rank=dense.SHARED_RANK + 1)._seats(large) == 1
     assert plan(checkpoint=tmp_path / "fit.npz")._seats(large) == 1
     assert plan()._seats(as_symmetric(np.ones((50, 50)))) == 1
     assert plan()._seats(large.scaled(1e100)) == 1
-    assert plan()._seats(LowRank(rng.random((multistart.SHARED_ROWS, 3)))) == 1
+    assert plan()._seats(LowRank(rng.random((dense.SHARED_ROWS, 3)))) == 1
 
 
 def test_starts_run_apart_where_that_keeps_every_core_busy(monkeypatch):

@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.kernels import reductions
 from symnmf.matrices import SymmetricMatrix
 from symnmf.matrices.spectrum import lanczos, spectrum
 from symnmf.naming import lookup
-from symnmf.run.state import State
+from symnmf.run.objective import identity
+from symnmf.run.state import Point, State
 
 
 def _require_positive(value: float, argument: str) -> None:
@@ -23,10 +23,12 @@ def _require_positive(value: float, argument: str) -> None:
 
 
 class Penalty(ABC):
-    """A rule for lambda. Parameters only: what it remembers goes into ``state.memory``."""
+    """A rule for lambda. Parameters only: what it remembers goes into ``state.schedule``."""
 
     #: whether the first lambda is the caller's number, in the units of X, not computed from X
     given: ClassVar[bool] = False
+    #: what of ``State.schedule`` is as tall as U, and so lives where U does
+    tall_memory: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def start(self, X: SymmetricMatrix, state: State) -> float:
@@ -58,7 +60,7 @@ class Adaptive(Penalty):
         return self.initial
 
     def next(self, X: SymmetricMatrix, state: State) -> float:
-        apart, together, _ = reductions.pair(state.U, state.V, X.threads)
+        apart, together, _ = X.ops.pair(state.U.values, state.V.values)
         if together <= 0.0:  # orthogonal factors (both zero, say): the formula is not defined
             return state.penalty
         grown = state.penalty * (1.0 + apart / (2.0 * together))
@@ -99,7 +101,7 @@ class Geometric(Penalty):
         return self.initial
 
     def next(self, X: SymmetricMatrix, state: State) -> float:
-        apart, _, second = reductions.pair(state.U, state.V, X.threads)
+        apart, _, second = X.ops.pair(state.U.values, state.V.values)
         if apart < self.until**2 * second:
             return state.penalty
         grown = state.penalty * self.factor
@@ -111,18 +113,16 @@ class LargestEntrySquared(Penalty):
     """The fixed lambda = max(X)^2 of Kuang's published code; it does not follow the scale of X."""
 
     def start(self, X: SymmetricMatrix, state: State) -> float:
-        return max(float(block.max(initial=0.0)) for block in X.values()) ** 2
+        return X.largest() ** 2
 
 
-def theory_bound(X: SymmetricMatrix, U0: np.ndarray) -> float:
+def theory_bound(X: SymmetricMatrix, U0: Point) -> float:
     """Return the paper's lambda-bar of Theorem 3 for the start U_0 = V_0,
 
     1/2 (||X||_2 + ||X - U_0 U_0^T||_F - sigma_n(X)).
     """
     ends = spectrum(X)
-    product = X.matmul(U0)
-    gram = reductions.gram(U0, X.threads)
-    misfit = X.sqnorm - 2.0 * reductions.inner(product, U0, X.threads) + float(np.vdot(gram, gram))
+    misfit = identity(X, X.ops.inner(U0.product(X), U0.values), U0.gram, U0.gram)
     return 0.5 * (ends.norm + float(np.sqrt(max(misfit, 0.0))) - ends.smallest)
 
 
@@ -150,35 +150,35 @@ class Robust(Penalty):
     apart than U moves.
     """
 
+    tall_memory: ClassVar[frozenset[str]] = frozenset({"previous"})
+
     share: float = 0.1
     curvature: float = 0.55
     growth: float = 1.5
 
     def _level(self, X: SymmetricMatrix, state: State) -> float:
-        r = state.V.shape[1]
-        trace = float(np.trace(state.known_gram_V(X.threads)))
-        memory = state.memory
+        trace, schedule = float(np.trace(state.V.gram)), state.schedule
         return max(
-            self.share * trace / r,
-            self.curvature * float(memory["penalty_low_end"]),
-            float(memory["penalty_floor"]),
+            self.share * trace / state.rank,
+            self.curvature * float(schedule["low_end"]),
+            float(schedule["floor"]),
         )
 
     def start(self, X: SymmetricMatrix, state: State) -> float:
         low_end = max(0.0, -lanczos(X).smallest)
-        state.memory["penalty_low_end"] = np.array(low_end)
+        state.schedule["low_end"] = np.array(low_end)
         # never zero, whatever the start: strong convexity is what the theorems stand on
-        state.memory["penalty_floor"] = np.array(1e-8 * X.norm)
-        state.memory["penalty_previous"] = state.U.copy()
+        state.schedule["floor"] = np.array(1e-8 * X.norm)
+        state.schedule["previous"] = X.ops.copy(state.U.values)
         return self._level(X, state)
 
     def next(self, X: SymmetricMatrix, state: State) -> float:
-        apart, _, second = reductions.pair(state.U, state.V, X.threads)
-        previous = state.memory["penalty_previous"]
-        moved, _, _ = reductions.pair(state.U, previous, X.threads)
+        apart, _, second = X.ops.pair(state.U.values, state.V.values)
+        previous = state.schedule["previous"]
+        moved, _, _ = X.ops.pair(state.U.values, previous)
         if state.iteration > 5 and apart > 1e-12 * second and apart > 25.0 * moved:
-            state.memory["penalty_floor"] = np.array(self.growth * state.penalty)
-        np.copyto(previous, state.U)
+            state.schedule["floor"] = np.array(self.growth * state.penalty)
+        state.schedule["previous"] = X.ops.copy(state.U.values, out=previous)
         return self._level(X, state)
 
 

@@ -10,8 +10,6 @@ product X V, the anchor V and the r x r Gram matrix, and any range of rows is a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from symnmf.kernels.compiling import compiled
@@ -91,22 +89,3 @@ def hals_rows(
         for t in range(size):
             for j in range(r):
                 factor[first + t, j] = rows[j, t]
-
-
-@dataclass(frozen=True)
-class HalsSweeps:
-    """The inner solver of SymHALS (one sweep) and A-SymHALS (L sweeps)."""
-
-    sweeps: int = 1
-
-    def __call__(
-        self,
-        factor: np.ndarray,
-        product: np.ndarray,
-        anchor: np.ndarray,
-        gram: np.ndarray,
-        penalty: float,
-        begin: int,
-        end: int,
-    ) -> None:
-        hals_rows(factor, product, anchor, gram, penalty, self.sweeps, begin, end)

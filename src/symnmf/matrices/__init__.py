@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from typing import Any
 
@@ -12,14 +11,16 @@ import scipy.sparse as sp
 from symnmf.errors import InputError
 from symnmf.matrices.dense import DenseMatrix
 from symnmf.matrices.dtypes import float_dtype
+from symnmf.matrices.host import HostMatrix
 from symnmf.matrices.lowrank import LowRank
 from symnmf.matrices.sparse import SparseMatrix
-from symnmf.matrices.symmetric import InnerSolver, SymmetricMatrix
+from symnmf.matrices.symmetric import Entries, SymmetricMatrix
 from symnmf.parallel import Threads
 
 __all__ = [
     "DenseMatrix",
-    "InnerSolver",
+    "Entries",
+    "HostMatrix",
     "LowRank",
     "SparseMatrix",
     "SymmetricMatrix",
@@ -48,9 +49,7 @@ def as_symmetric(X: Any, *, n_jobs: int | None = None, name: str = "X") -> Symme
         return X
     threads = Threads(n_jobs)
     if isinstance(X, SymmetricMatrix):
-        other = copy.copy(X)  # the caller's own keeps its threads
-        other.threads = threads
-        return other
+        return X.on(threads)
     if sp.issparse(X):
         return _checked_sparse(X, threads, name)
     return _checked_dense(X, threads, name)

@@ -7,15 +7,19 @@ from collections.abc import Iterator
 import numpy as np
 
 from symnmf.kernels.coordinate import sweep_block
-from symnmf.kernels.products import dense_rows, prefers_dense_rows
-from symnmf.matrices.symmetric import SymmetricMatrix
+from symnmf.kernels.products import WIDEST, dense_rows, prefers_dense_rows
+from symnmf.matrices.host import HostMatrix
 from symnmf.parallel import Bounds, Threads
 
 #: Rows of a coordinate sweep whose products are computed together.
 SWEPT_ROWS = 64
 
+#: Starts share one reading of X from this many rows on and up to this rank: measured in
+#: benchmarks/starts.py. Wider products gain little, and sparse ones nothing once they are packed.
+SHARED_ROWS, SHARED_RANK = 2000, 4
 
-class DenseMatrix(SymmetricMatrix):
+
+class DenseMatrix(HostMatrix):
     """A symmetric C-contiguous array; a Fortran-ordered one is its own transpose."""
 
     def __init__(self, X: np.ndarray, threads: Threads) -> None:
@@ -49,15 +53,21 @@ class DenseMatrix(SymmetricMatrix):
         np.subtract(self.array[begin:end], fitted, out=fitted)
         return fitted
 
-    def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> None:
+    @property
+    def entries(self) -> DenseMatrix:
+        return self
+
+    def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> np.ndarray:
         product = np.empty_like(U)
         for first in range(0, len(U), SWEPT_ROWS):
             last = min(first + SWEPT_ROWS, len(U))
             self.product_rows(U, product, first, last)
             sweep_block(self.array, first, last, product, U, gram)
+        return U
 
-    def diagonal(self) -> np.ndarray:
-        return np.diagonal(self.array)
+    def starts_per_reading(self, rank: int) -> int:
+        pays = self.shape[0] >= SHARED_ROWS and rank <= SHARED_RANK
+        return WIDEST // rank if pays else 1
 
     def scaled(self, factor: float) -> DenseMatrix:
         return DenseMatrix(self.array * self.dtype.type(factor), self.threads)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.kernels import reductions
 from symnmf.kernels.coordinate import sweep_factors
 from symnmf.matrices.dtypes import float_dtype
+from symnmf.matrices.host import HostMatrix
 from symnmf.matrices.symmetric import SymmetricMatrix
 from symnmf.parallel import Bounds, Threads
 
@@ -19,7 +19,7 @@ from symnmf.parallel import Bounds, Threads
 BLOCK_ROWS = 16
 
 
-class LowRank(SymmetricMatrix):
+class LowRank(HostMatrix):
     r"""The n x n matrix :math:`X = B C B^\top`, or :math:`B B^\top`, kept as its factors.
 
     For embeddings B whose inner products are the similarities, and for the k leading eigenpairs
@@ -49,8 +49,6 @@ class LowRank(SymmetricMatrix):
     >>> result.U.shape
     (500, 8)
     """
-
-    multiplies_by_rows = False  # C B^T V is shared by all rows
 
     def __init__(self, B: Any, C: Any = None) -> None:
         rows = _finite_matrix(B, "B")
@@ -82,7 +80,7 @@ class LowRank(SymmetricMatrix):
 
     def _coefficients(self, V: np.ndarray) -> np.ndarray:
         """Return C B^T V, k x r, summed in float64."""
-        return (self.C @ reductions.cross_gram(self.B, V, self.threads)).astype(self.dtype)
+        return (self.C @ self.ops.cross(self.B, V)).astype(self.dtype)
 
     def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
         np.matmul(self.B[begin:end], self._coefficients(V), out=out[begin:end])
@@ -95,6 +93,9 @@ class LowRank(SymmetricMatrix):
             self.chunks(V.shape[1]),
         )
         return product
+
+    # C B^T V is shared by all rows, so rows are not solved while others are multiplied
+    update = SymmetricMatrix.update
 
     def chunks(self, width: int) -> list[Bounds]:
         return self.threads.split(self.shape[0], 2.0 * self.B.shape[1] * width)
@@ -118,12 +119,14 @@ class LowRank(SymmetricMatrix):
         left = np.hstack([self.B[begin:end] @ self.C, -U[begin:end].astype(np.float64)])
         return left @ np.hstack([self.B, V]).T
 
-    def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> None:
-        right = (self.B @ self.C).astype(self.dtype)
-        sweep_factors(self.B, right, reductions.cross_gram(right, U, self.threads), U, gram)
+    @property
+    def entries(self) -> LowRank:
+        return self
 
-    def diagonal(self) -> np.ndarray:
-        return np.einsum("ij,ij->i", self.B @ self.C, self.B).astype(self.dtype)
+    def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> np.ndarray:
+        right = (self.B @ self.C).astype(self.dtype)
+        sweep_factors(self.B, right, self.ops.cross(right, U), U, gram)
+        return U
 
     def scaled(self, factor: float) -> LowRank:
         other = copy.copy(self)

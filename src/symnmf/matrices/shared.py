@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from symnmf.matrices.symmetric import SymmetricMatrix
-from symnmf.parallel import Bounds
+from symnmf.matrices.symmetric import Entries, SymmetricMatrix
+from symnmf.ops import Tall
 
 #: What a start asked for: its seat, the right factor and where the product goes.
 Request = tuple[int, np.ndarray, np.ndarray]
@@ -46,7 +46,7 @@ class SharedReading:
         """Take part for the length of a ``with`` block; gives X for the use of this start."""
         with self._turn:
             try:
-                yield _Seat(self, number)
+                yield Seat(self, number)
             finally:
                 self._taken_up -= 1
                 self._compute_if_due()
@@ -87,47 +87,33 @@ class SharedReading:
             left = right
 
 
-class _Seat(SymmetricMatrix):
+class Seat(SymmetricMatrix):
     """X as one start sees it: products are asked for, the rest is X's own."""
-
-    multiplies_by_rows = False  # the wide product is computed for all seats at once
 
     def __init__(self, reading: SharedReading, number: int) -> None:
         X = reading.X
-        super().__init__(X.shape[0], X.dtype, X.threads)
-        self.has_entries = X.has_entries
-        self._reading, self._number = reading, number
+        super().__init__(X.shape[0], X.dtype, X.ops)
+        self._X, self._reading, self._number = X, reading, number
 
     def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        product = np.empty(V.shape, self.dtype) if out is None else out
+        product = self.ops.empty(V) if out is None else out
         return self._reading.multiply(self._number, V, product)
 
-    def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
-        self._reading.X.product_rows(V, out, begin, end)
-
     def compute_sqnorm(self) -> float:
-        return self._reading.X.sqnorm
+        return self._X.sqnorm
 
-    def chunks(self, width: int) -> list[Bounds]:
-        return self._reading.X.chunks(width)
+    def residual_sqnorm(self, U: Tall, V: Tall) -> float | None:
+        return self._X.residual_sqnorm(U, V)
 
-    def residual_rows(self, U: np.ndarray, V: np.ndarray, begin: int, end: int) -> np.ndarray:
-        return self._reading.X.residual_rows(U, V, begin, end)
+    @property
+    def entries(self) -> Entries | None:
+        return self._X.entries
 
-    def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float:
-        return self._reading.X.residual_sqnorm(U, V)
-
-    def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> None:
-        self._reading.X.coordinate_sweep(U, gram)
-
-    def diagonal(self) -> np.ndarray:
-        return self._reading.X.diagonal()
+    def largest(self) -> float:
+        return self._X.largest()
 
     def scaled(self, factor: float) -> SymmetricMatrix:
-        return self._reading.X.scaled(factor)
+        return self._X.scaled(factor)
 
-    def values(self) -> Iterator[np.ndarray]:
-        return self._reading.X.values()
-
-    def pattern(self) -> Iterator[np.ndarray]:
-        return self._reading.X.pattern()
+    def digest(self) -> str:
+        return self._X.digest()

@@ -8,14 +8,14 @@ import numpy as np
 
 from symnmf.kernels.coordinate import sweep_csr
 from symnmf.kernels.products import balanced_chunks, csr_rows
-from symnmf.matrices.symmetric import SymmetricMatrix
+from symnmf.matrices.host import HostMatrix
 from symnmf.parallel import SMALLEST_SHARE, Bounds, Threads
 
 #: Above this n the n x n residual of a sparse X would cost more than the run.
 RESIDUAL_UP_TO = 20_000
 
 
-class SparseMatrix(SymmetricMatrix):
+class SparseMatrix(HostMatrix):
     """A symmetric matrix in CSR form; being symmetric, its CSC form is the same three arrays."""
 
     def __init__(
@@ -23,7 +23,6 @@ class SparseMatrix(SymmetricMatrix):
     ) -> None:
         super().__init__(len(indptr) - 1, data.dtype, threads)
         self.indptr, self.indices, self.data = indptr, indices, data
-        self.residual_affordable = self.shape[0] <= RESIDUAL_UP_TO
         self._shares: dict[int, list[Bounds]] = {}
         self._single: SparseMatrix | None = None
 
@@ -53,10 +52,19 @@ class SparseMatrix(SymmetricMatrix):
         block[rows, self.indices[first:last]] += self.data[first:last]
         return block
 
-    def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> None:
-        sweep_csr(self.indptr, self.indices, self.data, U, gram)
+    def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float | None:
+        return super().residual_sqnorm(U, V) if self.shape[0] <= RESIDUAL_UP_TO else None
 
-    def in_single_precision(self) -> SparseMatrix:
+    @property
+    def entries(self) -> SparseMatrix:
+        return self
+
+    def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> np.ndarray:
+        sweep_csr(self.indptr, self.indices, self.data, U, gram)
+        return U
+
+    @property
+    def single(self) -> SparseMatrix:
         if self.dtype == np.float32:
             return self
         single = self._single
@@ -64,14 +72,6 @@ class SparseMatrix(SymmetricMatrix):
             data = self.data.astype(np.float32) if single is None else single.data
             single = self._single = SparseMatrix(self.indptr, self.indices, data, self.threads)
         return single
-
-    def diagonal(self) -> np.ndarray:
-        n = self.shape[0]
-        rows = np.repeat(np.arange(n), np.diff(self.indptr))
-        on_diagonal = rows == self.indices
-        values = np.zeros(n, self.dtype)
-        values[rows[on_diagonal]] = self.data[on_diagonal]
-        return values
 
     def scaled(self, factor: float) -> SparseMatrix:
         data = self.data * self.dtype.type(factor)

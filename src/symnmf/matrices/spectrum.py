@@ -37,7 +37,7 @@ def as_operator(X: SymmetricMatrix) -> LinearOperator:
 
     def multiply(v: np.ndarray) -> np.ndarray:
         thin = np.ascontiguousarray(v.reshape(X.shape[0], -1), dtype=X.dtype)
-        return X.matmul(thin).astype(np.float64).reshape(v.shape)
+        return X.ops.get(X.matmul(X.ops.put(thin))).astype(np.float64).reshape(v.shape)
 
     return LinearOperator(X.shape, matvec=multiply, matmat=multiply, dtype=np.float64)
 
@@ -76,8 +76,7 @@ def leading_eigenpairs(X: SymmetricMatrix, count: int) -> tuple[np.ndarray, np.n
 
 def _dense_eigenpairs(X: SymmetricMatrix, count: int) -> tuple[np.ndarray, np.ndarray]:
     n = X.shape[0]
-    full = X.matmul(np.eye(n, dtype=X.dtype)).astype(np.float64)
-    values, vectors = eigh(full, subset_by_index=(n - count, n - 1))
+    values, vectors = eigh(as_operator(X) @ np.eye(n), subset_by_index=(n - count, n - 1))
     return values[::-1], vectors[:, ::-1]
 
 
@@ -103,7 +102,7 @@ def spectrum(X: SymmetricMatrix) -> Spectrum:
     """Return the smallest and the largest eigenvalue of X, to about 1e-6 relative."""
     n = X.shape[0]
     if n <= SMALL:
-        values = np.linalg.eigvalsh(X.matmul(np.eye(n, dtype=X.dtype)).astype(np.float64))
+        values = np.linalg.eigvalsh(as_operator(X) @ np.eye(n))
         return Spectrum(float(values[0]), float(values[-1]))
     if X.sqnorm == 0.0:
         return Spectrum(0.0, 0.0)
@@ -131,13 +130,11 @@ def lanczos(X: SymmetricMatrix, steps: int = 20) -> Spectrum:
     # a random sign pattern: the positive vector of `_fixed_start` is almost blind to the low end
     current = np.random.default_rng(0).standard_normal(n)
     current /= np.linalg.norm(current)
-    before = np.zeros(n)
+    before, multiply = np.zeros(n), as_operator(X)
     diagonal: list[float] = []
     off: list[float] = []
     for _ in range(min(steps, n)):
-        image = X.matmul(np.ascontiguousarray(current[:, None], dtype=X.dtype))[:, 0].astype(
-            np.float64
-        )
+        image = multiply @ current
         alpha = float(image @ current)
         image -= alpha * current + (off[-1] if off else 0.0) * before
         diagonal.append(alpha)

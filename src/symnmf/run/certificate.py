@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.kernels import reductions
 from symnmf.matrices import SymmetricMatrix, as_symmetric
 from symnmf.matrices.spectrum import spectrum
 from symnmf.parallel import one_blas_thread
@@ -138,30 +137,30 @@ def certify(X: Any, result: Result, *, tol: float = 1e-5) -> Certificate:
     V = units.factor_in(result.V) if splits else U
     penalty = result.penalty / units.square
     with one_blas_thread():
-        return _certify(scaled, State(U, V, penalty=penalty), result, splits, units, tol)
+        ops = scaled.ops
+        state = State.at(scaled, ops.put(U), ops.put(V) if splits else None, penalty=penalty)
+        return _certify(scaled, state, result, splits, units, tol)
 
 
 def _certify(
     X: SymmetricMatrix, state: State, result: Result, splits: bool, units: Units, tol: float
 ) -> Certificate:
-    threads = X.threads
     ends = spectrum(X)
     at_rounding = False
     if X.sqnorm == 0.0:
-        consensus = stationarity = penalised = 0.0 if not state.U.any() else np.inf
+        consensus = stationarity = penalised = 0.0 if not state.U.gram.any() else np.inf
     else:
         measured = measure(X, state)
         consensus = measured.disagreement
-        at_rounding = measured.residual <= rounding_level(X, state)
+        at_rounding = measured.residual <= rounding_level(X, state.U)
         reference = result.start_residual * X.norm**1.5
         stationarity = measured.residual / reference if reference > 0.0 else 0.0
         if splits and reference > 0.0:
             penalised = _split_residual(X, state) / reference
         else:
             penalised = stationarity
-    gram_U, gram_V = state.known_gram_U(threads), state.known_gram_V(threads)
     # the nonzero eigenvalues of (U V^T)(V U^T) are those of (U^T U)(V^T V)
-    top = float(np.sqrt(max(np.linalg.eigvals(gram_U @ gram_V).real.max(), 0.0)))
+    top = float(np.sqrt(max(np.linalg.eigvals(state.U.gram @ state.V.gram).real.max(), 0.0)))
     misfit = result.start_misfit / units.square
     bound = 0.5 * (ends.norm + misfit - ends.smallest)
     return Certificate(
@@ -182,15 +181,17 @@ def _certify(
 
 def _split_residual(X: SymmetricMatrix, state: State) -> float:
     """Return the natural residual of g(U, V) in both factors, with step 1/||X||_F."""
-    t = 1.0 / X.norm
-    U, V = state.U.astype(np.float64), state.V.astype(np.float64)
-    product_V = X.matmul(state.V).astype(np.float64)
-    assert state.product is not None
-    pull = state.penalty * (U - V)
-    slope_U = U @ reductions.gram(state.V, X.threads) - product_V + pull
-    slope_V = V @ reductions.gram(state.U, X.threads) - state.product - pull
-    moved = np.minimum(U, t * slope_U), np.minimum(V, t * slope_V)
-    return float(np.sqrt(sum(float(np.vdot(part, part)) for part in moved)) / t)
+    ops, t = X.ops, 1.0 / X.norm
+    total = 0.0
+    for own, other, sign in ((state.U, state.V, 1.0), (state.V, state.U, -1.0)):
+        pull = ops.combine((state.penalty, state.U.values), (-state.penalty, state.V.values))
+        # grad_U g = U V^T V - X V + lambda (U - V), half of what `gradient` returns
+        slope = ops.combine(
+            (0.5, ops.gradient(own.values, other.product(X), other.gram)), (sign, pull)
+        )
+        moved = ops.combine((1.0, own.values), (-1.0, ops.descend(own.values, slope, t)))
+        total += ops.inner(moved, moved)
+    return float(np.sqrt(total) / t)
 
 
 def never_rose(history: History, slack: float = ROUNDING[np.dtype(np.float64)]) -> bool:

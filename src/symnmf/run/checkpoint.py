@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 import warnings
@@ -15,20 +14,14 @@ import numpy as np
 from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix
+from symnmf.ops import Ops, Tall
+from symnmf.penalty import Penalty
 from symnmf.run.result import COLUMNS, History
-from symnmf.run.state import State
+from symnmf.run.state import Point, State
+from symnmf.solvers import Solver
 
 FORMAT = "symnmf-checkpoint-1"
-MEMORY = "memory_"
-
-
-def fingerprint(X: SymmetricMatrix) -> str:
-    """Return a hash of the shape, precision, pattern and values of X."""
-    digest = hashlib.blake2b(digest_size=16)
-    digest.update(f"{X.shape} {X.dtype}".encode())
-    for block in (*X.pattern(), *X.values()):
-        digest.update(np.ascontiguousarray(block).data)
-    return digest.hexdigest()
+MEMORY, SCHEDULE = "memory_", "schedule_"
 
 
 @dataclass
@@ -78,25 +71,27 @@ class Checkpoint:
     def due(self) -> bool:
         return time.monotonic() - self.last >= self.every
 
-    def write(self, saved: Saved, *, with_product: bool) -> None:
+    def write(self, saved: Saved, ops: Ops, *, with_product: bool) -> None:
         """Write now."""
         state = saved.state
         arrays = {
             "format": np.array(FORMAT),
             "identity": np.array(json.dumps(self.identity)),
-            "U": state.U,
+            "U": ops.get(state.U.values),
             "scalars": np.array(
                 [state.penalty, state.iteration, saved.seconds, saved.reference, saved.start_misfit]
             ),
             "history": saved.history.to_array(),
         }
         if state.V is not state.U:
-            arrays["V"] = state.V
-        if with_product and state.product is not None:
-            arrays["product"] = state.product
-            if state.gram_U is not None:
-                arrays["gram_U"] = state.gram_U
-        arrays |= {MEMORY + name: value for name, value in state.memory.items()}
+            arrays["V"] = ops.get(state.V.values)
+        if with_product and state.U.known_product is not None:
+            arrays["product"] = ops.get(state.U.known_product)
+            if state.U.known_gram is not None:
+                arrays["gram_U"] = state.U.known_gram
+        for prefix, kept in ((MEMORY, state.memory), (SCHEDULE, state.schedule)):
+            for name, value in kept.items():
+                arrays[prefix + name] = value if isinstance(value, np.ndarray) else ops.get(value)
         try:
             write_archive(self.path, arrays)
         except (OSError, InputError) as error:
@@ -111,7 +106,13 @@ class Checkpoint:
         self.last = time.monotonic()
 
 
-def read_checkpoint(path: str | Path, identity: dict[str, Any]) -> Saved:
+def read_checkpoint(
+    path: str | Path,
+    identity: dict[str, Any],
+    X: SymmetricMatrix,
+    solver: Solver,
+    penalty: Penalty,
+) -> Saved:
     """Read a checkpoint and refuse one of another X or other settings, saying what differs."""
     stored = read_archive(path, FORMAT)
     try:
@@ -124,26 +125,39 @@ def read_checkpoint(path: str | Path, identity: dict[str, Any]) -> Saved:
                 f"the checkpoint {str(path)!r} belongs to another run: it does not match this "
                 f"{what}; pass what it was made with or start afresh."
             )
-        penalty, iteration, seconds, reference, misfit = stored["scalars"].tolist()
-        U = stored["U"]
+        value, iteration, seconds, reference, misfit = stored["scalars"].tolist()
+        product = stored.get("product")
+        U = Point(
+            X.ops,
+            X.ops.put(stored["U"]),
+            None if product is None else X.ops.put(product),
+            stored.get("gram_U"),
+        )
         state = State(
             U=U,
-            V=stored.get("V", U),
-            penalty=penalty,
+            V=Point(X.ops, X.ops.put(stored["V"])) if "V" in stored else U,
+            penalty=value,
             iteration=int(iteration),
-            product=stored.get("product"),
-            gram_U=stored.get("gram_U"),
-            memory={
-                name.removeprefix(MEMORY): value
-                for name, value in stored.items()
-                if name.startswith(MEMORY)
-            },
+            memory=_memory(stored, MEMORY, solver.tall_memory, X.ops),
+            schedule=_memory(stored, SCHEDULE, penalty.tall_memory, X.ops),
         )
         rows = stored["history"]
-        if rows.ndim != 2 or rows.shape[1] != len(COLUMNS) or U.ndim != 2:
+        if rows.ndim != 2 or rows.shape[1] != len(COLUMNS) or stored["U"].ndim != 2:
             raise ValueError("wrong shapes")
         return Saved(state, History(rows), seconds, reference, misfit)
     except InputError:
         raise
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise InputError(f"{path} is not a whole symnmf checkpoint ({error}).") from error
+
+
+def _memory(
+    stored: dict[str, np.ndarray], prefix: str, tall: frozenset[str], ops: Ops
+) -> dict[str, Tall]:
+    """Return what a solver or a penalty remembered, each part where it lives."""
+    named = {
+        name.removeprefix(prefix): value
+        for name, value in stored.items()
+        if name.startswith(prefix)
+    }
+    return {name: ops.put(value) if name in tall else value for name, value in named.items()}

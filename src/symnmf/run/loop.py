@@ -14,9 +14,10 @@ import numpy as np
 
 from symnmf.errors import ConvergenceWarning, InputError
 from symnmf.matrices import SymmetricMatrix, as_symmetric
+from symnmf.ops import Tall
 from symnmf.parallel import one_blas_thread
 from symnmf.penalty import Penalty, as_penalty
-from symnmf.run.checkpoint import Checkpoint, Saved, fingerprint, read_checkpoint
+from symnmf.run.checkpoint import Checkpoint, Saved, read_checkpoint
 from symnmf.run.interrupts import Interrupt, watching
 from symnmf.run.objective import (
     Measurement,
@@ -27,7 +28,7 @@ from symnmf.run.objective import (
 )
 from symnmf.run.result import History, Result, Status
 from symnmf.run.start import RandomState, starting_point
-from symnmf.run.state import State
+from symnmf.run.state import Point, State
 from symnmf.run.units import Units
 from symnmf.solvers import Solver, as_solver
 
@@ -159,7 +160,7 @@ def factorize(
         run = Run(scaled, method, schedule, limits, units, callback, keeper)
         if saved is None:
             U0 = starting_point(scaled, rank, _start_in(init, units), random_state)
-            run.begin(U0)
+            run.begin(scaled.ops.put(U0))
         else:
             run.go_on(saved)
         signals = [signal.SIGINT, *([signal.SIGTERM] if keeper else [])]
@@ -198,12 +199,12 @@ def _persistence(
     if checkpoint is None and resume is None:
         return None, None
     identity = {
-        "X": fingerprint(X),
+        "X": X.digest(),
         "rank": int(rank),
         "solver": repr(solver),
         "penalty": repr(penalty) if solver.splits else "none",
     }
-    saved = None if resume is None else read_checkpoint(resume, identity)
+    saved = None if resume is None else read_checkpoint(resume, identity, X, solver, penalty)
     if checkpoint is None:
         return None, saved
     path = Path(checkpoint)
@@ -255,7 +256,7 @@ class Run:
     state: State = field(init=False)
     latest: Measurement = field(init=False)
 
-    def begin(self, U0: np.ndarray) -> None:
+    def begin(self, U0: Tall) -> None:
         """Set out from U_0 = V_0."""
         clock = time.perf_counter()
         self.state = self.solver.start(self.X, U0)
@@ -266,10 +267,10 @@ class Run:
         self._measure()
         self.start_misfit = float(np.sqrt(self.latest.error * self.X.sqnorm))
         self.reference = self.latest.residual
-        scale = best_multiple(self.X, self.state) if self.X.sqnorm > 0.0 else 0.0
+        scale = best_multiple(self.X, self.state.U) if self.X.sqnorm > 0.0 else 0.0
         if scale > 0.0:
             # the scale of a start is arbitrary; a huge one must not make the tolerance a gift
-            scaled = natural_residual(self.X, self.state, scale)
+            scaled = natural_residual(self.X, self.state.U.scaled(scale))
             self.reference = min(self.reference, scaled)
 
     def go_on(self, saved: Saved) -> None:
@@ -277,10 +278,7 @@ class Run:
         self.state, self.history = saved.state, saved.history
         self.seconds, self.reference = saved.seconds, saved.reference
         self.start_misfit = saved.start_misfit
-        product, gram_U = self.state.product, self.state.gram_U
         self._measure()
-        if not self.solver.splits:  # what the step left behind, not what was just recomputed
-            self.state.product, self.state.gram_U = product, gram_U
 
     def loop(self, interrupt: Interrupt) -> Result:
         """Iterate until something says stop."""
@@ -312,8 +310,7 @@ class Run:
 
     def _measure(self) -> None:
         if self.X.sqnorm == 0.0:  # the zero matrix: U = 0 is the answer, and nothing to iterate
-            self.state.U[...] = 0.0
-            self.state.V[...] = 0.0
+            self.state.moved(self.X.ops.zeros(self.state.U.values.shape, self.X.dtype))
             self.latest = Measurement(0.0, 0.0, 0.0, 0.0, 0.0)
         else:
             self.latest = measure(self.X, self.state)
@@ -338,11 +335,15 @@ class Run:
         self.history.append(row)
         if self.callback is None:
             return False
-        U, V = self.units.factor_out(self.state.U), self.units.factor_out(self.state.V)
+        U, V = (self._shown(point) for point in (self.state.U, self.state.V))
         try:
             return bool(self.callback(Snapshot(*row, _U=U, _V=V)))
         except KeyboardInterrupt:
             return True
+
+    def _shown(self, point: Point) -> np.ndarray:
+        """Return a factor on the host, in the caller's units."""
+        return self.units.factor_out(self.X.ops.get(point.values))
 
     def _at_limit(self) -> bool:
         limits = self.limits
@@ -371,22 +372,23 @@ class Run:
         tol = self.limits.tol
         if tol == 0.0 or now.disagreement > tol:
             return False
-        return self.stationarity <= tol or now.residual <= rounding_level(self.X, self.state)
+        return self.stationarity <= tol or now.residual <= rounding_level(self.X, self.state.U)
 
     def _save(self) -> None:
         assert self.checkpoint is not None
         self.checkpoint.write(
             Saved(self.state, self.history, self.seconds, self.reference, self.start_misfit),
+            self.X.ops,
             with_product=not self.solver.splits,
         )
 
     def _result(self, status: Status) -> Result:
         # a method may have begun in float32 and not have needed more
-        U = self.units.factor_out(self.state.U.astype(self.X.dtype, copy=False))
+        U = self._shown(self.state.U).astype(self.X.dtype, copy=False)
         split = self.state.V is not self.state.U
         return Result(
             U=U,
-            V=self.units.factor_out(self.state.V) if split else U,
+            V=self._shown(self.state.V) if split else U,
             error=self.latest.error,
             n_iter=self.state.iteration,
             status=status,

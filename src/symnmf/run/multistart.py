@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import hashlib
 import json
@@ -21,13 +20,11 @@ import numpy as np
 
 from symnmf.archives import read_archive, write_archive
 from symnmf.errors import ConvergenceWarning, InputError
-from symnmf.kernels.products import WIDEST
-from symnmf.matrices import DenseMatrix, SymmetricMatrix, as_symmetric
+from symnmf.matrices import SymmetricMatrix, as_symmetric
 from symnmf.matrices.shared import SharedReading
 from symnmf.naming import lookup
 from symnmf.parallel import Threads, one_blas_thread
 from symnmf.penalty import as_penalty
-from symnmf.run.checkpoint import fingerprint
 from symnmf.run.interrupts import Interrupt, watching
 from symnmf.run.loop import Limits, Snapshot, factorize
 from symnmf.run.result import Result
@@ -42,10 +39,6 @@ Progress = Callable[[int, Snapshot], Any]
 DEFAULT_STARTS = 5
 
 FORMAT = "symnmf-starts-1"
-
-#: Starts share one reading of a dense X from this many rows on and up to this rank: measured in
-#: benchmarks/starts.py. Wider products gain little, and sparse ones nothing once they are packed.
-SHARED_ROWS, SHARED_RANK = 2000, 4
 
 #: Bytes of a factor beyond which starts at the same time would take each other's memory traffic.
 APART_UP_TO = 32 * 2**20
@@ -148,12 +141,12 @@ class Plan:
         split methods only come near to, and the share of such a remainder would be arbitrary.
         """
         self.check()
-        matrix = copy.copy(as_symmetric(X, n_jobs=self.n_jobs))  # its threads may change below
+        matrix = as_symmetric(X, n_jobs=self.n_jobs)
         workers, seats = 1, self._seats(matrix)
         if seats == 1 and self._apart(matrix):
             # one thread each wastes none on waiting, and makes the bits independent of n_jobs
-            workers = min(self.starts, matrix.threads.count)
-            matrix.threads = Threads(1)
+            workers = min(self.starts, Threads(self.n_jobs).count)
+            matrix = matrix.on(Threads(1))
         kept, random_state = self._persistence(matrix)
         generators = _generators(random_state, self.starts)
         at_once = max(workers, seats)
@@ -187,22 +180,18 @@ class Plan:
 
     def _apart(self, matrix: SymmetricMatrix) -> bool:
         """Whether the starts run at the same time, on one thread each."""
-        if len(matrix.chunks(int(self.rank))) == 1:  # an iteration is too small for more threads
+        if matrix.threads_for(int(self.rank)) == 1:  # an iteration is too small for more
             return True
         factor = matrix.shape[0] * int(self.rank) * matrix.dtype.itemsize
-        return self.starts >= matrix.threads.count and factor <= APART_UP_TO
+        return self.starts >= Threads(self.n_jobs).count and factor <= APART_UP_TO
 
     def _seats(self, matrix: SymmetricMatrix) -> int:
         """Return how many starts share one reading of X; 1 where that does not pay."""
-        if (
-            not isinstance(matrix, DenseMatrix)
-            or matrix.shape[0] < SHARED_ROWS
-            or not 1 <= self.rank <= SHARED_RANK
-            or self.checkpoint is not None
-            or Units.of(matrix) != Units()  # each start would rescale a copy of X
-        ):
+        if self.checkpoint is not None or not 1 <= self.rank <= matrix.shape[0]:
             return 1
-        return min(self.starts, WIDEST // int(self.rank))
+        seats = min(self.starts, matrix.starts_per_reading(int(self.rank)))
+        # in other units each start would rescale a copy of X
+        return seats if seats == 1 or Units.of(matrix) == Units() else 1
 
     def _callback(
         self, start: int, interrupt: Interrupt, halt: threading.Event
@@ -222,7 +211,7 @@ class Plan:
             return None, self.random_state
         path = Path(self.checkpoint)
         identity: dict[str, Any] = {
-            "X": fingerprint(matrix),
+            "X": matrix.digest(),
             "n_clusters": int(self.rank),
             "init": self._origin(),
         }
@@ -332,9 +321,7 @@ def _best(results: list[Result | None]) -> Result:
 
 def _without_remainders(result: Result, X: SymmetricMatrix) -> Result:
     """Set the rows of the factors to 0 where the row of X is."""
-    ones = np.ones((X.shape[0], 1), X.dtype)
-    sums = np.empty_like(ones)
-    X.threads.run(lambda begin, end: X.product_rows(ones, sums, begin, end), X.chunks(1))
+    sums = X.ops.get(X.matmul(X.ops.put(np.ones((X.shape[0], 1), X.dtype))))
     alone = sums[:, 0] == 0  # X >= 0, so a row that sums to 0 is a row of zeros
     if not alone.any():
         return result

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symnmf.kernels import reductions
 from symnmf.matrices import SymmetricMatrix
-from symnmf.run.state import State
+from symnmf.run.state import Point, State
 
 #: Relative errors under which the identity has too few digits left.
 IDENTITY_TRUSTED_ABOVE = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-2}
@@ -48,51 +47,46 @@ class Measurement:
     residual: float
 
 
-def fitting_sqnorm(
-    X: SymmetricMatrix, state: State, other: np.ndarray, gram_other: np.ndarray, explained: float
-) -> float:
-    """Return ||X - U other^T||_F^2, given ``explained`` = <X U, other>."""
-    total = X.sqnorm - 2.0 * explained + float(np.vdot(state.known_gram_U(X.threads), gram_other))
-    if total > IDENTITY_TRUSTED_ABOVE[X.dtype] * X.sqnorm or not X.residual_affordable:
-        return max(total, 0.0)
-    return X.residual_sqnorm(state.U, other)
+def identity(X: SymmetricMatrix, explained: float, gram: np.ndarray, other: np.ndarray) -> float:
+    """Return ||X - U V^T||^2 by the trace identity, given <X U, V> and the two Gram matrices."""
+    return X.sqnorm - 2.0 * explained + float(np.vdot(gram, other))
 
 
-def natural_residual(X: SymmetricMatrix, state: State, scale: float = 1.0) -> float:
-    """Return the natural residual of ``scale * U``, in the units of a gradient."""
-    assert state.product is not None
-    gram = state.known_gram_U(X.threads)
-    if scale != 1.0:
-        U, product, gram = scale * state.U, scale * state.product, scale**2 * gram
-    else:
-        U, product = state.U, state.product
-    return reductions.natural_residual(U, product, gram, 1.0 / X.norm, X.threads) * X.norm
+def fitting_sqnorm(X: SymmetricMatrix, U: Point, V: Point, explained: float) -> float:
+    """Return ||X - U V^T||_F^2, given ``explained`` = <X U, V>."""
+    total = identity(X, explained, U.gram, V.gram)
+    if not total > IDENTITY_TRUSTED_ABOVE[X.dtype] * X.sqnorm:
+        exact = X.residual_sqnorm(U.values, V.values)
+        if exact is not None:
+            return exact
+    return max(total, 0.0)
 
 
-def best_multiple(X: SymmetricMatrix, state: State) -> float:
+def natural_residual(X: SymmetricMatrix, U: Point) -> float:
+    """Return the natural residual at U, in the units of a gradient."""
+    product = U.product(X)
+    return X.ops.natural_residual(U.values, product, U.gram, 1.0 / X.norm) * X.norm
+
+
+def best_multiple(X: SymmetricMatrix, U: Point) -> float:
     """Return the s >= 0 that minimises ||X - (sU)(sU)^T||_F."""
-    assert state.product is not None
-    fourth = float(np.sum(state.known_gram_U(X.threads) ** 2))
+    fourth = float(np.sum(U.gram**2))
     if fourth == 0.0:
         return 1.0
-    return float(np.sqrt(max(reductions.inner(state.product, state.U, X.threads), 0.0) / fourth))
+    return float(np.sqrt(max(X.ops.inner(U.product(X), U.values), 0.0) / fourth))
 
 
 def measure(X: SymmetricMatrix, state: State) -> Measurement:
     """Evaluate a state; one product with X only where the step left none behind."""
-    threads = X.threads
-    if state.product is None:
-        state.product = X.matmul(state.U)
-    U, V, gram = state.U, state.V, state.known_gram_U(threads)
+    U, V = state.U, state.V
+    product = U.product(X)
     if V is U:
         apart, together = 0.0, 1.0
-        symmetric = split = fitting_sqnorm(
-            X, state, U, gram, reductions.inner(state.product, U, threads)
-        )
+        symmetric = split = fitting_sqnorm(X, U, U, X.ops.inner(product, U.values))
     else:
-        own, mixed, apart, together = reductions.split(state.product, U, V, threads)
-        symmetric = fitting_sqnorm(X, state, U, gram, own)
-        split = fitting_sqnorm(X, state, V, state.known_gram_V(threads), mixed)
+        own, mixed, apart, together = X.ops.split(product, U.values, V.values)
+        symmetric = fitting_sqnorm(X, U, U, own)
+        split = fitting_sqnorm(X, U, V, mixed)
     # U = 0 and V = 0 agree; the tiny floor keeps 0/0 out
     relative = np.sqrt(apart / together) if together > 0.0 else (0.0 if apart == 0.0 else np.inf)
     return Measurement(
@@ -100,11 +94,11 @@ def measure(X: SymmetricMatrix, state: State) -> Measurement:
         error=symmetric / X.sqnorm,
         consensus=float(np.sqrt(apart)),
         disagreement=float(relative),
-        residual=natural_residual(X, state),
+        residual=natural_residual(X, U),
     )
 
 
-def rounding_level(X: SymmetricMatrix, state: State) -> float:
+def rounding_level(X: SymmetricMatrix, U: Point) -> float:
     """Return the size under which a residual at U is rounding."""
-    size = np.sqrt(float(np.trace(state.known_gram_U(X.threads))))
+    size = np.sqrt(float(np.trace(U.gram)))
     return float(64.0 * np.finfo(X.dtype).eps * X.norm * size)

@@ -11,7 +11,7 @@ from symnmf.matrices import SymmetricMatrix
 from symnmf.matrices.spectrum import leading_eigenpairs
 from symnmf.naming import lookup
 from symnmf.run.objective import best_multiple
-from symnmf.run.state import State
+from symnmf.run.state import Point
 
 RandomState = int | None | np.random.Generator | np.random.RandomState
 
@@ -44,7 +44,7 @@ def random_start(X: SymmetricMatrix, rank: int, random_state: RandomState) -> np
 def scaled_random_start(X: SymmetricMatrix, rank: int, random_state: RandomState) -> np.ndarray:
     """The uniform start times the s that minimises ||X - s^2 U U^T||_F, so it follows X's scale."""
     U = random_start(X, rank, random_state)
-    scale = best_multiple(X, State(U, U, product=X.matmul(U)))
+    scale = best_multiple(X, Point(X.ops, X.ops.put(U)))
     return (scale * U).astype(X.dtype)
 
 

@@ -6,8 +6,72 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from symnmf.kernels import reductions
-from symnmf.parallel import Threads
+from symnmf.matrices import SymmetricMatrix
+from symnmf.ops import Ops, Tall
+
+
+class Point:
+    """A factor together with what is known of it: U, X U and U^T U.
+
+    A point is replaced, never edited, so a product or a Gram matrix cannot outlive the factor it
+    belongs to. What is not known yet is computed once, when it is asked for.
+
+    Parameters
+    ----------
+    ops : Ops
+        The operations of the home that ``values`` lives in.
+    values : Tall
+        The factor itself.
+    product : Tall, optional
+        X @ values, where it is known already.
+    gram : ndarray, optional
+        values^T values, likewise.
+    """
+
+    __slots__ = ("_gram", "_product", "ops", "values")
+
+    def __init__(
+        self,
+        ops: Ops,
+        values: Tall,
+        product: Tall | None = None,
+        gram: np.ndarray | None = None,
+    ) -> None:
+        self.ops, self.values = ops, values
+        self._product, self._gram = product, gram
+
+    @property
+    def gram(self) -> np.ndarray:
+        """U^T U."""
+        if self._gram is None:
+            self._gram = self.ops.gram(self.values)
+        return self._gram
+
+    @property
+    def known_gram(self) -> np.ndarray | None:
+        """U^T U where it has been computed, else None."""
+        return self._gram
+
+    @property
+    def known_product(self) -> Tall | None:
+        """X U where it has been computed, else None."""
+        return self._product
+
+    def product(self, X: SymmetricMatrix) -> Tall:
+        """Return X U."""
+        if self._product is None:
+            self._product = X.matmul(self.values)
+        return self._product
+
+    def scaled(self, factor: float) -> Point:
+        """Return the point ``factor`` times this one, without a product."""
+        product = self._product
+        return Point(
+            self.ops,
+            self.ops.combine((factor, self.values)),
+            None if product is None else self.ops.combine((factor, product)),
+            None if self._gram is None else factor**2 * self._gram,
+        )
 
 
 @dataclass
@@ -16,57 +80,46 @@ class State:
 
     Attributes
     ----------
-    U, V : ndarray of shape (n, r)
+    U, V : Point
         The factors. A method that works on the original problem has ``V is U``.
     penalty : float
         lambda; 0 for a method without one.
     iteration : int
         Iterations done.
-    product : ndarray or None
-        X @ U, where the last step left it behind.
-    gram_U, gram_V : ndarray or None
-        U^T U and V^T V, where known. A step that changes a factor forgets its Gram matrix.
-    memory : dict of str to ndarray
-        What a solver or a penalty remembers between steps; kept in checkpoints.
-    spare : list of ndarray
-        Arrays of the shape of U that a step may overwrite, so that large factors are not paid
-        for page by page in every iteration; empty after a resume.
+    memory : dict of str to ndarray or Tall
+        What a solver remembers between steps; kept in checkpoints.
+    schedule : dict of str to ndarray or Tall
+        What a penalty remembers between steps; likewise.
+    spare : list of Tall
+        Factors that a step may overwrite, so that large ones are not paid for page by page in
+        every iteration; empty after a resume.
     """
 
-    U: np.ndarray
-    V: np.ndarray
+    U: Point
+    V: Point
     penalty: float = 0.0
     iteration: int = 0
-    product: np.ndarray | None = None
-    gram_U: np.ndarray | None = None
-    gram_V: np.ndarray | None = None
-    memory: dict[str, np.ndarray] = field(default_factory=dict)
-    spare: list[np.ndarray] = field(default_factory=list, repr=False)
+    memory: dict[str, Tall] = field(default_factory=dict)
+    schedule: dict[str, Tall] = field(default_factory=dict)
+    spare: list[Tall] = field(default_factory=list, repr=False)
 
-    def room(self) -> np.ndarray:
-        """Return an array like U to write to: a spare one, or a new one."""
-        return self.spare.pop() if self.spare else np.empty_like(self.U)
+    @classmethod
+    def at(cls, X: SymmetricMatrix, U: Tall, V: Tall | None = None, **known: Tall) -> State:
+        """Return the state at a factor, or at two; ``known`` are memory and the like."""
+        first = Point(X.ops, U)
+        return cls(first, first if V is None else Point(X.ops, V), **known)
 
-    def known_gram_U(self, threads: Threads) -> np.ndarray:
-        """Return U^T U, computed once."""
-        if self.gram_U is None:
-            self.gram_U = reductions.gram(self.U, threads)
-        return self.gram_U
+    @property
+    def rank(self) -> int:
+        """The number of columns r."""
+        return int(self.U.values.shape[1])
 
-    def known_gram_V(self, threads: Threads) -> np.ndarray:
-        """Return V^T V, computed once."""
-        if self.V is self.U:
-            return self.known_gram_U(threads)
-        if self.gram_V is None:
-            self.gram_V = reductions.gram(self.V, threads)
-        return self.gram_V
+    def room(self) -> Tall:
+        """Return a factor like U to write to: a spare one, or a new one."""
+        return self.spare.pop() if self.spare else self.U.ops.empty(self.U.values)
 
-    def widen(self, dtype: np.dtype) -> None:
-        """Go on in another precision, for methods on the original problem."""
-        self.spare.clear()
-        self.moved(self.U.astype(dtype))
-
-    def moved(self, U: np.ndarray, *, product: np.ndarray | None = None) -> None:
-        """Put a new U (and V with it) in place, for methods on the original problem."""
-        self.U = self.V = U
-        self.product, self.gram_U, self.gram_V = product, None, None
+    def moved(
+        self, U: Tall, *, product: Tall | None = None, gram: np.ndarray | None = None
+    ) -> None:
+        """Go to a new U (and V with it), for methods on the original problem."""
+        self.U = self.V = Point(self.U.ops, U, product, gram)

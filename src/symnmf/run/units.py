@@ -30,7 +30,7 @@ class Units:
     @classmethod
     def of(cls, X: SymmetricMatrix) -> Units:
         """Choose the units for X; the trivial ones unless its entries are extreme."""
-        largest = max((float(block.max(initial=0.0)) for block in X.values()), default=0.0)
+        largest = X.largest()
         low, high = COMFORTABLE[X.dtype]
         if largest == 0.0 or low <= largest <= high:
             return cls()

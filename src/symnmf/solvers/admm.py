@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
-from symnmf.kernels import reductions
-from symnmf.kernels.pivoting import pivot_rows
 from symnmf.matrices import SymmetricMatrix
-from symnmf.run.state import State
+from symnmf.ops import Nnls, Tall
+from symnmf.run.objective import identity
+from symnmf.run.state import Point, State
 from symnmf.solvers.solver import Solver
 
 MULTIPLIER, RHO, APART = "admm_multiplier", "admm_rho", "admm_apart"
@@ -53,33 +52,36 @@ class ADMM(Solver):
     every: int = 20
     proximal: float = 0.0
 
-    def start(self, X: SymmetricMatrix, U0: np.ndarray) -> State:
-        memory = {MULTIPLIER: np.zeros_like(U0), APART: np.array(np.inf)}
+    tall_memory: ClassVar[frozenset[str]] = frozenset({MULTIPLIER})
+
+    @property
+    def rows(self) -> Nnls:
+        return Nnls()
+
+    def start(self, X: SymmetricMatrix, U0: Tall) -> State:
+        memory = {MULTIPLIER: X.ops.zeros(U0.shape, X.dtype), APART: np.array(np.inf)}
         memory[RHO] = np.array(self.first * X.norm)
-        return State(U=U0, V=U0.copy(), product=X.matmul(U0), memory=memory)
+        state = State.at(X, U0, X.ops.copy(U0), memory=memory)
+        state.U.product(X)  # on the clock, as all others
+        return state
 
     def step(self, X: SymmetricMatrix, state: State) -> None:
-        threads, r = X.threads, state.U.shape[1]
-        Y, A, multiplier = state.U, state.V, state.memory[MULTIPLIER]
+        ops, identity_matrix = X.ops, np.eye(state.rank)
+        Y, A, multiplier = state.U.values, state.V.values, state.memory[MULTIPLIER]
         if state.iteration % self.every == 0:
             self._adjust(X, state)
         rho, beta = float(state.memory[RHO]), self._proximity(X, state)
-        cross = X.matmul(A)
-        cross += X.dtype.type(rho) * A - multiplier + X.dtype.type(beta) * Y
-        gram = state.known_gram_V(threads) + (rho + beta) * np.eye(r)
-        threads.run(
-            lambda begin, end: pivot_rows(Y, cross, cross, gram, 0.0, begin, end),
-            threads.split(len(Y), 2.0 * r * r),
-        )
-        state.product, state.gram_U = X.matmul(Y), None
-        system = cho_factor(state.known_gram_U(threads) + rho * np.eye(r))
-        target = state.product + X.dtype.type(rho) * Y + multiplier
-        A[...] = cho_solve(system, target.T).T
-        state.gram_V = None
-        multiplier += X.dtype.type(rho) * (Y - A)
+        cross = ops.combine((1.0, X.matmul(A)), (rho, A), (-1.0, multiplier), (beta, Y))
+        gram = state.V.gram + (rho + beta) * identity_matrix
+        Y = ops.solve_rows(self.rows, Y, cross, cross, gram, 0.0)
+        U = Point(ops, Y, X.matmul(Y))
+        target = ops.combine((1.0, U.product(X)), (rho, Y), (1.0, multiplier))
+        A = ops.times(target, np.linalg.inv(U.gram + rho * identity_matrix))
+        state.U, state.V = U, Point(ops, A)
+        state.memory[MULTIPLIER] = ops.combine((1.0, multiplier), (rho, Y), (-rho, A))
 
     def _adjust(self, X: SymmetricMatrix, state: State) -> None:
-        apart, _, size = reductions.pair(state.U, state.V, X.threads)
+        apart, _, size = X.ops.pair(state.U.values, state.V.values)
         # below this share of ||A|| the two agree, and a growing rho would only freeze them
         if apart >= float(state.memory[APART]) and apart > 1e-18 * size:
             rho = min(self.growth * float(state.memory[RHO]), self.limit * X.norm)
@@ -91,7 +93,6 @@ class ADMM(Solver):
         """Return beta."""
         if self.proximal == 0.0:
             return 0.0
-        assert state.product is not None
-        misfit = X.sqnorm - 2.0 * reductions.inner(state.product, state.V, X.threads)
-        misfit += float(np.vdot(state.known_gram_U(X.threads), state.known_gram_V(X.threads)))
+        U, V = state.U, state.V
+        misfit = identity(X, X.ops.inner(U.product(X), V.values), U.gram, V.gram)
         return self.proximal * 6.0 / float(state.memory[RHO]) * max(misfit, 0.0)

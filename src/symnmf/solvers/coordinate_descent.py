@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from symnmf.matrices import SymmetricMatrix
 from symnmf.run.state import State
 from symnmf.solvers.solver import Solver
@@ -28,5 +26,5 @@ class CoordinateDescent(Solver):
     reads_entries: ClassVar[bool] = True
 
     def step(self, X: SymmetricMatrix, state: State) -> None:
-        X.coordinate_sweep(state.U, np.array(state.known_gram_U(X.threads)))
-        state.moved(state.U)
+        assert X.entries is not None
+        state.moved(X.entries.coordinate_sweep(state.U.values, state.U.gram.copy()))

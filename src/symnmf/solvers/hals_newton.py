@@ -8,10 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.kernels import reductions
-from symnmf.kernels.hals import hals_rows
 from symnmf.matrices import SymmetricMatrix
-from symnmf.run.objective import best_multiple
+from symnmf.ops import Hals, Tall
+from symnmf.run.objective import best_multiple, identity
 from symnmf.run.state import State
 from symnmf.solvers.solver import Solver
 from symnmf.steps import quasi_newton
@@ -70,34 +69,40 @@ class HalsNewton(Solver):
                 f"newton_below must be a relative error from 0 to 1, got {self.newton_below!r}."
             )
 
-    def start(self, X: SymmetricMatrix, U0: np.ndarray) -> State:
+    @property
+    def rows(self) -> Hals:
+        return Hals()
+
+    tall_memory: ClassVar[frozenset[str]] = frozenset({"steps", "changes", "gradient", "dual"})
+
+    def start(self, X: SymmetricMatrix, U0: Tall) -> State:
+        in_cache = X.shape[0] * U0.shape[1] * X.dtype.itemsize <= IN_CACHE
         depth = self.depth
         if depth is None:
-            depth = DEPTH if U0.nbytes <= IN_CACHE else 0
-        single = X.in_single_precision() if depth == 0 and U0.nbytes > IN_CACHE else None
+            depth = DEPTH if in_cache else 0
+        single = X.single if depth == 0 and not in_cache else None
         if single is not None:
-            X, U0 = single, U0.astype(single.dtype, copy=False)
-        return State(
-            U=U0,
-            V=U0,
-            product=X.matmul(U0),
-            memory={
-                **quasi_newton.room_for_pairs(depth, U0),
-                "weight": np.array(FIRST_WEIGHT),
-                "newton_steps": np.array(0),
-                "error": np.array(np.inf),
-            },
-        )
+            X, U0 = single, X.ops.cast(U0, single.dtype)
+        memory = {
+            **quasi_newton.room_for_pairs(X, depth, U0),
+            "weight": np.array(FIRST_WEIGHT),
+            "newton_steps": np.array(0),
+            "error": np.array(np.inf),
+        }
+        state = State.at(X, U0, memory=memory)
+        state.U.product(X)
+        return state
 
     def step(self, X: SymmetricMatrix, state: State) -> None:
         fits = state.iteration == 0 and _rescale(X, state)
         X, error = self._ready(X, state)
-        gram = state.known_gram_U(X.threads)
-        level = float(np.trace(gram)) / gram.shape[0]
+        level = float(np.trace(state.U.gram)) / state.rank
         since = state.memory["newton_steps"]
         if fits and error >= self.newton_below and _sweeps_by_entries(X, state):
-            X.coordinate_sweep(state.U, gram.copy())
-            state.moved(state.U, product=X.matmul(state.U, out=state.product))
+            assert X.entries is not None
+            room = state.U.known_product
+            U = X.entries.coordinate_sweep(state.U.values, state.U.gram.copy())
+            state.moved(U, product=X.matmul(U, out=room))
         elif state.iteration > 0 and error < self.newton_below and since < GUARD:
             quasi_newton.forget(state)  # pairs from before are no longer neighbours
             since += 1
@@ -112,81 +117,68 @@ class HalsNewton(Solver):
 
         Float32 is kept for as long as the error falls by far more than it rounds.
         """
-        single = X.in_single_precision() if state.U.dtype != X.dtype else None
-        if single is not None:
-            error = _refresh(single, state, X.sqnorm)
+        if X.ops.dtype(state.U.values) != X.dtype:
+            assert X.single is not None
+            error = _refresh(X.single, state, X)
             gain = float(state.memory["error"]) - error
             state.memory["error"] = np.array(error)
             if gain > SINGLE_GAIN * error and error > self.newton_below:
-                return single, error
-            state.widen(X.dtype)
-        return X, _refresh(X, state, X.sqnorm)
+                return X.single, error
+            state.spare.clear()
+            state.moved(X.ops.cast(state.U.values, X.dtype))
+        return X, _refresh(X, state, X)
 
     def _newton_step(self, X: SymmetricMatrix, state: State, level: float) -> bool:
-        assert state.product is not None
-        assert state.gram_U is not None
-        memory = state.memory
+        memory, ops = state.memory, X.ops
         weight = float(memory["weight"])
         if "dual" not in memory:  # on most graphs never needed, so not kept from the start
-            memory["dual"] = np.zeros_like(state.U)
-        dual = memory["dual"]
-        target = gauss_newton_target(
-            state.U, state.product, state.gram_U, weight * level, dual, X.threads
-        )
-        step = line_step(X, state, target, per_length=STEP_DECREASE * level)
+            memory["dual"] = ops.zeros(state.U.values.shape, X.dtype)
+        target, dual = gauss_newton_target(X, state.U, weight * level, memory["dual"])
+        step, _ = line_step(X, state, target, per_length=STEP_DECREASE * level)
         factor = 0.7 if step >= 0.9 else 1.0 if step >= 0.5 else 1.5 if step > 0.0 else 10.0
         following = min(max(factor * weight, LEAST_WEIGHT), MOST_WEIGHT)
         if following != weight:
-            dual *= state.U.dtype.type(weight / following)  # the multiplier itself stays
-        memory["weight"] = np.array(following)
+            dual = ops.combine((weight / following, dual))  # the multiplier itself stays
+        memory["dual"], memory["weight"] = dual, np.array(following)
         return step > 0.0
 
     def _sweep_step(self, X: SymmetricMatrix, state: State, level: float) -> None:
         """Step towards what the pairs kept so far say, or else towards a sweep."""
-        depth = len(state.memory["steps"])
+        depth = len(state.memory["pair_dots"][0])
         if depth and state.iteration >= FIRST_SWEEPS:
             slopes, distance = quasi_newton.look(X, state, level)
             if state.memory["counters"][quasi_newton.USED]:
                 target = quasi_newton.quasi_newton_target(X, state, slopes)
                 enough = SUFFICIENT_DECREASE * level * distance
-                if line_step(X, state, target, enough=enough) > 0.0:
-                    quasi_newton.stepped(state)
+                t, step = line_step(X, state, target, enough=enough)
+                if t > 0.0:
+                    quasi_newton.stepped(state, step)
                     return
                 quasi_newton.forget(state)
-        target = quasi_newton.next_slot(state) if depth else state.room()
-        n, r = target.shape
-        X.threads.run(
-            lambda begin, end: _sweep_rows(state, target, level, begin, end),
-            X.threads.split(n, 2.0 * r * r),
-        )
-        moved = line_step(X, state, target) > 0.0
+        out = quasi_newton.next_slot(state) if depth else state.room()
+        sweeps = Hals(1 if depth else SWEEPS_ALONE)
+        U = state.U
+        target = X.ops.sweep(sweeps, U.values, U.product(X), U.gram, PROXIMAL * level, out)
+        t, step = line_step(X, state, target)
         if not depth:
-            state.spare.append(target)
-        elif moved and state.iteration >= FIRST_SWEEPS:
-            quasi_newton.stepped(state)
-
-
-def _sweep_rows(state: State, out: np.ndarray, level: float, begin: int, end: int) -> None:
-    """Write the proximal HALS sweeps from U to rows ``begin..end`` of ``out``."""
-    out[begin:end] = state.U[begin:end]
-    sweeps = 1 if len(state.memory["steps"]) else SWEEPS_ALONE
-    weight = PROXIMAL * level
-    hals_rows(out, state.product, state.U, state.gram_U, weight, sweeps, begin, end)
+            state.spare.append(step)
+        elif t > 0.0 and state.iteration >= FIRST_SWEEPS:
+            quasi_newton.stepped(state, step)
 
 
 def _sweeps_by_entries(X: SymmetricMatrix, state: State) -> bool:
     """Whether a sweep on one thread, entry by entry, is worth the better ends it leads to."""
-    return X.has_entries and state.U.size <= BY_ENTRIES
+    return X.entries is not None and X.shape[0] * state.rank <= BY_ENTRIES
 
 
-def _refresh(X: SymmetricMatrix, state: State, sqnorm: float) -> float:
-    """Compute X U and U^T U where that is due; return E, for ``sqnorm`` = ||X||^2."""
-    if state.product is None or (state.iteration > 0 and state.iteration % REFRESH == 0):
-        state.product = X.matmul(state.U, out=state.product)
-        state.gram_U = None
-    gram = state.known_gram_U(X.threads)
-    explained = 2.0 * reductions.inner(state.product, state.U, X.threads)
-    return 1.0 - (explained - float(np.vdot(gram, gram))) / sqnorm
+def _refresh(X: SymmetricMatrix, state: State, full: SymmetricMatrix) -> float:
+    """Compute X U and U^T U where that is due; return E, for ||X|| of the ``full`` precision."""
+    if state.iteration > 0 and state.iteration % REFRESH == 0:
+        U = state.U
+        state.moved(U.values, product=X.matmul(U.values, out=U.known_product))
+    U = state.U
+    explained = X.ops.inner(U.product(X), U.values)
+    return identity(full, explained, U.gram, U.gram) / full.sqnorm
 
 
 def _rescale(X: SymmetricMatrix, state: State) -> bool:
@@ -194,9 +186,7 @@ def _rescale(X: SymmetricMatrix, state: State) -> bool:
 
     Return False where no multiple fits better than 0: entry by entry such a start would end there.
     """
-    scale = best_multiple(X, state)
+    scale = best_multiple(X, state.U)
     if scale > 0.0:
-        assert state.product is not None
-        kind = state.U.dtype.type
-        state.moved(kind(scale) * state.U, product=kind(scale) * state.product)
+        state.U = state.V = state.U.scaled(scale)
     return scale > 0.0

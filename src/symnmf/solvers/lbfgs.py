@@ -10,7 +10,7 @@ from scipy.optimize import Bounds, minimize
 
 from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix
-from symnmf.run.state import State
+from symnmf.run.state import Point, State
 from symnmf.solvers.original import Move, OriginalSolver, gradient, move_to
 
 
@@ -44,21 +44,21 @@ class LBFGS(OriginalSolver):
                 raise InputError(f"{argument} must be a whole number of at least 1, got {value!r}.")
 
     def step(self, X: SymmetricMatrix, state: State) -> None:
+        ops, here = X.ops, X.ops.get(state.U.values)
         best: Move | None = None
 
         def evaluate(flat: np.ndarray) -> tuple[float, np.ndarray]:
             nonlocal best
-            U = flat.reshape(state.U.shape).astype(X.dtype)
-            move = move_to(X, state, U)
+            move = move_to(X, state, ops.put(flat.reshape(here.shape).astype(X.dtype)))
             if move.change < (0.0 if best is None else best.change):
                 best = move
-            slope = gradient(X, State(U=U, V=U, product=move.product))
+            slope = ops.get(gradient(X, Point(ops, move.U, move.product)))
             return move.change, slope.astype(np.float64).ravel()
 
         # f is counted from the step's own start, where its small differences keep their digits
         minimize(
             evaluate,
-            state.U.astype(np.float64).ravel(),
+            here.astype(np.float64).ravel(),
             jac=True,
             method="L-BFGS-B",
             bounds=Bounds(0.0, np.inf),

@@ -6,8 +6,6 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix
 from symnmf.run.state import State
@@ -25,22 +23,19 @@ class MultiplicativeSolver(OriginalSolver):
 
     cost: ClassVar[str] = "1 product, 2 where the safeguard steps in"
 
+    @property
     @abstractmethod
-    def factor(self, ratio: np.ndarray) -> np.ndarray:
-        """Return h(R)."""
+    def shape(self) -> tuple[float, float]:
+        """p and s of h(R) = 1 - s + s R^p."""
 
     def step(self, X: SymmetricMatrix, state: State) -> None:
-        assert state.product is not None
-        U = state.U
-        below = U @ state.known_gram_U(X.threads).astype(X.dtype)
-        # an entry so small that its denominator underflows counts as zero
-        usable = (U > 0) & (below > np.finfo(X.dtype).tiny)
-        ratio = np.divide(state.product, below, out=np.zeros_like(U), where=usable)
-        move = move_to(X, state, U * self.factor(ratio))
-        if not move.change <= 0.0:
-            move = move_to(X, state, U * np.cbrt(ratio))
-        if move.change <= 0.0:
-            move.take(state)
+        for power, share in (self.shape, (1.0 / 3.0, 1.0)):
+            U = state.U
+            bolder = X.ops.multiplied(U.values, U.product(X), U.gram, power, share)
+            move = move_to(X, state, bolder)
+            if move.change <= 0.0:
+                move.take(state)
+                return
 
 
 @dataclass(frozen=True)
@@ -62,9 +57,9 @@ class BetaSNMF(MultiplicativeSolver):
         if not 0.0 < self.beta <= 1.0:
             raise InputError(f"beta must be above 0 and at most 1, got {self.beta!r}.")
 
-    def factor(self, ratio: np.ndarray) -> np.ndarray:
-        weight = ratio.dtype.type(self.beta)
-        return (1 - weight) + weight * ratio
+    @property
+    def shape(self) -> tuple[float, float]:
+        return 1.0, self.beta
 
 
 @dataclass(frozen=True)
@@ -86,5 +81,6 @@ class AlphaSNMF(MultiplicativeSolver):
         if not 0.0 < self.alpha <= 1.0:
             raise InputError(f"alpha must be above 0 and at most 1, got {self.alpha!r}.")
 
-    def factor(self, ratio: np.ndarray) -> np.ndarray:
-        return ratio ** ratio.dtype.type(self.alpha)
+    @property
+    def shape(self) -> tuple[float, float]:
+        return self.alpha, 1.0

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from symnmf.kernels import reductions
 from symnmf.matrices import SymmetricMatrix
+from symnmf.ops import Tall
 from symnmf.run.state import State
 from symnmf.solvers.original import OriginalSolver, enough, gradient, projected_move
 
@@ -49,11 +49,11 @@ class Newton(OriginalSolver):
     max_trials: int = 20
 
     def step(self, X: SymmetricMatrix, state: State) -> None:
-        slope = gradient(X, state)
+        slope = gradient(X, state.U)
         directions = [slope]
         if (state.iteration + 1) % self.refresh:
-            direction = self._direction(X, state.U, slope)
-            if reductions.inner(slope, direction, X.threads) > 0.0:
+            direction = self._direction(X, state.U.values, slope)
+            if X.ops.inner(slope, direction) > 0.0:
                 directions.insert(0, direction)
         for direction in directions:
             length = 1.0
@@ -64,9 +64,11 @@ class Newton(OriginalSolver):
                     return
                 length *= self.shrink
 
-    def _direction(self, X: SymmetricMatrix, U: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    def _direction(self, X: SymmetricMatrix, point: Tall, gradient: Tall) -> Tall:
+        assert X.entries is not None
+        misfit = X.entries.residual(point)
+        U, slope = X.ops.get(point), X.ops.get(gradient)
         free = (self.eps * U.max() < U) | (slope <= self.eps * np.abs(slope).max())
-        misfit = X.residual_rows(U, U, 0, X.shape[0])
         direction = slope.copy()
         for j in range(U.shape[1]):
             rows = np.flatnonzero(free[:, j])
@@ -78,4 +80,4 @@ class Newton(OriginalSolver):
             except LinAlgError:
                 continue
             direction[rows, j] = cho_solve(factors, slope[rows, j], check_finite=False)
-        return direction
+        return X.ops.put(direction)

@@ -52,7 +52,7 @@ class PGD(OriginalSolver):
     max_trials: int = 20
 
     def step(self, X: SymmetricMatrix, state: State) -> None:
-        slope = gradient(X, state)
+        slope = gradient(X, state.U)
         length = float(state.memory.get(STEP, self.first_step / X.norm))
 
         def attempt(length: float) -> tuple[Move, bool]:
@@ -64,7 +64,7 @@ class PGD(OriginalSolver):
         for _ in range(self.max_trials - 1):
             if growing:
                 move, accepted = attempt(length / self.shrink)
-                if not accepted or np.array_equal(move.U, best.U):
+                if not accepted or X.ops.pair(move.U, best.U)[0] == 0.0:
                     accepted = True
                     break
                 best, length = move, length / self.shrink

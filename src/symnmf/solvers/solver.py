@@ -6,11 +6,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from symnmf.errors import InputError
-from symnmf.matrices import InnerSolver, SymmetricMatrix
-from symnmf.run.state import State
+from symnmf.matrices import SymmetricMatrix
+from symnmf.ops import RowSolver, Tall
+from symnmf.run.state import Point, State
 
 
 class Solver(ABC):
@@ -28,18 +27,30 @@ class Solver(ABC):
     default_penalty: ClassVar[str] = "robust"
     #: whether single rows of X are read, not only products with it
     reads_entries: ClassVar[bool] = False
+    #: what of ``State.memory`` is as tall as U, and so lives where U does
+    tall_memory: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def rows(self) -> RowSolver | None:
+        """How this method solves rows of a factor; None where it does not."""
+        return None
 
     def check(self, X: SymmetricMatrix) -> None:
         """Refuse a matrix this method cannot work on, before any work is done."""
-        if self.reads_entries and not X.has_entries:
+        if self.reads_entries and X.entries is None:
             raise InputError(
                 f"solver {self.name!r} needs the entries of X, which {type(X).__name__} cannot "
                 f"give; use 'a-symhals' or another method that needs products only."
             )
+        if self.rows is not None and not X.ops.supports(self.rows):
+            raise InputError(
+                f"solver {self.name!r} solves rows by {type(self.rows).__name__}, which "
+                f"{type(X).__name__} does not offer; use 'auto' or 'a-symhals'."
+            )
 
-    def start(self, X: SymmetricMatrix, U0: np.ndarray) -> State:
+    def start(self, X: SymmetricMatrix, U0: Tall) -> State:
         """Return the state before the first iteration; V_0 = U_0 always."""
-        return State(U=U0, V=U0.copy() if self.splits else U0)
+        return State.at(X, U0, X.ops.copy(U0) if self.splits else None)
 
     @abstractmethod
     def step(self, X: SymmetricMatrix, state: State) -> None:
@@ -57,18 +68,13 @@ class SplitSolver(Solver):
 
     @property
     @abstractmethod
-    def inner(self) -> InnerSolver:
-        """Return the row-wise solver of the two subproblems."""
+    def rows(self) -> RowSolver:
+        """Return how the rows of the two subproblems are solved."""
 
     def step(self, X: SymmetricMatrix, state: State) -> None:
-        gram_V = state.known_gram_V(X.threads)
-        state.gram_U = None
-        state.product = X.update(
-            self.inner, state.U, state.V, gram_V, state.penalty, out=state.product
-        )
-        gram_U = state.known_gram_U(X.threads)
-        state.gram_V = None
+        room, gram = state.U.known_product, state.V.gram
+        U, room = X.update(self.rows, state.U.values, state.V.values, gram, state.penalty, out=room)
+        gram = X.ops.gram(U)
         # what is left in `product` is X U for the new U: the fitting error costs no product
-        state.product = X.update(
-            self.inner, state.V, state.U, gram_U, state.penalty, out=state.product
-        )
+        V, product = X.update(self.rows, state.V.values, U, gram, state.penalty, out=room)
+        state.U, state.V = Point(X.ops, U, product, gram), Point(X.ops, V)

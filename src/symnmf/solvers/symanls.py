@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from symnmf.kernels.pivoting import pivot_rows
-from symnmf.matrices import InnerSolver
+from symnmf.ops import Nnls
 from symnmf.solvers.solver import SplitSolver
 
 
@@ -19,5 +18,5 @@ class SymANLS(SplitSolver):
     cost: ClassVar[str] = "2 products, 2n small nonnegative least squares of size r"
 
     @property
-    def inner(self) -> InnerSolver:
-        return pivot_rows
+    def rows(self) -> Nnls:
+        return Nnls()

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from symnmf.errors import InputError
-from symnmf.kernels.hals import HalsSweeps
-from symnmf.matrices import InnerSolver
+from symnmf.ops import Hals
 from symnmf.solvers.solver import SplitSolver
 
 
@@ -20,8 +19,8 @@ class SymHALS(SplitSolver):
     cost: ClassVar[str] = "2 products, 2 sweeps of 2nr^2"
 
     @property
-    def inner(self) -> InnerSolver:
-        return HalsSweeps(1)
+    def rows(self) -> Hals:
+        return Hals(1)
 
 
 @dataclass(frozen=True)
@@ -47,5 +46,5 @@ class ASymHALS(SplitSolver):
             )
 
     @property
-    def inner(self) -> InnerSolver:
-        return HalsSweeps(self.inner_sweeps)
+    def rows(self) -> Hals:
+        return Hals(self.inner_sweeps)

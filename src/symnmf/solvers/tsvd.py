@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from symnmf.kernels import reductions
 from symnmf.matrices import SymmetricMatrix
 from symnmf.matrices.spectrum import leading_eigenpairs
+from symnmf.ops import Tall
 from symnmf.run.state import State
 from symnmf.solvers.solver import Solver
 
@@ -31,13 +31,14 @@ class TSVD(Solver):
     needs: ClassVar[str] = "products with X, and those only to start"
     cost: ClassVar[str] = "no product, 4nr^2"
 
-    def start(self, X: SymmetricMatrix, U0: np.ndarray) -> State:
+    tall_memory: ClassVar[frozenset[str]] = frozenset({ROOT})
+
+    def start(self, X: SymmetricMatrix, U0: Tall) -> State:
         values, vectors = leading_eigenpairs(X, U0.shape[1])
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        return State(U=U0, V=U0, memory={ROOT: np.ascontiguousarray(root, dtype=X.dtype)})
+        return State.at(X, U0, memory={ROOT: X.ops.put(root.astype(X.dtype))})
 
     def step(self, X: SymmetricMatrix, state: State) -> None:
         root = state.memory[ROOT]
-        left, _, right = np.linalg.svd(reductions.cross_gram(state.U, root, X.threads))
-        rotation = (right.T @ left.T).astype(X.dtype)
-        state.moved(np.maximum(root @ rotation, 0))
+        left, _, right = np.linalg.svd(X.ops.cross(state.U.values, root))
+        state.moved(X.ops.clip(X.ops.times(root, right.T @ left.T)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from symnmf.kernels import directions
-from symnmf.parallel import Threads
+from symnmf.matrices import SymmetricMatrix
+from symnmf.ops import Tall
+from symnmf.run.state import Point
 
 INNER_STEPS = 10
 RELAXATION = 1.6
@@ -13,16 +14,11 @@ DAMPING_SHARE = 0.003  # of the weight that ties both halves of the split also d
 
 
 def gauss_newton_target(
-    U: np.ndarray,
-    product: np.ndarray,
-    gram: np.ndarray,
-    weight: float,
-    dual: np.ndarray,
-    threads: Threads,
-) -> np.ndarray:
-    r"""Return Z >= 0 that nearly minimises the Gauss-Newton model of f, and update ``dual``.
+    X: SymmetricMatrix, U: Point, weight: float, dual: Tall
+) -> tuple[Tall, Tall]:
+    r"""Return Z >= 0 that nearly minimises the Gauss-Newton model of f, and the new ``dual``.
 
-    With A = X U (``product``), G = U^T U (``gram``) and D = Z - U the model is
+    With A = X U, G = U^T U and D = Z - U the model is
 
     .. math:: \min_{U + D \ge 0} -\langle A - UG, D\rangle + \tfrac14\|DU^\top + UD^\top\|^2
         + \tfrac\mu2\|D\|^2,
@@ -33,39 +29,18 @@ def gauss_newton_target(
     the scaled multiplier of U + D = Z, never positive, which says which entries the bound holds:
     started from the last call's, a few steps are enough.
     """
-    n, r = U.shape
-    kind = U.dtype
+    gram = U.gram
     shift = (1.0 + DAMPING_SHARE) * weight
     if not shift * shift > 0.0:  # U = 0, or as good as that: the model has no curvature
-        return U.copy()
-    level = float(np.trace(gram)) / r
+        return X.ops.copy(U.values), dual
+    level = float(np.trace(gram)) / len(gram)
     values, vectors = np.linalg.eigh(gram / level)
-    values = level * values
-    inverse = ((vectors / (values + shift)) @ vectors.T).astype(kind)
-    curvature, turn = gram.astype(kind), vectors.astype(kind)
-    basis, fixed, pull = (np.empty((n, r), kind) for _ in range(3))
-    Z = U.copy()
-    bounds = threads.split(n, 6.0 * r * r)
-
-    def prepare(begin: int, end: int) -> np.ndarray:
-        return directions.prepare_rows(
-            U, product, curvature, turn, dual, weight, basis, fixed, pull, begin, end
-        )
-
-    def step(begin: int, end: int) -> np.ndarray:
-        return directions.relax_rows(
-            U, basis, fixed, inverse, coupling, weight, RELAXATION, pull, Z, dual, begin, end
-        )
-
-    parts = threads.run(prepare, bounds)
-    if len(bounds) == 1:
-        directions.relax(
-            U, basis, fixed, inverse, parts[0], vectors, values,
-            weight, shift, RELAXATION, pull, Z, dual, INNER_STEPS,
-        )  # fmt: skip
-        return Z
-    for _ in range(INNER_STEPS):
-        moment = sum(parts[1:], start=parts[0])
-        coupling = directions.couple(moment, vectors, values, shift).astype(kind)
-        parts = threads.run(step, bounds)
-    return Z
+    return X.ops.gauss_newton(
+        U.values,
+        U.product(X),
+        gram,
+        (level * values, vectors),
+        (weight, shift, RELAXATION),
+        dual,
+        INNER_STEPS,
+    )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from symnmf.kernels import directions
 from symnmf.kernels.compiling import compiled
 from symnmf.matrices import SymmetricMatrix
+from symnmf.ops import Line, Tall
 from symnmf.run.state import State
 
 POLISH = 60  # halvings that exhaust a double between 0 and 1; Newton needs a handful
@@ -79,48 +79,53 @@ def quartic_step(c1: float, c2: float, c3: float, c4: float) -> tuple[float, flo
     return best, lowest
 
 
-def line_step(
-    X: SymmetricMatrix,
-    state: State,
-    target: np.ndarray,
-    *,
-    enough: float = 0.0,
-    per_length: float = 0.0,
-) -> float:
-    r"""Move U towards ``target`` to where f is lowest, by one product; return the fraction t.
+def quartic(gram: np.ndarray, line: Line) -> tuple[float, float, float, float]:
+    r"""Return c_1 to c_4 of f(U + t D) - f(U) = sum_k c_k t^k, where ``gram`` = U^T U.
 
-    With D = target - U, S = U^T D + D^T U and K = D^T D,
+    With S = U^T D + D^T U and K = D^T D,
 
     .. math:: f(U + tD) - f(U) = t(-2\langle XU, D\rangle + \langle G, S\rangle)
         + t^2(-\langle XD, D\rangle + \tfrac12\|S\|^2 + \langle G, K\rangle)
         + t^3\langle S, K\rangle + \tfrac12 t^4\|K\|^2 .
 
-    U stays (t = 0) unless f falls by ``enough`` and by ``per_length`` ||t D||^2. ``target``
-    becomes the step t D, or D where U stays.
+    Every term vanishes with D, so its sign is right long after the difference of two objectives
+    would be rounding.
     """
-    U, product, gram, threads = state.U, state.product, state.gram_U, X.threads
-    n, r = U.shape
-    assert product is not None
-    assert gram is not None
-    image = X.matmul(target, out=state.room())
-    bounds = threads.split(n, 4.0 * r * (r + 2))
-    parts = threads.run(
-        lambda b, e: directions.direction_rows(U, product, target, image, b, e), bounds
+    mixed = line.cross + line.cross.T
+    return (
+        -2.0 * line.slope + float(np.vdot(gram, mixed)),
+        -line.bend + 0.5 * float(np.vdot(mixed, mixed)) + float(np.vdot(gram, line.gram)),
+        float(np.vdot(mixed, line.gram)),
+        0.5 * float(np.vdot(line.gram, line.gram)),
     )
-    slope, bend, cross, length = (sum(part[1:], start=part[0]) for part in zip(*parts, strict=True))
-    mixed = cross + cross.T
-    step, change = quartic_step(
-        -2.0 * slope + float(np.vdot(gram, mixed)),
-        -bend + 0.5 * float(np.vdot(mixed, mixed)) + float(np.vdot(gram, length)),
-        float(np.vdot(mixed, length)),
-        0.5 * float(np.vdot(length, length)),
-    )
-    state.spare.append(image)
-    if step == 0.0 or -change < max(enough, per_length * step**2 * float(np.trace(length))):
-        return 0.0
-    threads.run(lambda b, e: directions.advance_rows(U, product, target, image, step, b, e), bounds)
-    state.moved(U, product=product)
-    following = gram + step * mixed + step**2 * length
-    if np.trace(following) > 0.5 * np.trace(gram):  # else little but rounding may be left of it
-        state.gram_U = following
-    return float(step)
+
+
+def line_step(
+    X: SymmetricMatrix,
+    state: State,
+    target: Tall,
+    *,
+    enough: float = 0.0,
+    per_length: float = 0.0,
+) -> tuple[float, Tall]:
+    """Move U towards ``target`` to where f is lowest, by one product.
+
+    U stays unless f falls by ``enough`` and by ``per_length`` ||t D||^2, where D is the way to
+    the target. Return the fraction t of the way, 0 where U stays, and the step t D made, or D
+    where U stays; ``target`` is overwritten.
+    """
+    ops, U = X.ops, state.U
+    product, gram = U.product(X), U.gram
+    line = ops.line(U.values, product, target, X.matmul(target, out=state.room()))
+    step, change = quartic_step(*quartic(gram, line))
+    length = float(np.trace(line.gram))
+    if step == 0.0 or -change < max(enough, per_length * step**2 * length):
+        state.spare.append(line.image)
+        return 0.0, line.D
+    values, product, moved = ops.advance(U.values, product, line, step)
+    state.spare.append(line.image)
+    following = gram + step * (line.cross + line.cross.T) + step**2 * line.gram
+    # else little but rounding may be left of it
+    trusted = np.trace(following) > 0.5 * np.trace(gram)
+    state.moved(values, product=product, gram=following if trusted else None)
+    return float(step), moved

@@ -6,6 +6,7 @@ import numpy as np
 
 from symnmf.kernels import pairs as kernels
 from symnmf.matrices import SymmetricMatrix
+from symnmf.ops import Tall
 from symnmf.run.state import State
 
 FLATTEST = 1e-10  # curvature of a step worth keeping, in units of the mean diagonal of U^T U
@@ -14,13 +15,14 @@ FLATTEST = 1e-10  # curvature of a step worth keeping, in units of the mean diag
 USED, SLOT, PENDING = range(3)
 
 
-def room_for_pairs(depth: int, U0: np.ndarray) -> dict[str, np.ndarray]:
+def room_for_pairs(X: SymmetricMatrix, depth: int, U0: Tall) -> dict[str, Tall]:
     """Return what ``State.memory`` needs for ``depth`` pairs of a step and its change."""
-    ring = (depth, *U0.shape)
+    n, r = U0.shape
+    ops, dtype = X.ops, X.ops.dtype(U0)
     return {
-        "steps": np.zeros(ring, U0.dtype),
-        "changes": np.zeros(ring, U0.dtype),
-        "gradient": np.zeros_like(U0) if depth else U0[:0],
+        "steps": ops.zeros((depth, n, r), dtype),
+        "changes": ops.zeros((depth, n, r), dtype),
+        "gradient": ops.zeros((n if depth else 0, r), dtype),
         "pair_dots": np.zeros((2, depth, depth)),
         "counters": np.zeros(3, np.int64),
     }
@@ -31,14 +33,16 @@ def forget(state: State) -> None:
     state.memory["counters"][[USED, PENDING]] = 0
 
 
-def next_slot(state: State) -> np.ndarray:
-    """Return where the next target is to be written; the step found there is remembered."""
-    return state.memory["steps"][state.memory["counters"][SLOT]]
+def next_slot(state: State) -> Tall:
+    """Return where the next target may be written; the step found there is remembered."""
+    return state.U.ops.slot(state.memory["steps"], int(state.memory["counters"][SLOT]))
 
 
-def stepped(state: State) -> None:
-    """Say that U has moved by what :func:`next_slot` holds."""
-    state.memory["counters"][PENDING] = 1
+def stepped(state: State, step: Tall) -> None:
+    """Say that U has moved by ``step``."""
+    counters = state.memory["counters"]
+    state.U.ops.keep(state.memory["steps"], int(counters[SLOT]), step)
+    counters[PENDING] = 1
 
 
 def look(X: SymmetricMatrix, state: State, level: float) -> tuple[np.ndarray, float]:
@@ -47,25 +51,22 @@ def look(X: SymmetricMatrix, state: State, level: float) -> tuple[np.ndarray, fl
     Return the dot products of each slot's step and change with the gradient on the free entries,
     and the squared distance ||U - max(U - g / level, 0)||^2, g = U U^T U - X U.
     """
-    memory, U, product = state.memory, state.U, state.product
-    assert product is not None
-    assert state.gram_U is not None
-    gram = state.gram_U.astype(U.dtype)
-    steps, changes, gradient = memory["steps"], memory["changes"], memory["gradient"]
+    memory, U = state.memory, state.U
     step_change, change_change = memory["pair_dots"]
     counters = memory["counters"]
-    depth, slot = len(steps), int(counters[SLOT])
-    n, r = U.shape
+    depth, slot = len(step_change), int(counters[SLOT])
     used = min(int(counters[USED]), depth - int(counters[PENDING]))  # the oldest gave its slot up
-    newest = slot if counters[PENDING] else -1
-    slots = (slot - used + np.arange(used + int(counters[PENDING]))) % depth
-
-    def rows(begin: int, end: int) -> np.ndarray:
-        return kernels.gradient_rows(
-            U, product, gram, level, gradient, steps, changes, newest, slots, begin, end
-        )
-
-    sums = np.sum(X.threads.run(rows, X.threads.split(n, 2.0 * r * (r + 6 * depth))), axis=0)
+    sums = X.ops.pair_sums(
+        U.values,
+        U.product(X),
+        U.gram,
+        level,
+        memory["gradient"],
+        memory["steps"],
+        memory["changes"],
+        slot if counters[PENDING] else -1,
+        (slot - used + np.arange(used + int(counters[PENDING]))) % depth,
+    )
     length, distance = sums[kernels.NUMBERS, :2]
     if counters[PENDING]:
         counters[PENDING] = 0
@@ -79,19 +80,20 @@ def look(X: SymmetricMatrix, state: State, level: float) -> tuple[np.ndarray, fl
     return sums[kernels.STEP_SLOPE : kernels.CHANGE_SLOPE + 1, :depth], float(distance)
 
 
-def quasi_newton_target(X: SymmetricMatrix, state: State, slopes: np.ndarray) -> np.ndarray:
-    """Write max(U - H g, 0) to the next slot and return it; there must be a pair."""
-    memory, U = state.memory, state.U
-    n, r = U.shape
-    steps, changes, counters = memory["steps"], memory["changes"], memory["counters"]
-    used, depth = int(counters[USED]), len(steps)
+def quasi_newton_target(X: SymmetricMatrix, state: State, slopes: np.ndarray) -> Tall:
+    """Return max(U - H g, 0), written to the next slot where it may be; there must be a pair."""
+    memory = state.memory
+    counters, dots = memory["counters"], memory["pair_dots"]
+    used, depth = int(counters[USED]), len(dots[0])
     order = (int(counters[SLOT]) - used + np.arange(used)) % depth
-    own, along, across = kernels.direction_weights(*memory["pair_dots"], *slopes, order)
-    target = next_slot(state)
-    X.threads.run(
-        lambda begin, end: kernels.target_rows(
-            U, memory["gradient"], steps, changes, own, along, across, target, begin, end
-        ),
-        X.threads.split(n, 4.0 * r * (depth + 1)),
+    own, along, across = kernels.direction_weights(*dots, *slopes, order)
+    return X.ops.pair_target(
+        state.U.values,
+        memory["gradient"],
+        memory["steps"],
+        memory["changes"],
+        own,
+        along,
+        across,
+        next_slot(state),
     )
-    return target

@@ -1,0 +1,125 @@
+"""X in the memory of this machine: rows, chunks of them, and threads."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import TypeVar
+
+import numpy as np
+
+from symnmf.matrices.symmetric import SymmetricMatrix
+from symnmf.ops.host import HostOps, RowSolver, row_kernel
+from symnmf.parallel import Bounds, Threads
+
+#: Rows multiplied and then solved while they are still in cache.
+FUSED_ROWS = 2048
+
+#: Numbers in a block of dense rows that is formed at a time (2 MB).
+BLOCK_SIZE = 262_144
+
+Self = TypeVar("Self", bound="HostMatrix")
+
+
+class HostMatrix(SymmetricMatrix):
+    """A matrix whose products are computed row by row on this machine's threads.
+
+    Subclasses say how rows of ``X @ V`` and of ``X - U V^T`` are computed; the rest follows.
+    """
+
+    ops: HostOps
+
+    def __init__(self, n: int, dtype: np.dtype, threads: Threads) -> None:
+        super().__init__(n, dtype, HostOps(threads))
+
+    @property
+    def threads(self) -> Threads:
+        """The pool that every row-wise operation uses."""
+        return self.ops.threads
+
+    @abstractmethod
+    def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+        """Write rows ``begin..end`` of ``X @ V`` to the same rows of ``out``."""
+
+    @abstractmethod
+    def chunks(self, width: int) -> list[Bounds]:
+        """Share the rows of a product with ``width`` columns out over the threads."""
+
+    @abstractmethod
+    def residual_rows(self, U: np.ndarray, V: np.ndarray, begin: int, end: int) -> np.ndarray:
+        """Return rows ``begin..end`` of X - U V^T as a dense float64 block."""
+
+    @abstractmethod
+    def values(self) -> Iterator[np.ndarray]:
+        """Yield the stored values, block by block."""
+
+    def pattern(self) -> Iterator[np.ndarray]:
+        """Yield what says where the values are, for a fingerprint; nothing for a full matrix."""
+        return iter(())
+
+    def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        result = np.empty(V.shape, self.dtype) if out is None else out
+        self.threads.run(
+            lambda begin, end: self.product_rows(V, result, begin, end), self.chunks(V.shape[1])
+        )
+        return result
+
+    def update(
+        self,
+        rows: RowSolver,
+        factor: np.ndarray,
+        other: np.ndarray,
+        gram: np.ndarray,
+        penalty: float,
+        out: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Minimise over ``factor``, in place: each thread multiplies a few rows and solves them."""
+        product = np.empty(factor.shape, self.dtype) if out is None else out
+        solve = row_kernel(rows)
+
+        def task(begin: int, end: int) -> None:
+            for first in range(begin, end, FUSED_ROWS):
+                last = min(first + FUSED_ROWS, end)
+                self.product_rows(other, product, first, last)
+                solve(factor, product, other, gram, penalty, first, last)
+
+        self.threads.run(task, self.chunks(factor.shape[1]))
+        return factor, product
+
+    def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float | None:
+        n = self.shape[0]
+        rows = max(1, BLOCK_SIZE // n)
+
+        def task(begin: int, end: int) -> float:
+            total = 0.0
+            for first in range(begin, end, rows):
+                block = self.residual_rows(U, V, first, min(first + rows, end))
+                total += float(np.vdot(block, block))
+            return total
+
+        return sum(self.threads.run(task, self.threads.split(n, 2.0 * n * U.shape[1])))
+
+    def residual(self, U: np.ndarray) -> np.ndarray:
+        """Return X - U U^T as an n x n array."""
+        return self.residual_rows(U, U, 0, self.shape[0])
+
+    def largest(self) -> float:
+        return max((float(block.max(initial=0.0)) for block in self.values()), default=0.0)
+
+    def digest(self) -> str:
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(f"{self.shape} {self.dtype}".encode())
+        for part in (self.pattern(), self.values()):
+            for block in part:
+                digest.update(np.ascontiguousarray(block).data)
+        return digest.hexdigest()
+
+    def on(self: Self, threads: Threads) -> Self:
+        other = copy.copy(self)  # the caller's own keeps its threads
+        other.ops = HostOps(threads)
+        return other
+
+    def threads_for(self, rank: int) -> int:
+        return len(self.chunks(rank))

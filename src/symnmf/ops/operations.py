@@ -1,0 +1,238 @@
+"""The operations on tall factors that a home must offer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+#: An n x r factor, or a stack of them. Outside its home it has a ``shape`` and nothing else.
+Tall = Any
+
+
+@dataclass(frozen=True)
+class Hals:
+    """Rows solved by sweeps over their columns: SymHALS (one sweep), A-SymHALS (several)."""
+
+    sweeps: int = 1
+
+
+@dataclass(frozen=True)
+class Nnls:
+    """Rows solved exactly: nonnegative least squares by block principal pivoting."""
+
+
+#: How the rows of a factor are solved, by name; each home has its own kernel for it.
+RowSolver = Hals | Nnls
+
+
+class Line(NamedTuple):
+    """What f along U + t D is made of: D = Z - U, X D and four sums."""
+
+    slope: float  # <X U, D>
+    bend: float  # <X D, D>
+    cross: np.ndarray  # U^T D
+    gram: np.ndarray  # D^T D
+    D: Tall
+    image: Tall  # X D
+
+
+class Ops(ABC):
+    """Operations on tall factors, owned by the matrix they belong to.
+
+    Every operation returns its result. Writing it over an argument is a permission, given where
+    the description says so, and never an obligation. r x r matrices and numbers are float64 on
+    the host, whatever the precision of the factors, and sums are accumulated in float64.
+    """
+
+    def supports(self, rows: RowSolver) -> bool:
+        """Whether rows can be solved this way here."""
+        return True
+
+    # --- to and from the host
+
+    @abstractmethod
+    def put(self, array: np.ndarray) -> Tall:
+        """Return a host array as a factor of its own, in the same precision."""
+
+    @abstractmethod
+    def get(self, T: Tall) -> np.ndarray:
+        """Return a factor as a host array to read, which may be the factor itself."""
+
+    @abstractmethod
+    def dtype(self, T: Tall) -> np.dtype:
+        """Return the precision of a factor, as NumPy names it."""
+
+    @abstractmethod
+    def cast(self, T: Tall, dtype: np.dtype) -> Tall:
+        """Return a factor in another precision."""
+
+    @abstractmethod
+    def copy(self, T: Tall, out: Tall | None = None) -> Tall:
+        """Return a factor that shares nothing with ``T``; ``out`` may be overwritten."""
+
+    @abstractmethod
+    def empty(self, T: Tall) -> Tall:
+        """Return a factor like ``T`` whose entries are anything."""
+
+    @abstractmethod
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype) -> Tall:
+        """Return a factor, or a stack of them, full of zeros."""
+
+    # --- entry by entry
+
+    @abstractmethod
+    def combine(self, *terms: tuple[float, Tall]) -> Tall:
+        """Return the sum of the factors times their numbers."""
+
+    @abstractmethod
+    def clip(self, T: Tall) -> Tall:
+        """Return max(T, 0); ``T`` may be overwritten."""
+
+    @abstractmethod
+    def descend(self, U: Tall, D: Tall, step: float) -> Tall:
+        """Return max(U - step D, 0)."""
+
+    @abstractmethod
+    def times(self, T: Tall, small: np.ndarray) -> Tall:
+        """Return T @ small."""
+
+    @abstractmethod
+    def gradient(self, U: Tall, product: Tall, gram: np.ndarray) -> Tall:
+        """Return 2 (U gram - product), grad f(U) where ``product`` = X U and ``gram`` = U^T U."""
+
+    @abstractmethod
+    def multiplied(
+        self, U: Tall, product: Tall, gram: np.ndarray, power: float, share: float
+    ) -> Tall:
+        """Return U (1 - share + share R^power), R = product / (U gram), entry by entry."""
+
+    # --- sums
+
+    @abstractmethod
+    def inner(self, A: Tall, B: Tall) -> float:
+        """Return <A, B> = trace(A^T B)."""
+
+    @abstractmethod
+    def gram(self, T: Tall) -> np.ndarray:
+        """Return T^T T."""
+
+    @abstractmethod
+    def cross(self, A: Tall, B: Tall) -> np.ndarray:
+        """Return A^T B."""
+
+    @abstractmethod
+    def column_sums(self, T: Tall) -> np.ndarray:
+        """Return the sum of each column."""
+
+    @abstractmethod
+    def pair(self, U: Tall, V: Tall) -> tuple[float, float, float]:
+        """Return ||U - V||^2, <U, V> and ||V||^2."""
+
+    @abstractmethod
+    def split(self, product: Tall, U: Tall, V: Tall) -> tuple[float, float, float, float]:
+        """Return <product, U>, <product, V>, ||U - V||^2 and ||V||^2."""
+
+    @abstractmethod
+    def natural_residual(self, U: Tall, product: Tall, gram: np.ndarray, step: float) -> float:
+        """Return ||U - max(U - step grad f(U), 0)||_F."""
+
+    # --- steps
+
+    @abstractmethod
+    def solve_rows(
+        self,
+        rows: RowSolver,
+        factor: Tall,
+        product: Tall,
+        anchor: Tall,
+        gram: np.ndarray,
+        penalty: float,
+    ) -> Tall:
+        """Return the rows >= 0 that minimise, each by itself and set out from ``factor``,
+
+        1/2 <F (gram + penalty I), F> - <product + penalty anchor, F>; ``factor`` may be
+        overwritten.
+        """
+
+    @abstractmethod
+    def sweep(
+        self,
+        rows: RowSolver,
+        U: Tall,
+        product: Tall,
+        gram: np.ndarray,
+        penalty: float,
+        out: Tall,
+    ) -> Tall:
+        """Return the rows solved from U and held to U by ``penalty``; ``out`` may be overwritten.
+
+        :meth:`solve_rows` with ``factor`` and ``anchor`` both U, which stays as it is.
+        """
+
+    @abstractmethod
+    def line(self, U: Tall, product: Tall, Z: Tall, image: Tall) -> Line:
+        """Return what f on the way from U to Z is made of, given ``image`` = X Z.
+
+        ``Z`` and ``image`` may be overwritten.
+        """
+
+    @abstractmethod
+    def advance(self, U: Tall, product: Tall, line: Line, t: float) -> tuple[Tall, Tall, Tall]:
+        """Return max(U + t D, 0), X U + t X D and t D; all four factors may be overwritten."""
+
+    @abstractmethod
+    def slot(self, ring: Tall, number: int) -> Tall:
+        """Return factor ``number`` of a stack, to be overwritten."""
+
+    @abstractmethod
+    def keep(self, ring: Tall, number: int, T: Tall) -> None:
+        """Make T factor ``number`` of a stack."""
+
+    @abstractmethod
+    def pair_sums(
+        self,
+        U: Tall,
+        product: Tall,
+        gram: np.ndarray,
+        level: float,
+        gradient: Tall,
+        steps: Tall,
+        changes: Tall,
+        newest: int,
+        slots: np.ndarray,
+    ) -> np.ndarray:
+        """Bring the memory of a quasi-Newton method up to date; see kernels/pairs.py."""
+
+    @abstractmethod
+    def pair_target(
+        self,
+        U: Tall,
+        gradient: Tall,
+        steps: Tall,
+        changes: Tall,
+        own: float,
+        step_weights: np.ndarray,
+        change_weights: np.ndarray,
+        out: Tall,
+    ) -> Tall:
+        """Return max(U + direction, 0) from weighted pairs; ``out`` may be overwritten."""
+
+    @abstractmethod
+    def gauss_newton(
+        self,
+        U: Tall,
+        product: Tall,
+        gram: np.ndarray,
+        eigen: tuple[np.ndarray, np.ndarray],
+        weights: tuple[float, float, float],
+        dual: Tall,
+        steps: int,
+    ) -> tuple[Tall, Tall]:
+        """Return the Gauss-Newton target Z and the multiplier, which may overwrite ``dual``.
+
+        ``eigen`` are the eigenvalues and vectors of ``gram``; ``weights`` are rho, rho plus
+        damping, and the relaxation of :func:`symnmf.steps.gauss_newton.gauss_newton_target`.
+        """
