@@ -1,0 +1,224 @@
+"""The contract of every home with every solver that it supports.
+
+A new home joins with one line in ``HOMES``: a name and what makes it from a dense symmetric array.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import symnmf
+from conftest import synthetic_problem
+from strict_home import StrictMatrix
+from symnmf.matrices import DenseMatrix, LowRank, SymmetricMatrix, as_symmetric
+from symnmf.matrices.shared import SharedReading
+from symnmf.ops import Hals
+from symnmf.parallel import Threads
+from symnmf.penalty import PENALTIES, Fixed
+from symnmf.run.interrupts import Interrupt
+from symnmf.run.loop import Limits, Run
+from symnmf.run.state import Point, State
+from symnmf.solvers import SOLVERS, Solver, SplitSolver, as_solver
+
+
+def seated(X):
+    """Return the one seat of a shared reading, taken for as long as the matrix lives."""
+    seat = SharedReading(as_symmetric(X), 1).seat(0)
+    matrix = seat.__enter__()
+    matrix.held = seat
+    return matrix
+
+
+HOMES = {
+    "dense": lambda X: X,
+    "dense, three threads": lambda X: DenseMatrix(X, Threads(3)),
+    "dense, no entries": lambda X: WithoutEntries(X, Threads(1)),
+    "sparse": sp.csr_array,
+    "low rank": lambda X: LowRank(np.linalg.eigh(X)[1], np.diag(np.linalg.eigvalsh(X))),
+    "a seat of a shared reading": lambda X: seated(X),
+    "a foreign array": StrictMatrix,
+}
+
+
+class WithoutEntries(DenseMatrix):
+    """The dense home for those that read no single entries: some methods begin otherwise then."""
+
+    entries = None
+
+    def scaled(self, factor):
+        return WithoutEntries(factor * self.array, self.threads)
+
+
+X = synthetic_problem(40, 3, 0.2, seed=0)
+U0 = np.random.default_rng(1).random((40, 3))
+
+every_home = pytest.mark.parametrize("home", HOMES)
+
+
+def supported(home: str, solver: str) -> bool:
+    try:
+        as_solver(solver).check(as_symmetric(HOMES[home](X)))
+    except symnmf.InputError:
+        return False
+    return True
+
+
+PAIRS = [(home, solver) for home in HOMES for solver in SOLVERS]
+OFFERED = [pair for pair in PAIRS if supported(*pair)]
+every_pair = pytest.mark.parametrize(("home", "solver"), OFFERED)
+
+
+def like(home: str) -> str:
+    """Return the home that another one is held against."""
+    return "dense" if as_symmetric(HOMES[home](X)).entries is not None else "dense, no entries"
+
+
+def run(home: str, solver: str, **options: object) -> symnmf.Result:
+    settings = {"init": U0, "tol": 0.0, "max_iter": 8, **options}
+    return symnmf.factorize(HOMES[home](X), 3, solver=solver, **settings)
+
+
+@pytest.mark.parametrize(("home", "solver"), [pair for pair in PAIRS if pair not in OFFERED])
+def test_what_a_home_cannot_do_is_refused_by_name(home, solver):
+    with pytest.raises(symnmf.InputError, match=f"solver '{solver}'"):
+        run(home, solver)
+
+
+@every_pair
+def test_iterates_are_those_of_the_dense_home(home, solver):
+    here, dense = run(home, solver), run(like(home), solver)
+    # L-BFGS magnifies rounding, since scipy builds its pairs anew from every point
+    near = 1e-3 if solver == "lbfgs" else 1e-7
+    np.testing.assert_allclose(here.U, dense.U, rtol=near, atol=near * dense.U.max())
+    np.testing.assert_allclose(here.V, dense.V, rtol=near, atol=near * dense.U.max())
+    np.testing.assert_allclose(here.history["error"], dense.history["error"], rtol=10 * near)
+    np.testing.assert_allclose(
+        here.history["stationarity"], dense.history["stationarity"], rtol=1e-2, atol=1e-6
+    )
+
+
+@every_pair
+def test_after_every_step_the_state_tells_the_truth(home, solver):
+    matrix, method = as_symmetric(HOMES[home](X)), as_solver(solver)
+    state = method.start(matrix, matrix.ops.put(U0))
+    if method.splits:
+        state.penalty = 0.5
+    for _ in range(12):
+        method.step(matrix, state)
+        state.iteration += 1
+        for point in (state.U, state.V):
+            values = matrix.ops.get(point.values)
+            assert values.shape == U0.shape
+            np.testing.assert_allclose(point.gram, values.T @ values, rtol=1e-9)
+            if point.known_product is not None:
+                product = matrix.ops.get(point.known_product)
+                np.testing.assert_allclose(product, X @ values, rtol=1e-8, atol=1e-8)
+        assert matrix.ops.get(state.U.values).min() >= 0.0
+
+
+@every_pair
+def test_a_resumed_run_is_the_uninterrupted_one(home, solver, tmp_path):
+    whole = run(home, solver)
+    file = tmp_path / "run.npz"
+    run(home, solver, max_iter=3, checkpoint=file)
+    rest = run(home, solver, resume=file)
+    np.testing.assert_array_equal(rest.U, whole.U)
+    np.testing.assert_array_equal(rest.V, whole.V)
+    np.testing.assert_array_equal(rest.history["error"], whole.history["error"])
+
+
+@every_home
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_penalties_are_those_of_the_dense_home(home, penalty):
+    if (home, penalty) == ("low rank", "kuang-fixed"):
+        return  # the largest entry of a low-rank X is not known, only a bound
+    here, dense = (run(name, "a-symhals", penalty=penalty) for name in (home, "dense"))
+    np.testing.assert_allclose(here.history["penalty"], dense.history["penalty"], rtol=1e-5)
+
+
+@every_home
+@pytest.mark.parametrize("solver", ["auto", "a-symhals"])
+def test_the_certificate_is_that_of_the_dense_home(home, solver):
+    ended = run("dense", solver, tol=1e-4, max_iter=3000)
+    here, dense = (ended.certificate(HOMES[name](X), tol=1e-4) for name in (home, "dense"))
+    assert here.certified
+    assert dense.certified
+    assert here.stationarity == pytest.approx(dense.stationarity, rel=1e-3)
+
+
+@pytest.mark.parametrize("home", [home for home in HOMES if home != "low rank"])
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_extreme_units_are_brought_home(home, scale):
+    scaled, plain = (
+        symnmf.factorize(HOMES[home](factor * X), 3, tol=0.0, max_iter=5, random_state=0)
+        for factor in (scale, 1.0)
+    )
+    assert scaled.error == pytest.approx(plain.error, rel=1e-6)
+
+
+@dataclass(frozen=True)
+class GradientStep(Solver):
+    """A method on the original problem, written by a stranger from CONTRIBUTING alone."""
+
+    name: ClassVar[str] = "gradient-step"
+    summary: ClassVar[str] = "projected gradient with a fixed step"
+    cost: ClassVar[str] = "1 product"
+
+    relative_step: float = 0.1
+
+    def step(self, X: SymmetricMatrix, state: State) -> None:
+        U = state.U
+        slope = X.ops.gradient(U.values, U.product(X), U.gram)
+        state.moved(X.ops.descend(U.values, slope, self.relative_step / X.norm))
+
+
+@dataclass(frozen=True)
+class MirroredHals(SplitSolver):
+    """A split method by a stranger: U by a sweep, then V averaged with it, nothing else said."""
+
+    name: ClassVar[str] = "mirrored-hals"
+    summary: ClassVar[str] = "a sweep over U, then V halfway to it"
+    cost: ClassVar[str] = "1 product"
+
+    @property
+    def rows(self) -> Hals:
+        return Hals(1)
+
+    def step(self, X: SymmetricMatrix, state: State) -> None:
+        V = state.V
+        U, _ = X.update(self.rows, state.U.values, V.values, V.gram, state.penalty)
+        state.U = Point(X.ops, U)
+        state.V = Point(X.ops, X.ops.combine((0.5, U), (0.5, V.values)))
+
+
+@every_home
+@pytest.mark.parametrize("solver", [GradientStep(), MirroredHals()], ids=lambda s: s.name)
+def test_a_strangers_solver_reports_true_errors_at_every_home(home, solver):
+    result = run(home, solver, max_iter=30)
+    truth = np.sum((X - result.U @ result.U.T) ** 2) / np.sum(X**2)
+    assert result.error == pytest.approx(truth, rel=1e-9)
+    assert result.error < result.history["error"][0]
+
+
+def test_a_home_that_lacks_an_operation_refuses_before_any_product():
+    matrix = StrictMatrix(X)
+    matrix.matmul = lambda *_: pytest.fail("a product before the refusal")
+    for solver in ("symanls", "admm", "cd", "newton"):
+        with pytest.raises(symnmf.InputError, match=f"solver '{solver}'"):
+            symnmf.factorize(matrix, 3, solver=solver)
+
+
+def test_the_loop_takes_a_clock():
+    matrix = as_symmetric(X)
+    ticks = iter(range(1000))
+    counted = Run(
+        matrix, as_solver("cd"), Fixed(1.0), Limits(0.0, 5), clock=lambda: float(next(ticks))
+    )
+    counted.begin(U0.copy())
+    result = counted.loop(Interrupt())
+    np.testing.assert_array_equal(np.diff(result.history["seconds"]), 1.0)
