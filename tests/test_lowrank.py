@@ -98,7 +98,7 @@ def test_the_certificate_is_that_of_the_full_matrix():
     assert low.status == "converged"
     ours, theirs = low.certificate(LowRank(B, C)), low.certificate(full(B, C))
     assert ours.certified
-    assert ours.theorem1_right == pytest.approx(theirs.theorem1_right, rel=1e-6)
+    assert ours.curvature == pytest.approx(theirs.curvature, rel=1e-6)
     assert ours.penalty_bound == pytest.approx(theirs.penalty_bound, rel=1e-6)
     assert ours.verdict == theirs.verdict
 

@@ -25,8 +25,8 @@ def _require_positive(value: float, argument: str) -> None:
 class Penalty(ABC):
     """A rule for lambda. Parameters only: what it remembers goes into ``state.schedule``."""
 
-    #: whether the first lambda is the caller's number, in the units of X, not computed from X
-    given: ClassVar[bool] = False
+    #: how the first lambda grows with X: 0 for the caller's own number, 1 for one in X's units
+    power: ClassVar[int] = 1
     #: what of ``State.schedule`` is as tall as U, and so lives where U does
     tall_memory: ClassVar[frozenset[str]] = frozenset()
 
@@ -49,7 +49,7 @@ class Adaptive(Penalty):
     The rule has no unit of its own, so ``initial`` does not follow the scale of X.
     """
 
-    given: ClassVar[bool] = True
+    power: ClassVar[int] = 0
 
     initial: float = 1e-5
 
@@ -71,7 +71,7 @@ class Adaptive(Penalty):
 class Fixed(Penalty):
     """A constant lambda."""
 
-    given: ClassVar[bool] = True
+    power: ClassVar[int] = 0
 
     value: float
 
@@ -86,7 +86,7 @@ class Fixed(Penalty):
 class Geometric(Penalty):
     """Kuang, Yun and Park (2015): lambda grows by ``factor`` until ||U-V||/||V|| < ``until``."""
 
-    given: ClassVar[bool] = True
+    power: ClassVar[int] = 0
 
     initial: float = 1e-5
     factor: float = 1.01
@@ -111,6 +111,8 @@ class Geometric(Penalty):
 @dataclass(frozen=True)
 class LargestEntrySquared(Penalty):
     """The fixed lambda = max(X)^2 of Kuang's published code; it does not follow the scale of X."""
+
+    power: ClassVar[int] = 2
 
     def start(self, X: SymmetricMatrix, state: State) -> float:
         return X.largest() ** 2

@@ -36,7 +36,7 @@ QUANTITIES = {
     "error": r"$\|X - UU^T\|_F^2\,/\,\|X\|_F^2$",
     "objective": "objective",
     "consensus": r"$\|U - V\|_F$",
-    "stationarity": "stationarity, relative to the start",
+    "stationarity": r"stationarity, in units of $\|X\|_F\|U\|_F/10$",
     "penalty": r"$\lambda$",
 }
 GRID = 400  # points of a curve drawn over time, where runs share no positions

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix, as_symmetric
-from symnmf.matrices.spectrum import spectrum
+from symnmf.matrices.spectrum import as_operator, largest_eigenvalue
 from symnmf.parallel import one_blas_thread
-from symnmf.run.objective import measure, rounding_level
+from symnmf.run.objective import REFERENCE_SHARE, measure, rounding_level
 from symnmf.run.result import History, Result
 from symnmf.run.state import State
 from symnmf.run.units import Units
@@ -29,53 +29,77 @@ class Certificate:
     consensus : float
         ||U - V||_F / ||V||_F.
     stationarity : float
-        Natural residual of the original problem at U, relative to the start's.
+        Natural residual of the original problem at U, over a tenth of ||X||_F ||U||_F.
     penalised_stationarity : float
         The same for the split problem at (U, V) with the run's last lambda.
-    theorem1_left, theorem1_right : float
-        ||U V^T||_2 and 2 lambda + sigma_n(X). Where the first is smaller, Theorem 1 says that a
-        critical point of the split problem has U = V and is critical for the original one.
+    curvature : float
+        mu, the largest eigenvalue of (U V^T + V U^T) / 2 - X. Where it is below 2 lambda, a
+        critical point of the split problem has U = V and is critical for the original one
+        (Theorem 1', docs/smaller-lambda.md). NaN for a method without lambda.
+    consensus_bound : float
+        What Theorem 1' says ||U - V||_F / ||V||_F cannot exceed, from the gradients as they are;
+        infinite where its condition does not hold.
     penalty, penalty_bound : float
-        The run's last lambda, and lambda-bar of Theorem 3 for the run's start. Above the bound
-        convergence to U = V is guaranteed beforehand.
+        The run's last lambda, and 1/2 ||X - U_0 U_0^T||_F: a constant lambda above it is enough
+        for U = V, whatever happens later (Theorem 3').
+    constant_penalty : bool
+        Whether lambda stayed what it was.
     monotone : bool
-        Whether the recorded objective never rose while lambda was constant.
+        Whether the recorded objective never rose while lambda did not.
     status : str
         How the run ended.
     splits : bool
         Whether the method had two factors; without, the theorems on lambda do not apply.
+    dead_columns : tuple of int
+        Columns of U that are zero.
     at_rounding : bool
         Whether the residual is as small as the precision of X lets it be.
     tol : float
-        What ``consensus`` and ``stationarity`` had to be under.
+        What had to be met.
     """
 
     consensus: float
     stationarity: float
     penalised_stationarity: float
-    theorem1_left: float
-    theorem1_right: float
+    curvature: float
+    consensus_bound: float
     penalty: float
     penalty_bound: float
+    constant_penalty: bool
     monotone: bool
     status: str
     splits: bool
+    dead_columns: tuple[int, ...]
     at_rounding: bool
     tol: float
 
     @property
     def theorem1(self) -> bool:
-        """Whether the condition of Theorem 1 holds."""
-        return self.theorem1_left < self.theorem1_right
+        """Whether the condition of Theorem 1' holds: mu < 2 lambda."""
+        return self.splits and self.curvature < 2.0 * self.penalty
+
+    @property
+    def theorem3(self) -> bool:
+        """Whether that of Theorem 3' does: lambda constant and above the bound for the start."""
+        return self.splits and self.constant_penalty and self.penalty > self.penalty_bound
+
+    @property
+    def ground(self) -> Literal["residual", "theorem"] | None:
+        """What the certificate rests on.
+
+        "residual": the residual of the original problem, measured at U, is within ``tol``.
+        "theorem": that of the split problem is, and Theorem 1' bounds ||U - V|| by ``tol``.
+        """
+        if self.stationarity <= self.tol or self.at_rounding:
+            return "residual"
+        if self.penalised_stationarity <= self.tol and self.consensus_bound <= self.tol:
+            return "theorem"
+        return None
 
     @property
     def certified(self) -> bool:
-        """Whether U is, to ``tol``, one factor and a critical point of the original problem."""
-        return self.consensus <= self.tol and self._stationary
-
-    @property
-    def _stationary(self) -> bool:
-        return self.stationarity <= self.tol or self.at_rounding
+        """Whether U is, to ``tol``, a critical point of the original problem."""
+        return self.ground is not None
 
     @property
     def _only_rounding(self) -> bool:
@@ -84,19 +108,26 @@ class Certificate:
     @property
     def verdict(self) -> str:
         """The outcome in one sentence."""
+        point = f"U is a critical point of symmetric NMF to the tolerance {self.tol:.2g}"
+        if self.ground == "theorem":
+            return f"Certified by Theorem 1': U = V to {self.consensus_bound:.2g}, so {point}."
+        if self.certified and not self.splits:
+            return f"Certified: {point}."
+        if self.certified and self.consensus <= self.tol:
+            return f"Certified by its residual: U = V and {point}."
         if self.certified:
-            point = f"U is a critical point of symmetric NMF to the tolerance {self.tol:.2g}"
-            if not self.splits:
-                return f"Certified: {point}."
-            return f"Certified: U = V and {point}."
-        reasons = []
-        if self.consensus > self.tol:
-            reasons.append(f"U and V differ by {self.consensus:.2g}")
-        if not self._stationary:
-            reasons.append(f"U is not stationary ({self.stationarity:.2g})")
+            return (
+                f"Certified by its residual: {point}, though V still differs from it by "
+                f"{self.consensus:.2g}."
+            )
+        if not np.isfinite(self.stationarity):
+            return "Not certified: U is zero or not finite; start from another point."
+        apart = self.consensus > self.tol
         return (
-            f"Not certified: {' and '.join(reasons)}, above {self.tol:.2g}; let the run go on"
-            + (" or raise the penalty." if self.consensus > self.tol else ".")
+            f"Not certified: U is not stationary ({self.stationarity:.2g}, above {self.tol:.2g})"
+            + (f" and U and V differ by {self.consensus:.2g}" if apart else "")
+            + "; let the run go on"
+            + (" or raise the penalty." if apart else ".")
         )
 
     def __str__(self) -> str:
@@ -106,20 +137,34 @@ class Certificate:
             + (" (the precision of X allows no less)" if self._only_rounding else ""),
         ]
         if self.splits:
-            relation, holds = ("<", "holds") if self.theorem1 else (">=", "does not hold")
-            above = "above" if self.penalty > self.penalty_bound else "below"
-            lines += [
-                f"  stationarity of the penalised problem  {self.penalised_stationarity:.3e}",
-                f"  consensus ||U - V|| / ||V||            {self.consensus:.3e}",
-                f"  Theorem 1's condition {holds}: ||U V^T||_2 = {self.theorem1_left:.4g} "
-                f"{relation} 2 lambda + sigma_n(X) = {self.theorem1_right:.4g}",
-                f"  Theorem 3: lambda = {self.penalty:.4g}, {above} the bound "
-                f"{self.penalty_bound:.4g}",
-            ]
+            lines += self._on_lambda()
+        if self.dead_columns:
+            count, names = len(self.dead_columns), ", ".join(map(str, self.dead_columns))
+            lines.append(
+                f"  {count} zero column{'s' if count > 1 else ''} ({names}): critical, but as a "
+                f"rule a saddle; try another start or solver='auto'"
+            )
         rose = "never rose" if self.monotone else "ROSE"
-        when = " while lambda was constant" if self.splits else ""
+        when = " while lambda did not" if self.splits else ""
         lines.append(f"  the objective {rose}{when}; run ended: {self.status}")
         return "\n".join(lines)
+
+    def _on_lambda(self) -> list[str]:
+        relation, holds = ("<", "holds") if self.theorem1 else (">=", "does not hold")
+        bounded = f", so ||U - V|| / ||V|| <= {self.consensus_bound:.3g}" if self.theorem1 else ""
+        lines = [
+            f"  stationarity of the penalised problem  {self.penalised_stationarity:.3e}",
+            f"  consensus ||U - V|| / ||V||            {self.consensus:.3e}",
+            f"  Theorem 1' {holds}: mu = {self.curvature:.4g} {relation} 2 lambda = "
+            f"{2.0 * self.penalty:.4g}{bounded}",
+        ]
+        if self.constant_penalty:
+            above = "above" if self.theorem3 else "not above"
+            lines.append(
+                f"  Theorem 3': lambda = {self.penalty:.4g}, {above} the bound "
+                f"{self.penalty_bound:.4g} of the start"
+            )
+        return lines
 
 
 def certify(X: Any, result: Result, *, tol: float = 1e-5) -> Certificate:
@@ -130,76 +175,82 @@ def certify(X: Any, result: Result, *, tol: float = 1e-5) -> Certificate:
             f"X has {matrix.shape[0]} rows but the result has {result.U.shape[0]}; pass the "
             f"matrix that was factorized."
         )
-    units = Units.of(matrix)
-    scaled = units.matrix(matrix)
     splits = result.penalty > 0.0
+    lambdas = result.history["penalty"]
+    known: dict[str, Any] = {
+        "penalty": result.penalty,
+        "penalty_bound": 0.5 * result.start_misfit,
+        "constant_penalty": bool(np.all(lambdas == result.penalty)),
+        "monotone": never_rose(result.history, ROUNDING[matrix.dtype]),
+        "status": result.status,
+        "splits": splits,
+        "dead_columns": tuple(map(int, result.dead_columns)),
+        "tol": tol,
+    }
+    units = Units.of(matrix)
     U = units.factor_in(result.U)
     V = units.factor_in(result.V) if splits else U
-    penalty = result.penalty / units.square
-    with one_blas_thread():
-        ops = scaled.ops
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        scaled = units.matrix(matrix)
+        ops, penalty = scaled.ops, result.penalty / units.square
         state = State.at(scaled, ops.put(U), ops.put(V) if splits else None, penalty=penalty)
-        return _certify(scaled, state, result, splits, units, tol)
+        return Certificate(**known, **_measured(scaled, state, splits, units.square))
 
 
-def _certify(
-    X: SymmetricMatrix, state: State, result: Result, splits: bool, units: Units, tol: float
-) -> Certificate:
-    ends = spectrum(X)
-    at_rounding = False
+def _measured(X: SymmetricMatrix, state: State, splits: bool, unit: float) -> dict[str, Any]:
+    """Return what is computed from X and the factors; ``unit`` is that of X."""
+    found = {"at_rounding": False, "curvature": np.nan, "consensus_bound": np.inf}
     if X.sqnorm == 0.0:
-        consensus = stationarity = penalised = 0.0 if not state.U.gram.any() else np.inf
-    else:
-        measured = measure(X, state)
-        consensus = measured.disagreement
-        at_rounding = measured.residual <= rounding_level(X, state.U)
-        reference = result.start_residual * X.norm**1.5
-        stationarity = measured.residual / reference if reference > 0.0 else 0.0
-        if splits and reference > 0.0:
-            penalised = _split_residual(X, state) / reference
-        else:
-            penalised = stationarity
-    # the nonzero eigenvalues of (U V^T)(V U^T) are those of (U^T U)(V^T V)
-    top = float(np.sqrt(max(np.linalg.eigvals(state.U.gram @ state.V.gram).real.max(), 0.0)))
-    misfit = result.start_misfit / units.square
-    bound = 0.5 * (ends.norm + misfit - ends.smallest)
-    return Certificate(
-        consensus=consensus,
-        stationarity=stationarity,
-        penalised_stationarity=penalised,
-        theorem1_left=top * units.square,
-        theorem1_right=(2.0 * state.penalty + ends.smallest) * units.square,
-        penalty=result.penalty,
-        penalty_bound=bound * units.square,
-        monotone=never_rose(result.history, ROUNDING[X.dtype]),
-        status=result.status,
-        splits=splits,
-        at_rounding=at_rounding,
-        tol=tol,
-    )
-
-
-def _split_residual(X: SymmetricMatrix, state: State) -> float:
-    """Return the natural residual of g(U, V) in both factors, with step 1/||X||_F."""
-    ops, t = X.ops, 1.0 / X.norm
-    total = 0.0
-    for own, other, sign in ((state.U, state.V, 1.0), (state.V, state.U, -1.0)):
-        pull = ops.combine((state.penalty, state.U.values), (-state.penalty, state.V.values))
-        # grad_U g = U V^T V - X V + lambda (U - V), half of what `gradient` returns
-        slope = ops.combine(
-            (0.5, ops.gradient(own.values, other.product(X), other.gram)), (sign, pull)
+        number = 0.0 if not state.U.gram.any() else np.inf
+        return found | dict.fromkeys(
+            ("consensus", "stationarity", "penalised_stationarity"), number
         )
-        moved = ops.combine((1.0, own.values), (-1.0, ops.descend(own.values, slope, t)))
-        total += ops.inner(moved, moved)
-    return float(np.sqrt(total) / t)
+    now = measure(X, state)
+    found |= {
+        "consensus": now.disagreement,
+        "stationarity": now.stationarity if np.isfinite(now.error) else np.inf,
+        "penalised_stationarity": now.stationarity,
+        "at_rounding": now.stationarity <= rounding_level(X.dtype),
+    }
+    if splits and np.isfinite(now.error):
+        found |= _split_measured(X, state, unit)
+    return found
+
+
+def _split_measured(X: SymmetricMatrix, state: State, unit: float) -> dict[str, Any]:
+    """Return what concerns the split problem at (U, V) with lambda."""
+    get, multiply = X.ops.get, as_operator(X).matmat
+    U, V = (get(point.values).astype(np.float64) for point in (state.U, state.V))
+    pull = state.penalty * (U - V)
+    slope_U = U @ state.V.gram - get(state.V.product(X)) + pull
+    slope_V = V @ state.U.gram - get(state.U.product(X)) - pull
+    moved = np.minimum(U, slope_U / X.norm), np.minimum(V, slope_V / X.norm)
+    curvature = largest_eigenvalue(
+        X.shape[0], lambda v: 0.5 * (U @ (V.T @ v) + V @ (U.T @ v)) - multiply(v)
+    )
+    left = _unbalanced(U, slope_U) - _unbalanced(V, slope_V)
+    margin, size = 2.0 * state.penalty - curvature, np.linalg.norm(V)
+    bound = np.linalg.norm(left) / margin if margin > 0.0 else np.inf
+    return {
+        "penalised_stationarity": float(
+            np.linalg.norm(np.hstack(moved)) / (REFERENCE_SHARE * np.linalg.norm(U))
+        ),
+        "curvature": curvature * unit,
+        "consensus_bound": float(bound / size),
+    }
+
+
+def _unbalanced(factor: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """Return the part of a gradient that the bounds do not balance; zero at a critical point."""
+    return np.where(factor > 0.0, slope, np.minimum(slope, 0.0))
 
 
 def never_rose(history: History, slack: float = ROUNDING[np.dtype(np.float64)]) -> bool:
-    """Return whether the objective never rose (beyond rounding) while lambda was constant."""
+    """Return whether the objective never rose (beyond rounding) while lambda did not."""
     objective, penalty = history["objective"], history["penalty"]
-    constant = np.abs(np.diff(penalty)) <= 1e-12 * np.abs(penalty[1:])
+    still = np.diff(penalty) <= 1e-12 * np.abs(penalty[1:])
     if not len(objective):
         return True
     # rounding is in proportion to ||X||^2, which the first objective stands for
     allowed = objective[:-1] * (1.0 + slack) + 1e-3 * slack * objective[0]
-    return bool(np.all(objective[1:][constant] <= allowed[constant]))
+    return bool(np.all(objective[1:][still] <= allowed[still]))

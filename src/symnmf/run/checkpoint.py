@@ -20,7 +20,7 @@ from symnmf.run.result import COLUMNS, History
 from symnmf.run.state import Point, State
 from symnmf.solvers import Solver
 
-FORMAT = "symnmf-checkpoint-1"
+FORMAT = "symnmf-checkpoint-2"
 MEMORY, SCHEDULE = "memory_", "schedule_"
 
 
@@ -31,7 +31,6 @@ class Saved:
     state: State
     history: History
     seconds: float
-    reference: float
     start_misfit: float
 
 
@@ -79,7 +78,7 @@ class Checkpoint:
             "identity": np.array(json.dumps(self.identity)),
             "U": ops.get(state.U.values),
             "scalars": np.array(
-                [state.penalty, state.iteration, saved.seconds, saved.reference, saved.start_misfit]
+                [state.penalty, state.iteration, saved.seconds, saved.start_misfit]
             ),
             "history": saved.history.to_array(),
         }
@@ -125,7 +124,7 @@ def read_checkpoint(
                 f"the checkpoint {str(path)!r} belongs to another run: it does not match this "
                 f"{what}; pass what it was made with or start afresh."
             )
-        value, iteration, seconds, reference, misfit = stored["scalars"].tolist()
+        value, iteration, seconds, misfit = stored["scalars"].tolist()
         product = stored.get("product")
         U = Point(
             X.ops,
@@ -144,7 +143,7 @@ def read_checkpoint(
         rows = stored["history"]
         if rows.ndim != 2 or rows.shape[1] != len(COLUMNS) or stored["U"].ndim != 2:
             raise ValueError("wrong shapes")
-        return Saved(state, History(rows), seconds, reference, misfit)
+        return Saved(state, History(rows), seconds, misfit)
     except InputError:
         raise
     except (KeyError, ValueError, TypeError, AttributeError) as error:

@@ -21,9 +21,7 @@ from symnmf.run.checkpoint import Checkpoint, Saved, read_checkpoint
 from symnmf.run.interrupts import Interrupt, watching
 from symnmf.run.objective import (
     Measurement,
-    best_multiple,
     measure,
-    natural_residual,
     rounding_level,
 )
 from symnmf.run.result import History, Result, Status
@@ -106,8 +104,8 @@ def factorize(
     inner_sweeps : int
         L of A-SymHALS.
     tol : float
-        The run has converged when the natural residual of the original problem, relative to the
-        start's, and ||U - V||_F / ||V||_F are both at most ``tol``. 0 runs to the limits.
+        The run has converged when the natural residual of the original problem, over a tenth of
+        ||X||_F ||U||_F, and ||U - V||_F / ||V||_F are both at most ``tol``. 0 runs to the limits.
     max_iter : int
         Most iterations.
     max_time : float or None
@@ -252,7 +250,6 @@ class Run:
     clock: Callable[[], float] = time.perf_counter
     history: History = field(default_factory=History)
     seconds: float = 0.0
-    reference: float = 0.0
     start_misfit: float = 0.0
     state: State = field(init=False)
     latest: Measurement = field(init=False)
@@ -263,22 +260,15 @@ class Run:
         self.state = self.solver.start(self.X, U0)
         if self.solver.splits and self.X.sqnorm > 0.0:
             penalty = self.penalty.start(self.X, self.state)
-            self.state.penalty = self.units.penalty_in(penalty) if self.penalty.given else penalty
+            self.state.penalty = self.units.penalty_in(penalty, self.penalty.power)
         self.seconds = self.clock() - began
         self._measure()
         self.start_misfit = float(np.sqrt(self.latest.error * self.X.sqnorm))
-        self.reference = self.latest.residual
-        scale = best_multiple(self.X, self.state.U) if self.X.sqnorm > 0.0 else 0.0
-        if scale > 0.0:
-            # the scale of a start is arbitrary; a huge one must not make the tolerance a gift
-            scaled = natural_residual(self.X, self.state.U.scaled(scale))
-            self.reference = min(self.reference, scaled)
 
     def go_on(self, saved: Saved) -> None:
         """Set out from a checkpoint."""
         self.state, self.history = saved.state, saved.history
-        self.seconds, self.reference = saved.seconds, saved.reference
-        self.start_misfit = saved.start_misfit
+        self.seconds, self.start_misfit = saved.seconds, saved.start_misfit
         self._measure()
 
     def loop(self, interrupt: Interrupt) -> Result:
@@ -316,11 +306,6 @@ class Run:
         else:
             self.latest = measure(self.X, self.state)
 
-    @property
-    def stationarity(self) -> float:
-        """The natural residual relative to the start's."""
-        return self.latest.residual / self.reference if self.reference > 0.0 else 0.0
-
     def _record(self) -> bool:
         """Add a row to the history, show it to the callback, return whether to stop."""
         now, root, square = self.latest, self.units.root, self.units.square
@@ -331,7 +316,7 @@ class Run:
             now.error,
             self.state.penalty * square,
             now.consensus * root,
-            self.stationarity,
+            now.stationarity,
         )
         self.history.append(row)
         if self.callback is None:
@@ -373,12 +358,12 @@ class Run:
         tol = self.limits.tol
         if tol == 0.0 or now.disagreement > tol:
             return False
-        return self.stationarity <= tol or now.residual <= rounding_level(self.X, self.state.U)
+        return now.stationarity <= max(tol, rounding_level(self.X.dtype))
 
     def _save(self) -> None:
         assert self.checkpoint is not None
         self.checkpoint.write(
-            Saved(self.state, self.history, self.seconds, self.reference, self.start_misfit),
+            Saved(self.state, self.history, self.seconds, self.start_misfit),
             self.X.ops,
             with_product=not self.solver.splits,
         )
@@ -398,7 +383,6 @@ class Run:
             solver=self.solver.name,
             tol=float(self.limits.tol),
             start_misfit=self.start_misfit * self.units.square,
-            start_residual=self.reference / self.X.norm**1.5 if self.X.sqnorm > 0.0 else 0.0,
         )
 
 

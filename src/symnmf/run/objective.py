@@ -17,6 +17,10 @@ import numpy as np
 from symnmf.matrices import SymmetricMatrix
 from symnmf.run.state import Point, State
 
+#: The unit of stationarity, as a share of ||X||_F ||U||_F. A residual of the whole of it is that of
+#: a gradient with nothing balanced yet; a tenth is nearer to where ordinary starts begin.
+REFERENCE_SHARE = 0.1
+
 #: Relative errors under which the identity has too few digits left.
 IDENTITY_TRUSTED_ABOVE = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-2}
 
@@ -35,16 +39,17 @@ class Measurement:
         ||U - V||_F.
     disagreement : float
         ||U - V||_F / ||V||_F.
-    residual : float
-        ||U - max(U - t grad f(U), 0)||_F / t with t = 1/||X||_F: how far U is from a critical
-        point of the original problem. Near one it is the norm of the projected gradient.
+    stationarity : float
+        How far U is from a critical point of the original problem, whatever the run began with:
+        the natural residual ||U - max(U - t grad f(U), 0)||_F / t with t = 1/||X||_F, over a
+        tenth of ||X||_F ||U||_F. Infinite at U = 0, which is critical and never an answer.
     """
 
     objective: float
     error: float
     consensus: float
     disagreement: float
-    residual: float
+    stationarity: float
 
 
 def identity(X: SymmetricMatrix, explained: float, gram: np.ndarray, other: np.ndarray) -> float:
@@ -62,10 +67,13 @@ def fitting_sqnorm(X: SymmetricMatrix, U: Point, V: Point, explained: float) -> 
     return max(total, 0.0)
 
 
-def natural_residual(X: SymmetricMatrix, U: Point) -> float:
-    """Return the natural residual at U, in the units of a gradient."""
-    product = U.product(X)
-    return X.ops.natural_residual(U.values, product, U.gram, 1.0 / X.norm) * X.norm
+def stationarity(X: SymmetricMatrix, U: Point) -> float:
+    """Return the ``stationarity`` of a :class:`Measurement` at U."""
+    size = float(np.sqrt(np.trace(U.gram)))
+    if size == 0.0:
+        return np.inf
+    moved = X.ops.natural_residual(U.values, U.product(X), U.gram, 1.0 / X.norm)
+    return moved / (REFERENCE_SHARE * size)
 
 
 def best_multiple(X: SymmetricMatrix, U: Point) -> float:
@@ -94,11 +102,10 @@ def measure(X: SymmetricMatrix, state: State) -> Measurement:
         error=symmetric / X.sqnorm,
         consensus=float(np.sqrt(apart)),
         disagreement=float(relative),
-        residual=natural_residual(X, U),
+        stationarity=stationarity(X, U),
     )
 
 
-def rounding_level(X: SymmetricMatrix, U: Point) -> float:
-    """Return the size under which a residual at U is rounding."""
-    size = np.sqrt(float(np.trace(U.gram)))
-    return float(64.0 * np.finfo(X.dtype).eps * X.norm * size)
+def rounding_level(dtype: np.dtype) -> float:
+    """Return the stationarity under which nothing but rounding is left."""
+    return float(64.0 * np.finfo(dtype).eps / REFERENCE_SHARE)

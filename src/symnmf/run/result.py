@@ -40,7 +40,7 @@ class History:
     The columns are ``iteration``; ``seconds`` spent in the solver, evaluation excluded;
     ``objective``, 1/2 ||X - U V^T||^2 + lambda/2 ||U - V||^2; ``error``, E = ||X - U U^T||^2 /
     ||X||^2; ``penalty``, lambda; ``consensus``, ||U - V||_F; and ``stationarity``, the natural
-    residual of the original problem relative to the start's.
+    residual of the original problem over a tenth of ||X||_F ||U||_F.
     """
 
     columns = COLUMNS
@@ -146,10 +146,8 @@ class Result:
     history: History = field(repr=False)
     solver: str = ""
     tol: float = field(default=0.0, repr=False)
-    #: ||X - U_0 U_0^T||_F, and the natural residual of the start over ||X||_F^1.5 (no unit, so it
-    #: cannot overflow): what a certificate refers to
+    #: ||X - U_0 U_0^T||_F, which a certificate refers to
     start_misfit: float = field(default=float("nan"), repr=False)
-    start_residual: float = field(default=float("nan"), repr=False)
 
     def __repr__(self) -> str:
         n, r = self.U.shape
@@ -167,6 +165,11 @@ class Result:
     def membership(self) -> np.ndarray:
         """U with rows scaled to sum 1; a row of zeros becomes uniform."""
         return membership_shares(self.U)
+
+    @property
+    def dead_columns(self) -> np.ndarray:
+        """The columns of U that are zero: a cluster asked for and not found."""
+        return np.flatnonzero(~self.U.any(axis=0))
 
     def certificate(self, X: Any, *, tol: float | None = None) -> Certificate:
         """Check what was reached against the theorems; see :class:`symnmf.Certificate`.
@@ -201,7 +204,6 @@ class Result:
                 "solver": np.array(self.solver),
                 "tol": np.array(self.tol),
                 "start_misfit": np.array(self.start_misfit),
-                "start_residual": np.array(self.start_residual),
                 "history": self.history.to_array(),
             },
         )
@@ -222,7 +224,6 @@ class Result:
                 solver=str(stored["solver"]),
                 tol=float(stored["tol"]),
                 start_misfit=float(stored["start_misfit"]),
-                start_residual=float(stored["start_residual"]),
             )
         except (KeyError, ValueError, TypeError) as error:
             raise InputError(f"{path} is not a whole symnmf result ({error}).") from error

@@ -13,6 +13,9 @@ from symnmf.naming import lookup
 from symnmf.run.objective import best_multiple
 from symnmf.run.state import Point
 
+#: A given U_0 further than this factor from its best multiple is brought there.
+FAR_OFF = 1e6
+
 RandomState = int | None | np.random.Generator | np.random.RandomState
 
 
@@ -77,14 +80,15 @@ def starting_point(
     """Return U_0 for a name, an array or a callable ``init(X, rank, random_state)``."""
     if isinstance(init, str):
         return lookup(init, STARTS, "init")(X, rank, random_state)
-    return check_start(init(X, rank, random_state) if callable(init) else init, X, rank)
+    given = check_start(init(X, rank, random_state) if callable(init) else init, X, rank)
+    return at_scale(X, given)
 
 
 def check_start(init: Any, X: SymmetricMatrix, rank: int) -> np.ndarray:
-    """Return a copy of a given U_0 in X's precision, or say what is wrong with it."""
+    """Return a copy of a given U_0 in float64, or say what is wrong with it."""
     expected = (X.shape[0], rank)
     try:
-        U = np.array(init, dtype=X.dtype, order="C")
+        U = np.array(init, dtype=np.float64, order="C")
     except (ValueError, TypeError) as error:
         raise InputError(f"init cannot be read as a matrix: {error}.") from error
     if U.shape != expected:
@@ -104,3 +108,23 @@ def check_start(init: Any, X: SymmetricMatrix, rank: int) -> np.ndarray:
             f"with np.maximum(init, 0)."
         )
     return U
+
+
+def at_scale(X: SymmetricMatrix, U: np.ndarray) -> np.ndarray:
+    """Return a given U_0 in X's precision, brought to X's scale where it is absurdly far from it.
+
+    Fourth powers of a start that is too large overflow, those of one that is too small vanish, and
+    no method is meant to find its way back from there. A start on an independent set of the graph
+    (<X U_0, U_0> = 0) has no best multiple but 0; its scale is that of ||U_0 U_0^T|| = ||X||.
+    """
+    largest = U.max(initial=0.0)
+    if X.sqnorm == 0.0 or largest == 0.0:
+        return U.astype(X.dtype)
+    W = (U / largest).astype(X.dtype)
+    whole = Point(X.ops, X.ops.put(W))
+    best = best_multiple(X, whole)
+    if best == 0.0:
+        best = float(np.sqrt(X.norm / np.linalg.norm(whole.gram)))
+    if best / FAR_OFF <= largest <= best * FAR_OFF:
+        return U.astype(X.dtype)
+    return (best * W).astype(X.dtype)

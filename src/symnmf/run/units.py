@@ -8,11 +8,9 @@ import numpy as np
 
 from symnmf.matrices import SymmetricMatrix
 
-#: Largest entries inside this range need no rescaling: fourth powers of the factors stay finite.
-COMFORTABLE = {
-    np.dtype(np.float64): (1e-60, 1e60),
-    np.dtype(np.float32): (1e-8, 1e8),
-}
+#: Largest entries inside this range need no rescaling: fourth powers of the factors stay finite in
+#: float32 too, in which a run on a float64 matrix may begin.
+COMFORTABLE = (1e-6, 1e6)
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Units:
     def of(cls, X: SymmetricMatrix) -> Units:
         """Choose the units for X; the trivial ones unless its entries are extreme."""
         largest = X.largest()
-        low, high = COMFORTABLE[X.dtype]
+        low, high = COMFORTABLE
         if largest == 0.0 or low <= largest <= high:
             return cls()
         return cls(int(np.floor(np.log2(largest) / 2.0)))
@@ -61,8 +59,14 @@ class Units:
         """Return a factor in the caller's units."""
         return U if self.exponent == 0 else np.ldexp(U, self.exponent).astype(U.dtype)
 
-    def penalty_in(self, penalty: float) -> float:
-        """Return the caller's lambda in the run's units, kept where its square is a number."""
-        if self.exponent == 0:
+    def penalty_in(self, penalty: float, power: int) -> float:
+        """Return lambda in the run's units, for one that grows with that power of X.
+
+        1: computed from the X of the run, nothing to do; 0: a number of the caller's; 2: see
+        :class:`symnmf.penalty.LargestEntrySquared`. It is kept where its square is a number.
+        """
+        if self.exponent == 0 or power == 1:
             return penalty
-        return float(min(max(penalty / self.root / self.root, 1e-150), 1e150))
+        # one root at a time: their product may overflow
+        shift = self.root ** (power - 1)
+        return float(min(max(penalty * shift * shift, 1e-150), 1e150))

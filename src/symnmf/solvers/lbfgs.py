@@ -46,19 +46,20 @@ class LBFGS(OriginalSolver):
     def step(self, X: SymmetricMatrix, state: State) -> None:
         ops, here = X.ops, X.ops.get(state.U.values)
         best: Move | None = None
+        unit = np.sqrt(X.norm)  # of U: scipy's first step has length 1 in its variables
 
         def evaluate(flat: np.ndarray) -> tuple[float, np.ndarray]:
             nonlocal best
-            move = move_to(X, state, ops.put(flat.reshape(here.shape).astype(X.dtype)))
+            move = move_to(X, state, ops.put((unit * flat).reshape(here.shape).astype(X.dtype)))
             if move.change < (0.0 if best is None else best.change):
                 best = move
             slope = ops.get(gradient(X, Point(ops, move.U, move.product)))
-            return move.change, slope.astype(np.float64).ravel()
+            return move.change / X.sqnorm, slope.astype(np.float64).ravel() * (unit / X.sqnorm)
 
         # f is counted from the step's own start, where its small differences keep their digits
         minimize(
             evaluate,
-            here.astype(np.float64).ravel(),
+            here.astype(np.float64).ravel() / unit,
             jac=True,
             method="L-BFGS-B",
             bounds=Bounds(0.0, np.inf),

@@ -50,7 +50,8 @@ class Newton(OriginalSolver):
 
     def step(self, X: SymmetricMatrix, state: State) -> None:
         slope = gradient(X, state.U)
-        directions = [slope]
+        # a step of 1 has the scale of X in this unit
+        directions = [X.ops.combine((1.0 / X.norm, slope))]
         if (state.iteration + 1) % self.refresh:
             direction = self._direction(X, state.U.values, slope)
             if X.ops.inner(slope, direction) > 0.0:
@@ -69,7 +70,7 @@ class Newton(OriginalSolver):
         misfit = X.entries.residual(point)
         U, slope = X.ops.get(point), X.ops.get(gradient)
         free = (self.eps * U.max() < U) | (slope <= self.eps * np.abs(slope).max())
-        direction = slope.copy()
+        direction = slope / X.dtype.type(X.norm)
         for j in range(U.shape[1]):
             rows = np.flatnonzero(free[:, j])
             u = U[rows, j].astype(np.float64)

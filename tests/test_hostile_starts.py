@@ -1,0 +1,219 @@
+"""No start makes a run say "converged" where it is not, or a certificate refuse a solution."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import symnmf
+from conftest import synthetic_problem
+from symnmf.errors import ConvergenceWarning
+from symnmf.solvers import SOLVERS, hals_newton
+
+TOL = 1e-5
+PAIR = np.array([[0.0, 1.0], [1.0, 0.0]])
+every_solver = pytest.mark.parametrize("solver", sorted(SOLVERS))
+
+pytestmark = pytest.mark.filterwarnings("ignore::symnmf.errors.ConvergenceWarning")
+
+
+def kkt(X, U):
+    """||min(||X|| U, grad f(U))|| over ||X|| ||U||, in exact scale; infinite at U = 0."""
+    X = X.toarray() if sp.issparse(X) else X
+    size, largest = np.linalg.norm(X), U.max(initial=0.0)
+    if size == 0.0 or largest == 0.0:
+        return 0.0 if size == 0.0 else np.inf
+    X, U = X / size, U / np.sqrt(size)
+    slope = 2.0 * (U @ (U.T @ U) - X @ U)
+    return np.linalg.norm(np.minimum(U, slope)) / np.linalg.norm(U)
+
+
+def independent_set(X, rng):
+    """Nodes no two of which are joined, found greedily."""
+    chosen: list[int] = []
+    for i in rng.permutation(len(X)):
+        if X[i, i] == 0.0 and not X[i, chosen].any():
+            chosen.append(int(i))
+    return chosen
+
+
+@st.composite
+def hostile(draw):
+    """A graph or a dense matrix, and a start that nobody sane would choose."""
+    n, r = draw(st.integers(2, 14)), draw(st.integers(1, 3))
+    r = min(n, r)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    density = draw(st.sampled_from([0.2, 0.5, 1.0]))
+    X = np.triu(rng.random((n, n)) * (rng.random((n, n)) < density), draw(st.integers(0, 1)))
+    X = X + np.triu(X, 1).T
+    X *= 10.0 ** draw(st.integers(-30, 30))
+    U = rng.random((n, r)) * np.sqrt(X.max(initial=0.0))
+    kind = draw(
+        st.sampled_from(["rows", "columns", "huge", "tiny", "independent", "optimal", "lopsided"])
+    )
+    if kind == "rows":
+        U[rng.random(n) < 0.6] = 0.0
+    elif kind == "columns":
+        U[:, : r - 1] = 0.0
+    elif kind == "huge":
+        U *= 10.0 ** draw(st.integers(1, 100))
+    elif kind == "tiny":
+        U *= 10.0 ** -draw(st.integers(1, 100))
+    elif kind == "lopsided":
+        U[:, 0] *= 1e8
+    elif kind == "independent":
+        keep = np.zeros(n, bool)
+        keep[independent_set(X, rng)] = True
+        U[~keep] = 0.0
+    else:
+        U = symnmf.factorize(X, r, random_state=0, tol=1e-9, max_iter=2000).U
+    if not U.any():
+        U[0, 0] = np.sqrt(X.max(initial=0.0)) or 1.0
+    return X, U
+
+
+def judge(X, U0, solver, max_iter):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = symnmf.factorize(
+            X, U0.shape[1], init=U0, solver=solver, tol=TOL, max_iter=max_iter
+        )
+    certificate = result.certificate(X)
+    residual = kkt(X, result.U)
+    assert result.status != "diverged"
+    if result.status == "converged" or certificate.certified:
+        assert residual <= 10 * TOL
+    if residual <= TOL / 10:
+        assert certificate.certified
+    return result
+
+
+@every_solver
+@settings(max_examples=20)
+@given(hostile(), st.sampled_from([3, 200]))
+def test_no_start_makes_a_wrong_word(solver, problem, max_iter):
+    judge(*problem, solver, max_iter)
+
+
+@every_solver
+@pytest.mark.parametrize(
+    "U0",
+    [5 * np.ones((2, 1)), np.array([[1e9], [0.0]]), np.array([[1e150], [2e150]])],
+    ids=["five", "one-sided", "beyond-squares"],
+)
+def test_starts_that_were_once_certified_as_they_stood(solver, U0):
+    result = judge(PAIR, U0, solver, 1000)
+    if not solver.endswith("-snmf"):  # zeros of a multiplicative method stay zero
+        assert result.status == "converged"
+        assert result.error == pytest.approx(0.5, abs=1e-4)
+
+
+@pytest.mark.parametrize("solver", ["auto", "pgd", "beta-snmf", "lbfgs", "a-symhals"])
+def test_a_start_on_an_independent_set_is_no_solution(solver):
+    rng = np.random.default_rng(3)
+    X = np.triu((rng.random((30, 30)) < 0.2).astype(float), 1)
+    X += X.T
+    U0 = np.zeros((30, 2))
+    U0[independent_set(X, rng)] = rng.random(2)
+    result = judge(X, U0, solver, 500)
+    if solver != "beta-snmf":
+        assert result.error < 0.95
+
+
+@every_solver
+def test_a_run_from_its_own_solution_ends_at_once(solver):
+    X = synthetic_problem(30, 3, 0.1, seed=4)
+    first = symnmf.factorize(X, 3, solver="a-symhals", random_state=0, max_iter=20_000)
+    again = symnmf.factorize(X, 3, solver=solver, init=first.U)
+    assert first.certificate(X).certified
+    assert (again.status, again.n_iter) == ("converged", 0)
+    assert again.certificate(X).certified
+
+
+def test_a_factor_near_zero_is_not_certified():
+    X = PAIR
+    small = symnmf.factorize(X, 1, init=[[1e-6], [1e-6]], solver="beta-snmf", max_iter=0)
+    assert small.status == "max_iter"
+    assert not small.certificate(X).certified
+
+
+def test_a_factor_that_overflowed_is_refused_in_a_sentence():
+    result = symnmf.factorize(PAIR, 1, random_state=0)
+    for broken in (1e200, np.inf, np.nan):
+        result.U[...] = broken
+        certificate = result.certificate(PAIR)
+        assert not certificate.certified
+        assert certificate.verdict.startswith("Not certified")
+
+
+def test_methods_without_a_split_need_one_product_for_their_certificate(monkeypatch):
+    X = symnmf.matrices.as_symmetric(synthetic_problem(200, 3, 0.1))
+    result = symnmf.factorize(X, 3, random_state=0)
+    widths = []
+    multiply = type(X).matmul
+    monkeypatch.setattr(
+        type(X), "matmul", lambda self, V, *a, **k: widths.append(V.shape[1]) or multiply(self, V)
+    )
+    assert result.certificate(X).certified
+    assert sum(widths) == 3
+
+
+def relative(A, B):
+    return np.linalg.norm(A - B) / np.linalg.norm(B)
+
+
+#: lambda that is a number of the caller's, or the square of an entry, cannot follow the scale of X
+PENALTIES_WITH_SCALE = ["theory", "robust"]
+
+
+@every_solver
+@pytest.mark.parametrize("exponent", [-30, -20, -7, 7, 20, 30])
+def test_every_solver_follows_the_scale_of_X(solver, exponent):
+    X = synthetic_problem(25, 3, 0.1, seed=5)
+    U0 = np.random.default_rng(6).random((25, 3)) + 0.1
+    options = {"solver": solver, "max_iter": 6, "tol": 0, "penalty": "theory"}
+    plain = symnmf.factorize(X, 3, init=U0, **options)
+    c = 10.0 ** (exponent / 2)
+    scaled = symnmf.factorize(10.0**exponent * X, 3, init=c * U0, **options)
+    assert relative(scaled.U, c * plain.U) < (1e-4 if solver == "lbfgs" else 1e-8)
+    assert plain.error < plain.history["error"][0]
+
+
+@pytest.mark.parametrize("penalty", PENALTIES_WITH_SCALE)
+@pytest.mark.parametrize("exponent", [-30, -7, 7, 30])
+def test_penalties_follow_the_scale_of_X(penalty, exponent):
+    X = synthetic_problem(25, 3, 0.1, seed=5)
+    U0 = np.random.default_rng(6).random((25, 3))
+    options = {"solver": "a-symhals", "max_iter": 40, "tol": 0, "penalty": penalty}
+    plain = symnmf.factorize(X, 3, init=U0, **options)
+    scaled = symnmf.factorize(10.0**exponent * X, 3, init=10.0 ** (exponent / 2) * U0, **options)
+    assert scaled.penalty == pytest.approx(10.0**exponent * plain.penalty, rel=1e-6)
+    assert relative(scaled.U, 10.0 ** (exponent / 2) * plain.U) < 1e-8
+
+
+@pytest.mark.parametrize("exponent", [-200, -61, 0, 61, 100])
+def test_the_square_of_the_largest_entry_is_that_of_the_callers_matrix(exponent):
+    X = 10.0**exponent * synthetic_problem(10, 2, 0.1)
+    found = symnmf.factorize(X, 2, solver="symhals", penalty="kuang-fixed", tol=0, max_iter=2)
+    assert np.isfinite(found.U).all()
+    with np.errstate(over="ignore"):
+        if 1e-100 < X.max() ** 2 < 1e300:
+            assert found.penalty == pytest.approx(X.max() ** 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("exponent", [-30, 0, 30])
+def test_large_sparse_problems_follow_the_scale_too(monkeypatch, exponent):
+    monkeypatch.setattr(hals_newton, "IN_CACHE", 0)
+    rng = np.random.default_rng(8)
+    X = sp.random(80, 80, 0.2, random_state=rng, format="csr")
+    X = sp.csr_array(X + X.T)
+    plain = symnmf.factorize(X, 3, random_state=0, max_iter=500)
+    scaled = symnmf.factorize(10.0**exponent * X, 3, random_state=0, max_iter=500)
+    assert scaled.status == "converged"
+    assert scaled.n_iter > 0
+    assert scaled.error == pytest.approx(plain.error, rel=1e-4)
