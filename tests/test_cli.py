@@ -503,9 +503,9 @@ def test_reproduce_passes_on_what_was_asked_and_says_the_time_first(run, monkeyp
         asked.append((list(names), quick, str(out), seeds, jobs))
         progress(1, 1, "the only task")
         out.mkdir(exist_ok=True)
-        rows = ["figure1,3,3", "figure1,1,3", "figure1,0,3", "figure1,3,3", "table1,1,1"]
-        rows.append("table1,0,0")
-        (out / "claims.csv").write_text("\n".join(["experiment,held,seeds", *rows]))
+        rows = ["figure1,a,literal,holds", "figure1,a,literal,holds", "figure1,a,mirrored,fails"]
+        rows += ["table1,b,literal,partly", "table1,c,literal,holds", "table1,d,literal,partly"]
+        (out / "claims.csv").write_text("\n".join(["experiment,sentence,noise,verdict", *rows]))
         return out / "report.html"
 
     asked = []
@@ -515,8 +515,8 @@ def test_reproduce_passes_on_what_was_asked_and_says_the_time_first(run, monkeyp
     assert asked == [(["figure1", "table1"], True, "here", 2, 3)]
     assert answer.stdout.strip() == "here/report.html"
     assert re.search(r"about 10 min.*1 of 1 tasks", answer.stderr, re.DOTALL)
-    assert "figure1: 2 claims hold in every seed, 1 in some, 1 in none.\n" in answer.stderr
-    assert "table1: 1 claim holds in every seed, 0 in some, 0 in none, 1 not" in answer.stderr
+    assert "figure1: 1 sentence of the paper: 1 holds.\n" in answer.stderr
+    assert "table1: 3 sentences of the paper: 2 partly, 1 holds.\n" in answer.stderr
     run("reproduce all")
     assert asked[1][0] == experiments.available()
     assert len(run("reproduce").stdout.splitlines()) == len(experiments.available())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,21 +72,19 @@ def reproduce(
 
 
 def _verdicts(path: Path) -> Iterator[str]:
-    """Give a sentence per experiment on how its claims came out."""
+    """Give a line per experiment on how the paper's sentences came out."""
     if not path.exists():
         return
-    claims: dict[str, list[tuple[int, int]]] = {}
+    words: dict[str, dict[str, str]] = {}
     with path.open(encoding="utf-8", newline="") as stream:
         for row in csv.DictReader(stream):
-            claims.setdefault(row["experiment"], []).append((int(row["held"]), int(row["seeds"])))
-    for name, counts in claims.items():
-        whole = sum(held == seeds > 0 for held, seeds in counts)
-        none = sum(held == 0 < seeds for held, seeds in counts)
-        unchecked = sum(seeds == 0 for _, seeds in counts)
-        some = len(counts) - whole - none - unchecked
-        rest = f", {unchecked} not checked" if unchecked else ""
-        hold = "claim holds" if whole == 1 else "claims hold"
-        yield f"{name}: {whole} {hold} in every seed, {some} in some, {none} in none{rest}."
+            if row["noise"] != "mirrored":
+                words.setdefault(row["experiment"], {})[row["sentence"]] = row["verdict"]
+    for name, verdicts in words.items():
+        counts = Counter(verdicts.values())
+        noun = "sentence" if len(verdicts) == 1 else "sentences"
+        told = ", ".join(f"{count} {word}" for word, count in counts.items())
+        yield f"{name}: {len(verdicts)} {noun} of the paper: {told}."
 
 
 @contextmanager

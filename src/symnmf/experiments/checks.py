@@ -1,4 +1,4 @@
-"""Checks that several claims share. Every threshold here is this library's choice."""
+"""Checks that several sentences share. Every threshold here is this library's choice."""
 
 from __future__ import annotations
 
@@ -6,146 +6,160 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from symnmf.experiments.claims import Check, Outcome
-from symnmf.experiments.runs import LABELS, METHODS, OTHERS, OURS, Curve, Runs
+from symnmf.experiments.claims import Check, Part
+from symnmf.experiments.runs import LABELS, OURS, Curve, Needs, Runs
 from symnmf.experiments.tasks import Problem
 
 SAME = 1.05  # errors within 5 % of each other are "the same"
 CLEARLY = 1.01  # an error is lower than another when the other is more than 1 % above it
-SETTLED = 0.01  # a run has come to rest when its error fell by at most 1 % over the last tenth
 NEAR = 1.5  # under noise a run "gets there" at 1.5 times the least final error of all methods
+LEVELS = (1e-3, 1e-4, 1e-5)
+TINY = 1e-12  # below this, errors are rounding
 
 SAME_TEXT = "The same: within 5 % of each other."
 LEVEL_TEXT = (
-    "The level: without noise E = 1e-5 (1e-4 in the quick run), under noise 1.5 times the least "
-    "final E of all methods."
+    "At each of E = 1e-3, 1e-4 and 1e-5 that some method reaches and, under noise, at 1.5 times "
+    "the least final E of all. A run that ended while E was still falling needs more than it had; "
+    "one at rest above the level never gets there."
 )
+REST_TEXT = "At rest: E fell by at most 1 % over the last tenth of the iterations."
 
 
-def level(curves: Mapping[str, Curve], problem: Problem, quick: bool) -> float:
-    """Return the error at which a run has got there."""
-    if problem.noise == 0:
-        return 1e-4 if quick else 1e-5
-    return NEAR * min(curve.last() for curve in curves.values())
+def levels(curves: Mapping[str, Curve], problem: Problem) -> dict[str, float]:
+    """Return the errors at which runs are compared, with what to call them."""
+    least = min(curve.last() for curve in curves.values())
+    found = {f"E = {level:.0e}".replace("e-0", "e-"): level for level in LEVELS if level >= least}
+    if problem.noise:
+        found["E = 1.5 x the least"] = NEAR * least
+    return found
 
 
-def listed(values: Mapping[str, float], digits: str = ".3g") -> str:
-    """Write values with the names of the methods; infinite is never."""
+def listed(values: Mapping[str, float | Needs], digits: str = ".3g") -> str:
+    """Write values with the names of the methods."""
     return ", ".join(
-        f"{LABELS[name]} {value:{digits}}" if np.isfinite(value) else f"{LABELS[name]} never"
+        f"{LABELS[name]} {value if isinstance(value, Needs) else format(value, digits)}"
         for name, value in values.items()
     )
 
 
-def ordered_before(
-    first: Iterable[str], others: Iterable[str], problem: Problem, unit: str = "iteration"
+def every(outcomes: Iterable[bool | None]) -> bool | None:
+    """False where one is false, else None where one is undecided, else true."""
+    found = list(outcomes)
+    if any(outcome is False for outcome in found):
+        return False
+    return None if not found or any(outcome is None for outcome in found) else True
+
+
+def first_to_levels(
+    first: Iterable[str],
+    others: Iterable[str],
+    problem: Problem,
+    where: str,
+    unit: str = "iteration",
+    factor: float = 1.0,
 ) -> Check:
-    """Each of ``first`` gets to the level no later than every one of ``others``."""
+    """Each of ``first`` gets to each level in at most ``factor`` times what ``others`` need."""
     first, others = tuple(first), tuple(others)
 
-    def check(runs: Runs, seed: int) -> Outcome:
+    def check(runs: Runs, seed: int) -> list[Part]:
         curves = runs.of(dict.fromkeys((*first, *others)), problem, seed)
-        goal = level(curves, problem, runs.quick)
-        when = {name: curve.reaches(goal, unit) for name, curve in curves.items()}
-        slowest = max(when[name] for name in first)
-        holds = np.isfinite(slowest) and slowest <= min(when[name] for name in others)
-        what = "seconds" if unit == "seconds" else "iterations"
-        return Outcome(bool(holds), f"{what} to E = {goal:.2g}: {listed(when, '.4g')}")
+        parts = []
+        for name, goal in levels(curves, problem).items():
+            need = {method: curve.needs(goal, unit) for method, curve in curves.items()}
+            relaxed = {m: need[m]._replace(value=factor * need[m].value) for m in others}
+            holds = every(need[a].no_more_than(relaxed[b]) for a in first for b in others if a != b)
+            what = "seconds" if unit == "seconds" else "iterations"
+            parts.append(Part(f"{where}, {name}", holds, f"{what}: {listed(need)}"))
+        return parts
 
     return check
 
 
-def ends_equal(methods: Iterable[str], problem: Problem, factor: float = SAME) -> Check:
-    """The final errors of ``methods`` are within ``factor``."""
-    methods = tuple(methods)
+def together(*checks: Check) -> Check:
+    """All parts of several checks."""
 
-    def check(runs: Runs, seed: int) -> Outcome:
-        final = {name: curve.last() for name, curve in runs.of(methods, problem, seed).items()}
-        holds = max(final.values()) <= factor * min(final.values())
-        return Outcome(holds, f"final E: {listed(final, '.4g')}")
+    def check(runs: Runs, seed: int) -> list[Part]:
+        return [part for each in checks for part in each(runs, seed)]
 
     return check
 
 
-def stuck_higher(method: str, problem: Problem) -> Check:
-    """``method`` has come to rest at an error above that of all three of the paper's."""
-
-    def check(runs: Runs, seed: int) -> Outcome:
-        ours = max(curve.last() for curve in runs.of(OURS, problem, seed).values())
-        curve = runs.get(method, problem, seed)
-        fall = curve.late_fall()
-        figures = (
-            f"final E {curve.last():.4g} against {ours:.4g} of the worst of the three; it still "
-            f"fell by {100 * fall:.2g} % over the last tenth of {int(curve['iteration'][-1])} "
-            f"iterations"
-        )
-        return Outcome(curve.last() > SAME * ours and fall <= SETTLED, figures)
-
-    return check
+def same_end(curves: Mapping[str, Curve], factor: float = SAME) -> tuple[bool | None, str]:
+    """Whether runs end within ``factor``; undecided where one that is above is not at rest."""
+    final = {name: curve.last() for name, curve in curves.items()}
+    least = min(final.values())
+    above = [curve for name, curve in curves.items() if final[name] > factor * least]
+    moving = [LABELS[name] for name, curve in curves.items() if not curve.settled]
+    figures = f"final E: {listed(final, '.4g')}"
+    figures += f"; not at rest: {', '.join(moving)}" if moving else ""
+    if not above:
+        return True, figures
+    return (False if all(curve.settled for curve in above) else None), figures
 
 
-STUCK_TEXT = (
-    "Larger: more than 5 % above the worst of the three. Stuck: E fell by at most 1 % over the "
-    "last tenth of the iterations."
-)
+def ends_lower(mine: Curve, other: Curve) -> bool | None:
+    """Whether a run ends clearly below another, as far as unfinished runs can say."""
+    low, high = mine.last(), other.last()
+    if max(low, high) < TINY:
+        return None
+    if high > CLEARLY * low:  # below now: for good if the other one is at rest
+        return True if other.settled else None
+    return False if mine.settled else None
 
 
-def better_almost_everywhere(
-    better: Iterable[str], worse: Iterable[str], problems: Iterable[Problem], all_but: int
+def lower_in_settings(
+    better: Iterable[str],
+    worse: Iterable[str],
+    problems: Iterable[Problem],
+    all_but: int,
+    what: str,
 ) -> Check:
-    """Every one of ``better`` ends clearly below every one of ``worse``, but for some settings."""
+    """Every one of ``better`` ends below every one of ``worse``, in all settings but some."""
     better, worse, problems = tuple(better), tuple(worse), tuple(problems)
 
-    def check(runs: Runs, seed: int) -> Outcome:
+    def check(runs: Runs, seed: int) -> list[Part]:
         present = [problem for problem in problems if problem in runs.problems]
-        lower = equal = 0
+        pairs: dict[bool | None, int] = {True: 0, False: 0, None: 0}
+        settings: dict[bool | None, int] = {True: 0, False: 0, None: 0}
+        above: dict[str, int] = {}
         for problem in present:
-            highest = max(c.last() for c in runs.of(better, problem, seed).values())
-            lowest = min(c.last() for c in runs.of(worse, problem, seed).values())
-            tiny = 1e-12  # below this, errors are rounding
-            if lowest > CLEARLY * highest and lowest > tiny:
-                lower += 1
-            elif highest <= max(CLEARLY * lowest, tiny):
-                equal += 1
-        count = len(present)
+            curves = runs.of((*better, *worse), problem, seed)
+            outcomes = {(a, b): ends_lower(curves[a], curves[b]) for a in better for b in worse}
+            for (a, b), outcome in outcomes.items():
+                pairs[outcome] += 1
+                if outcome is False:
+                    name = f"{LABELS[a]} against {LABELS[b]}"
+                    above[name] = above.get(name, 0) + 1
+            settings[every(outcomes.values())] += 1
+        if not present:
+            return []
+        holds = None
+        if settings[True] >= len(present) - all_but:
+            holds = True
+        elif settings[False] > all_but:
+            holds = False
         figures = (
-            f"worst of {', '.join(LABELS[name] for name in better)} against the best of the "
-            f"others: lower in {lower}, equal within 1 % in {equal}, higher in "
-            f"{count - lower - equal} of {count} settings"
+            f"of {sum(pairs.values())} pairs lower in {pairs[True]}, not lower in {pairs[False]}, "
+            f"undecided in {pairs[None]}; settings: {settings[True]} lower throughout, "
+            f"{settings[False]} not, {settings[None]} undecided"
         )
-        return Outcome(count > 0 and lower >= count - all_but, figures)
+        if above:
+            figures += f"; not lower: {', '.join(f'{n} ({c})' for n, c in above.items())}"
+        return [Part(what, holds, figures)]
 
     return check
 
 
-def settled(methods: Iterable[str]) -> Check:
-    """All runs of ``methods`` have come to rest."""
-    methods = tuple(methods)
-
-    def check(runs: Runs, seed: int) -> Outcome:
-        curves = [c for c in runs if c.task.seed == seed and c.task.method in methods]
-        moving = [c for c in curves if c.late_fall() > SETTLED]
-        counts = {m: sum(c.task.method == m for c in moving) for m in methods}
-        return Outcome(
-            not moving,
-            f"{len(moving)} of {len(curves)} runs still fall by more than 1 % over the last tenth: "
-            f"{listed(counts)}",
-        )
-
-    return check
+def stuck(method: str, curves: Mapping[str, Curve]) -> tuple[bool | None, str]:
+    """Whether ``method`` has come to rest above all three of the paper's methods."""
+    curve = curves[method]
+    ours = [ends_lower(curves[name], curve) for name in OURS]
+    highest = max(curves[name].last() for name in OURS)
+    figures = f"final E {curve.last():.4g} against {highest:.4g} of the worst of the three"
+    if not curve.settled:
+        figures += f", still falling ({100 * curve.late_fall():.2g} % over the last tenth)"
+    return every(ours), figures
 
 
-__all__ = [
-    "LEVEL_TEXT",
-    "METHODS",
-    "OTHERS",
-    "SAME_TEXT",
-    "STUCK_TEXT",
-    "better_almost_everywhere",
-    "ends_equal",
-    "level",
-    "listed",
-    "ordered_before",
-    "settled",
-    "stuck_higher",
-]
+def within(value: float, goal: float, share: float) -> bool:
+    return bool(np.isfinite(value) and abs(value / goal - 1) <= share)

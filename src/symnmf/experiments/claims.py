@@ -1,27 +1,28 @@
-"""The paper's sentences as checks on numbers that come out true or false, seed by seed."""
+"""The paper's sentences as checks on numbers, one verdict per sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from symnmf.experiments.runs import Absent, Runs
 
 
-class Outcome(NamedTuple):
-    """Whether a claim held for one seed, and the figures that decided it."""
+class Part(NamedTuple):
+    """One clause or case of a sentence for one seed; ``holds`` is None where it is undecided."""
 
-    holds: bool
+    what: str
+    holds: bool | None
     figures: str
 
 
-Check = Callable[[Runs, int], Outcome]
+Check = Callable[[Runs, int], list[Part]]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper and what is checked of it.
+    """A sentence of the paper and how it is read.
 
     Attributes
     ----------
@@ -29,65 +30,121 @@ class Claim:
         A short name, unique over all experiments.
     quote : str
         The paper's words.
-    checked : str
-        What exactly is looked at.
-    ours : str
-        Which thresholds are this library's choice and not the paper's; empty where none is.
+    reading : str
+        What is compared, and which thresholds are this library's choice.
     check : callable
-        From the runs and a seed to an :class:`Outcome`.
+        From the runs and a seed to the parts.
+    paper : callable or None
+        The same check on the figures of the paper's own table.
     """
 
     key: str
     quote: str
-    checked: str
-    ours: str
+    reading: str
     check: Check
+    paper: Callable[[], list[Part]] | None = None
+
+
+@dataclass(frozen=True)
+class PartVerdict:
+    """One part over all seeds."""
+
+    what: str
+    outcomes: dict[int, Part]
+
+    @property
+    def word(self) -> str:
+        return _word([part.holds for part in self.outcomes.values()])
+
+    @property
+    def count(self) -> str:
+        """In how many seeds it holds, of how many."""
+        held = sum(part.holds is True for part in self.outcomes.values())
+        return f"{held} of {len(self.outcomes)}"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim with its outcome per seed; ``reason`` says why there is none."""
+    """A claim with its parts; ``reason`` says why there are none.
+
+    ``mirrored`` is the verdict on the same sentence where the noise is mirrored to make X
+    symmetric, where that was run.
+    """
 
     claim: Claim
-    outcomes: dict[int, Outcome]
+    parts: list[PartVerdict]
     reason: str = ""
+    mirrored: Verdict | None = field(default=None)
 
     @property
-    def held(self) -> int:
-        return sum(outcome.holds for outcome in self.outcomes.values())
+    def _all(self) -> list[bool | None]:
+        return [outcome.holds for part in self.parts for outcome in part.outcomes.values()]
 
     @property
     def word(self) -> str:
-        """holds, mixed, fails or not checked: the badge."""
-        if not self.outcomes:
-            return "not checked"
-        if self.held == len(self.outcomes):
-            return "holds"
-        return "mixed" if self.held else "fails"
+        """holds, partly, fails, undecided or not checked: the badge."""
+        return _word(self._all)
+
+    @property
+    def held(self) -> int:
+        return sum(holds is True for holds in self._all)
+
+    @property
+    def failed(self) -> int:
+        return sum(holds is False for holds in self._all)
+
+    @property
+    def undecided(self) -> int:
+        return sum(holds is None for holds in self._all)
 
     @property
     def sentence(self) -> str:
-        count = len(self.outcomes)
-        if not count:
+        """The counts behind the word."""
+        if not self.parts:
             return f"not checked: {self.reason}"
-        if count == 1:
-            return "holds (one seed)" if self.held else "does not hold (one seed)"
-        if self.held == count:
-            return f"holds in all {count} seeds"
-        if self.held:
-            return f"holds in {self.held} of {count} seeds"
-        return f"holds in none of {count} seeds"
+        told = [f"{self.held} of {len(self._all)} cases hold"]
+        told += [f"{self.failed} do not"] if self.failed else []
+        told += [f"{self.undecided} undecided"] if self.undecided else []
+        return ", ".join(told)
+
+
+def _word(outcomes: list[bool | None]) -> str:
+    """A sentence is undecided where more than half of its cases are."""
+    decided = [holds for holds in outcomes if holds is not None]
+    if not outcomes:
+        return "not checked"
+    if 2 * len(decided) < len(outcomes):
+        return "undecided"
+    if all(decided):
+        return "holds"
+    return "partly" if any(decided) else "fails"
+
+
+def gathered(parts: Iterable[tuple[int, Part]]) -> list[PartVerdict]:
+    """Put the parts of all seeds together by what they are about."""
+    found: dict[str, dict[int, Part]] = {}
+    for seed, part in parts:
+        holds = None if part.holds is None else bool(part.holds)
+        found.setdefault(part.what, {})[seed] = part._replace(holds=holds)
+    return [PartVerdict(what, outcomes) for what, outcomes in found.items()]
 
 
 def judge(claim: Claim, runs: Runs) -> Verdict:
-    """Check a claim for every seed."""
-    outcomes: dict[int, Outcome] = {}
+    """Check a claim for every seed, with the noise as the paper writes it and mirrored."""
+    verdict = _judge(claim, runs.literal())
+    mirrored = runs.mirrored()
+    if not mirrored.curves:
+        return verdict
+    second = _judge(claim, mirrored)
+    return Verdict(claim, verdict.parts, verdict.reason, second if second.parts else None)
+
+
+def _judge(claim: Claim, runs: Runs) -> Verdict:
+    parts: list[tuple[int, Part]] = []
     reason = "" if runs.curves else "no run was done"
     for seed in runs.seeds:
         try:
-            outcome = claim.check(runs, seed)
+            parts += [(seed, part) for part in claim.check(runs, seed)]
         except Absent as absent:
             reason = str(absent)
-            continue
-        outcomes[seed] = Outcome(bool(outcome.holds), outcome.figures)
-    return Verdict(claim, outcomes, reason)
+    return Verdict(claim, gathered(parts), reason)

@@ -29,7 +29,7 @@ def panels(rows: int, columns: int) -> tuple[Figure, list[Axes]]:
     """Return a figure with a grid of axes, row by row."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.2 * columns, 3.4 * rows + 0.7), layout="constrained")
+    figure = Figure(figsize=(4.4 * columns, 3.0 * rows + 0.8), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
     return figure, list(axes.ravel())
 

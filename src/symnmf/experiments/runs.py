@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,12 +31,40 @@ LABELS = {
 
 Table = dict[str, np.ndarray]
 
+SETTLED = 0.01  # a run has come to rest when its error fell by at most 1 % over the last tenth
+
 #: Rows of a run in the CSV and points of a curve; the files of the tasks hold all of them.
 ROWS_OF_A_RUN = 150
 
 
 class Absent(LookupError):
     """A run that a claim needs is not among those done."""
+
+
+class Needs(NamedTuple):
+    """What a run needs to get to a level: ``value`` if ``known``, and more than that if not.
+
+    A run that is at rest above the level needs infinitely much, known; one that was still falling
+    when it ended needs more than it had.
+    """
+
+    value: float
+    known: bool
+
+    def no_more_than(self, other: Needs) -> bool | None:
+        """Whether this is at most ``other``; None where the runs do not say."""
+        if self.known and other.known:
+            return None if self.value == other.value == np.inf else self.value <= other.value
+        if self.known:
+            return True if self.value <= other.value else None
+        if other.known and other.value < self.value:
+            return False
+        return None
+
+    def __str__(self) -> str:
+        if not self.known:
+            return f"> {self.value:.4g}"
+        return f"{self.value:.4g}" if np.isfinite(self.value) else "never"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,16 +85,23 @@ class Curve:
         index = int(np.searchsorted(self["iteration"], iteration, side="right")) - 1
         return float(self[column][max(index, 0)])
 
-    def reaches(self, level: float, unit: str = "iteration") -> float:
-        """Return where the error first is at most ``level``, infinite where it never is."""
-        below = np.flatnonzero(self["error"] <= level)
-        return float(self[unit][below[0]]) if len(below) else np.inf
+    def needs(self, level: float, unit: str = "iteration", column: str = "error") -> Needs:
+        """Return where a column first is at most ``level``."""
+        below = np.flatnonzero(self[column] <= level)
+        if len(below):
+            return Needs(float(self[unit][below[0]]), True)
+        return Needs(np.inf, True) if self.settled else Needs(self.last(unit), False)
 
     def late_fall(self) -> float:
         """Return by which share the error still fell over the last tenth of the iterations."""
-        if str(self.record["status"]) == "converged" or self.last() <= 0:
+        if str(self.record["status"]) in ("converged", "at rest") or self.last() <= 0:
             return 0.0
         return 1.0 - self.last() / self.at(0.9 * self["iteration"][-1])
+
+    @property
+    def settled(self) -> bool:
+        """Whether the error has come to rest."""
+        return self.late_fall() <= SETTLED
 
     def thinned(self) -> np.ndarray:
         """Return the rows to show: all of the first, then ever wider apart."""
@@ -77,16 +113,36 @@ class Curve:
         return np.unique(np.concatenate([even, early]).astype(int))
 
 
+def with_median_clock(curves: Iterable[Curve]) -> list[Curve]:
+    """Return one curve for all repetitions of a run, its seconds their median."""
+    groups: dict[Task, list[Curve]] = {}
+    for curve in curves:
+        groups.setdefault(replace(curve.task, repetition=0), []).append(curve)
+    merged = []
+    for task, group in groups.items():
+        clocks = [curve["seconds"] for curve in group if "seconds" in curve.record]
+        seconds = {"seconds": np.median(clocks, axis=0)} if clocks else {}
+        merged.append(Curve(task, {**group[0].record, **seconds}))
+    return merged
+
+
 @dataclass(eq=False)
 class Runs:
-    """All runs of one experiment."""
+    """All runs of one experiment.
+
+    ``get`` and ``of`` give the run with the paper's settings and the fewest iterations, which is
+    the one a figure shows; ``longest`` the one with the most.
+    """
 
     curves: list[Curve] = field(default_factory=list)
     quick: bool = False
 
     def __post_init__(self) -> None:
-        self._index = {(c.task.method, c.task.problem, c.task.seed): c for c in self.curves}
-        self.seeds = sorted({curve.task.seed for curve in self.curves})
+        ordered = sorted(self.curves, key=lambda curve: curve.task.max_iter)
+        paper = [curve for curve in ordered if curve.task.setting == "paper"]
+        self._longest = {_key(curve): curve for curve in paper}
+        self._index = {_key(curve): curve for curve in reversed(paper)}
+        self.seeds = sorted({curve.task.seed for curve in paper})
         self.problems = list(dict.fromkeys(curve.task.problem for curve in self.curves))
 
     def __iter__(self) -> Iterator[Curve]:
@@ -101,11 +157,42 @@ class Runs:
     def of(self, methods: Iterable[str], problem: Problem, seed: int) -> dict[str, Curve]:
         return {method: self.get(method, problem, seed) for method in methods}
 
+    def longest(self, methods: Iterable[str], problem: Problem, seed: int) -> dict[str, Curve]:
+        self.of(methods := tuple(methods), problem, seed)
+        return {method: self._longest[method, problem, seed] for method in methods}
+
+    def shown(self) -> Runs:
+        """Return the runs that figures show: the paper's settings and iterations."""
+        return Runs([c for c in self.curves if self._index.get(_key(c)) is c], self.quick)
+
+    def literal(self) -> Runs:
+        """Return the runs on data as the paper writes them."""
+        return Runs([c for c in self.curves if not c.task.problem.mirrored], self.quick)
+
+    def mirrored(self) -> Runs:
+        """Return the runs on mirrored noise, as if their problems were the literal ones.
+
+        Runs without noise, of the same seeds, come along, since they are the same either way.
+        """
+        seeds = {c.task.seed for c in self.curves if c.task.problem.mirrored}
+        kept = []
+        for curve in self.curves:
+            problem = curve.task.problem
+            if problem.mirrored or (curve.task.seed in seeds and not problem.noise):
+                task = replace(curve.task, problem=replace(problem, mirrored=False))
+                kept.append(Curve(task, curve.record))
+        return Runs(kept if seeds else [], self.quick)
+
     @classmethod
     def read(cls, tasks: Iterable[Task], folder: Path, quick: bool) -> Runs:
         """Read what finished tasks left."""
         found = ((task, load(task, folder)) for task in dict.fromkeys(tasks))
-        return cls([Curve(task, record) for task, record in found if record is not None], quick)
+        curves = [Curve(task, record) for task, record in found if record is not None]
+        return cls(with_median_clock(curves), quick)
+
+
+def _key(curve: Curve) -> tuple[str, Problem, int]:
+    return curve.task.method, curve.task.problem, curve.task.seed
 
 
 def histories(runs: Runs, columns: tuple[str, ...]) -> Table:
@@ -136,9 +223,15 @@ def _identity(curve: Curve) -> dict[str, str | int | float]:
     where: dict[str, str | int | float] = (
         {"dataset": problem.dataset}
         if problem.dataset
-        else {"n": problem.n, "rank": problem.rank, "noise": problem.noise, "kind": problem.kind}
+        else {
+            "n": problem.n,
+            "rank": problem.rank,
+            "noise": problem.noise,
+            "kind": problem.kind,
+            "mirrored": str(problem.mirrored),
+        }
     )
-    return {"method": task.method, **where, "seed": task.seed}
+    return {"method": task.method, **where, "seed": task.seed, "setting": task.setting}
 
 
 def write_csv(table: Table, path: Path) -> None:

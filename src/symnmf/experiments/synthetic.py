@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from symnmf.experiments.tasks import Problem, Task
 
 ITERATIONS = (6000, 1000)  # full, quick
-KUANG_ITERATIONS = (6000, 3000)
+KUANG_ITERATIONS = (4000, 3000)
 RECORD_EVERY = 5
 
 R20, R20_NOISY = Problem(300, 20, 0.0), Problem(300, 20, 0.1)
@@ -23,10 +24,19 @@ def described(problem: Problem) -> str:
     return f"n = {problem.n}, r = {problem.rank}, σ = {problem.noise:g}"
 
 
+def both_ways(problems: Iterable[Problem], seeds: Sequence[int]) -> list[tuple[Problem, int]]:
+    """Return every problem with every seed, and the mirrored ones with the first seed."""
+    problems = tuple(problems)
+    mirrored = [replace(problem, mirrored=True) for problem in problems if problem.noise]
+    pairs = [(problem, seed) for problem in problems for seed in seeds]
+    return pairs + [(problem, seed) for problem in mirrored for seed in seeds[:1]]
+
+
 def tasks(
     methods: Iterable[str], problems: Iterable[Problem], quick: bool, seeds: Sequence[int]
 ) -> list[Task]:
     """Return the tasks, with exactly the parameters that make figures share them."""
+    methods = tuple(methods)
     return [
         Task(
             method,
@@ -34,8 +44,14 @@ def tasks(
             seed,
             (KUANG_ITERATIONS if method == "kuang-anls" else ITERATIONS)[quick],
             RECORD_EVERY,
+            alone=True,
         )
-        for problem in problems
+        for problem, seed in both_ways(problems, seeds)
         for method in methods
-        for seed in seeds
     ]
+
+
+def again(tasks: Iterable[Task], times: int) -> list[Task]:
+    """Return the tasks of the first seed with literal noise, to be run ``times`` more times."""
+    first = [task for task in tasks if task.seed == 0 and not task.problem.mirrored]
+    return [replace(task, repetition=k) for k in range(1, times + 1) for task in first]

@@ -1,18 +1,22 @@
 """Small pure tasks (one method, one problem, one seed), kept on disk and run by worker processes.
 
 A task is its parameters and nothing else, so figures that need the same run share it, and an
-interrupted reproduction goes on where it was.
+interrupted reproduction goes on where it was. Seconds are those of the processor in the solver, on
+one thread, so that other work on the machine does not count.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import multiprocessing
+import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,7 +31,7 @@ from symnmf.parallel import available_cores
 Progress = Callable[[int, int, str], Any]
 Record = dict[str, np.ndarray]
 
-FORMAT = f"symnmf-task-1 of symnmf {__version__}"
+FORMAT = f"symnmf-task-2 of symnmf {__version__}"
 
 #: The data sets of table 1: points, classes and stored entries of the graph (for the estimate).
 SIZES = {
@@ -64,23 +68,45 @@ SPARSE_COST = {
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """A random X of the paper's kind, or the similarity graph of a data set."""
+    """A random X of the paper's kind, or the similarity graph of a data set.
+
+    Noise is drawn for every entry apart, as the paper writes it, so that X is not symmetric;
+    ``mirrored`` copies the upper triangle of N to the lower one.
+    """
 
     n: int = 0
     rank: int = 0
     noise: float = 0.0
     kind: str = "gaussian"
     dataset: str = ""
+    mirrored: bool = False
 
     def __str__(self) -> str:
         if self.dataset:
             return self.dataset
-        return f"n{self.n}-r{self.rank}-s{self.noise:g}-{self.kind}"
+        mirrored = "-mirrored" if self.mirrored else ""
+        return f"n{self.n}-r{self.rank}-s{self.noise:g}-{self.kind}{mirrored}"
 
 
 @dataclass(frozen=True)
 class Task:
-    """One run. ``seed`` draws both the data (where they are random) and the start."""
+    """One run. ``seed`` draws both the data (where they are random) and the start.
+
+    Attributes
+    ----------
+    tol : float
+        Stops a run on a graph by its stationarity.
+    until_rest : bool
+        Stop a run on a random X once E has stayed within ``REST`` over ``REST_ITERATIONS``, or is
+        below ``ROUNDING``.
+    setting : {"paper", "fixed", "scaled"}
+        The paper's; lambda = 0.66, as in the authors' MATLAB; the start scaled to X and no
+        safeguard against empty columns, as :func:`symnmf.factorize` starts.
+    repetition : int
+        Tells apart runs that differ in their clock only.
+    alone : bool
+        Not beside a worker, since its clock matters.
+    """
 
     method: str
     problem: Problem
@@ -88,12 +114,19 @@ class Task:
     max_iter: int
     record_every: int
     tol: float = 0.0
+    until_rest: bool = False
+    setting: str = "paper"
+    repetition: int = 0
+    alone: bool = False
 
     @property
     def name(self) -> str:
+        setting = "" if self.setting == "paper" else f"_{self.setting}"
+        rest = "_rest" if self.until_rest else ""
+        repetition = f"_again{self.repetition}" if self.repetition else ""
         return (
-            f"{self.problem}_{self.method}_seed{self.seed}_k{self.max_iter}"
-            f"_every{self.record_every}_tol{self.tol:g}"
+            f"{self.problem}_{self.method}{setting}_seed{self.seed}_k{self.max_iter}"
+            f"_every{self.record_every}_tol{self.tol:g}{rest}{repetition}"
         )
 
     @property
@@ -121,60 +154,138 @@ def _graph(dataset: str) -> tuple[Any, np.ndarray, int]:
         return graphs.self_tuning(data.data, n_jobs=1), data.target, data.n_clusters
 
 
+def random_problem(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return X and U* of a random problem; the mirrored X has the same upper triangle."""
+    if problem.mirrored or problem.noise == 0:
+        return synthetic(
+            problem.n, problem.rank, problem.noise, noise_kind=problem.kind, random_state=seed
+        )
+    rng = np.random.default_rng(seed)
+    X, truth = synthetic(problem.n, problem.rank, random_state=rng)
+    draw: dict[str, Any] = {
+        "gaussian": rng.standard_normal,
+        "uniform": rng.random,
+        "lognormal": rng.lognormal,
+    }
+    N: np.ndarray = draw[problem.kind](size=X.shape)
+    return X + problem.noise * np.abs(N), truth
+
+
 def run(task: Task) -> Record:
     """Do a task: the columns of the history, how the run ended, and what the data were."""
+    from symnmf.experiments import published  # which loads numba: not for an estimate
+
     problem = task.problem
     record: Record = {}
-    accuracy: list[float] = []
+    watches: list[Callable[[Any], bool]] = []
+    solver = task.method if task.setting == "scaled" else published.solver(task.method)
     if problem.dataset:
         X, target, rank = _graph(problem.dataset)
+        accuracy: list[float] = []
 
-        def watch(snapshot: Any) -> None:
-            accuracy.append(clustering_accuracy(target, np.argmax(snapshot.U, axis=1)))
+        def label(snapshot: Any) -> bool:
+            split = task.method in published.LABELS_FROM_V
+            factor = snapshot.V if split else snapshot.U
+            accuracy.append(clustering_accuracy(target, np.argmax(factor, axis=1)))
+            return False
 
-        history = _history(task, X, rank, record, init="scaled-random", callback=watch)
+        watches.append(label)
+        history = _history(task, X, rank, solver, record, watches)
         record["accuracy"] = np.array(accuracy)
     else:
-        X, truth = synthetic(
-            problem.n,
-            problem.rank,
-            problem.noise,
-            noise_kind=problem.kind,
-            random_state=task.seed,
-        )
+        X, truth = random_problem(problem, task.seed)
         signal, noise = np.sum((truth @ truth.T) ** 2), np.sum((X - truth @ truth.T) ** 2)
+        asymmetry = np.sum((X - X.T) ** 2) / 4
         record["noise_share"] = np.array(noise / np.sum(X**2))
+        record["asymmetric_share"] = np.array(asymmetry / np.sum(X**2))
         record["signal_to_noise"] = np.array(signal / noise if problem.noise else np.inf)
-        history = _history(task, X, problem.rank, record, init="random")
+        if asymmetry > 0:
+            from symnmf.experiments.asymmetric import AsymmetricMatrix, LeftTSVD
+            from symnmf.parallel import Threads
+
+            X = AsymmetricMatrix(X, Threads(1))
+            solver = LeftTSVD() if task.method == "tsvd" else solver
+        if task.until_rest:
+            watches.append(AtRest(task.record_every))
+        history = _history(task, X, problem.rank, solver, record, watches)
     return {"format": np.array(FORMAT), **history, **record}
 
 
-def _history(task: Task, X: Any, rank: int, record: Record, **settings: Any) -> Record:
-    from symnmf.run.loop import factorize  # which loads numba: not for an estimate
+#: A run on a random X is at rest when E stayed within this share over so many iterations.
+REST, REST_ITERATIONS = 2e-4, 2000
+ROUNDING = 1e-14
 
+
+class AtRest:
+    """Says when E has come to rest."""
+
+    def __init__(self, record_every: int) -> None:
+        self.window = REST_ITERATIONS // record_every
+        self.errors: list[float] = []
+
+    def __call__(self, snapshot: Any) -> bool:
+        self.errors.append(snapshot.error)
+        late = self.errors[-self.window - 1 :]
+        still = len(late) > self.window and max(late) - min(late) <= REST * max(late)
+        return still or snapshot.error < ROUNDING
+
+
+@contextlib.contextmanager
+def _processor_clock() -> Iterator[None]:
+    """Let the loop count the processor time of this thread."""
+    from symnmf.run import loop
+
+    kept = vars(loop)["time"]
+    vars(loop)["time"] = SimpleNamespace(perf_counter=time.thread_time, monotonic=time.monotonic)
+    try:
+        yield
+    finally:
+        vars(loop)["time"] = kept
+
+
+def _history(
+    task: Task,
+    X: Any,
+    rank: int,
+    solver: Any,
+    record: Record,
+    watches: list[Callable[[Any], bool]],
+) -> Record:
+    from symnmf.experiments import published
+    from symnmf.run.loop import factorize
+
+    penalty = None if task.method == "kuang-anls" else "adaptive"
     common: dict[str, Any] = {
-        "solver": task.method,
-        "penalty": None if task.method == "kuang-anls" else "adaptive",
+        "solver": solver,
+        "penalty": published.LAMBDA if task.setting == "fixed" else penalty,
+        "init": "scaled-random" if task.setting == "scaled" else "random",
         "inner_sweeps": 2,
         "random_state": task.seed,
         "n_jobs": 1,
     }
-    with warnings.catch_warnings():
+    rested = False
+
+    def watch(snapshot: Any) -> bool:
+        nonlocal rested
+        rested = any(each(snapshot) for each in watches)
+        return rested
+
+    with warnings.catch_warnings(), _processor_clock():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the status says as much
         # so that no clock counts the loading of compiled code
-        factorize(X, rank, tol=0.0, max_iter=1, init=settings["init"], **common)
+        factorize(X, rank, tol=0.0, max_iter=1, **common)
         result = factorize(
             X,
             rank,
             tol=task.tol,
             max_iter=task.max_iter,
             record_every=task.record_every,
+            callback=watch,
             **common,
-            **settings,
         )
-    if result.status == "stopped":  # Ctrl-C in the worker: half a run must not be kept
+    if result.status == "stopped" and not rested:  # Ctrl-C: half a run must not be kept
         raise KeyboardInterrupt
-    record["status"] = np.array(result.status)
+    record["status"] = np.array("at rest" if rested else result.status)
     return {column: result.history[column] for column in result.history.columns}
 
 
@@ -199,18 +310,18 @@ def _one_thread() -> None:
 def execute(
     tasks: Iterable[Task], folder: Path, jobs: int | None = None, progress: Progress | None = None
 ) -> int:
-    """Do the tasks that are not on disk yet, the longest first; return how many there were.
+    """Do the tasks that are not on disk yet; return how many there were.
 
-    ``jobs`` worker processes (all cores where None) have one thread each. They are spawned, so a
-    script that gets here must do so under ``if __name__ == "__main__":``.
+    ``jobs`` worker processes (all cores where None) have one thread each and take the longest
+    first. They are spawned, so a script that gets here must do so under ``if __name__ ==
+    "__main__":``. Tasks whose clock matters come after them, one at a time in this process, all
+    first runs before all second ones.
     """
     folder.mkdir(parents=True, exist_ok=True)
     wanted = list(dict.fromkeys(tasks))
-    pending = sorted(
-        (task for task in wanted if load(task, folder) is None), key=lambda task: -task.cost
-    )
+    pending = [task for task in wanted if load(task, folder) is None]
     done = len(wanted) - len(pending)
-    jobs = min(available_cores() if jobs is None else jobs, max(1, len(pending)))
+    jobs = available_cores() if jobs is None else jobs
 
     def tell(task: Task) -> None:
         nonlocal done
@@ -218,19 +329,22 @@ def execute(
         if progress is not None:
             progress(done, len(wanted), task.name)
 
-    if jobs == 1:
-        for task in pending:
-            _perform(task, folder)
-            tell(task)
-        return len(pending)
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_thread) as pool:
-        futures = {pool.submit(_perform, task, folder): task for task in pending}
-        try:
-            for future in as_completed(futures):
-                future.result()
-                tell(futures[future])
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    together = [task for task in pending if not task.alone and jobs > 1]
+    if together:
+        together.sort(key=lambda task: -task.cost)
+        context = multiprocessing.get_context("spawn")
+        workers = min(jobs, len(together))
+        with ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread) as pool:
+            futures = {pool.submit(_perform, task, folder): task for task in together}
+            try:
+                for future in as_completed(futures):
+                    future.result()
+                    tell(futures[future])
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+    left = [task for task in pending if task not in set(together)]
+    for task in sorted(left, key=lambda task: task.repetition):
+        _perform(task, folder)
+        tell(task)
     return len(pending)

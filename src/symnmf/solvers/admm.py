@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import Nnls, Tall
 from symnmf.run.objective import identity
@@ -14,6 +15,9 @@ from symnmf.run.state import Point, State
 from symnmf.solvers.solver import Solver
 
 MULTIPLIER, RHO, APART = "admm_multiplier", "admm_rho", "admm_apart"
+FIRST_RHO = "admm_first_rho"
+#: The authors' rule: rho grows by about CREEP per iteration up to RHO_LIMIT times its first value.
+CREEP, RHO_LIMIT = 1e-3, 6.1
 
 
 @dataclass(frozen=True)
@@ -25,10 +29,11 @@ class ADMM(Solver):
     and may dip below zero until then, so ``consensus`` is the primal residual ||Y - A||_F. rho is
     not the lambda of the paper's theorems: ``penalty`` is 0 and the schedules play no part.
 
-    The theory asks for rho > 6 n tau, with tau a bound on the rows of Y, and a proximal term
-    (beta/2) ||Y - Y_old||^2 with beta = (6/rho) ||X - A Y^T||^2: hardly anything moves then.
-    Chosen here, for the paper's synthetic data and for graphs: the defaults below, in which rho
-    grows whenever ||Y - A|| has not fallen between two looks; no bound on the rows.
+    The theory asks for rho > 6 n tau, with tau a bound on the squared rows of Y, and a proximal
+    term (beta/2) ||Y - Y_old||^2 with beta = (6/rho) ||X - A Y^T||^2; :meth:`published` gives its
+    authors' rule, under which little moves in an iteration. Chosen here, for the paper's synthetic
+    data and for graphs: the defaults below, in which rho grows whenever ||Y - A|| has not fallen
+    between two looks; no bound on the rows.
 
     Parameters
     ----------
@@ -40,6 +45,8 @@ class ADMM(Solver):
         Iterations between looks at ||Y - A||.
     proximal : float
         Share of the paper's beta; 1 is its proximal term.
+    rule : {"residual", "published"}
+        How rho moves: as above, or by :meth:`published`, which leaves the first four unused.
     """
 
     name: ClassVar[str] = "admm"
@@ -51,6 +58,21 @@ class ADMM(Solver):
     growth: float = 1.5
     every: int = 20
     proximal: float = 0.0
+    rule: str = "residual"
+
+    def __post_init__(self) -> None:
+        if self.rule not in ("residual", "published"):
+            raise InputError(f"rule must be 'residual' or 'published', got {self.rule!r}.")
+
+    @classmethod
+    def published(cls) -> ADMM:
+        """Return the settings of Lu, Hong and Wang.
+
+        rho_0 = n tau and rho_{k+1} = min(rho_k / (1 - 1e-3 / rho_k), 6.1 n tau), with the whole
+        proximal term. tau = max_k (X_kk + ||x_k||) / 2 is the least bound on the squared rows that
+        no critical point exceeds, so the bound itself is left out.
+        """
+        return cls(proximal=1.0, rule="published")
 
     tall_memory: ClassVar[frozenset[str]] = frozenset({MULTIPLIER})
 
@@ -58,9 +80,20 @@ class ADMM(Solver):
     def rows(self) -> Nnls:
         return Nnls()
 
+    def check(self, X: SymmetricMatrix) -> None:
+        super().check(X)
+        if self.rule == "published" and X.entries is None:
+            raise InputError(
+                f"ADMM's rule 'published' needs the entries of X, which {type(X).__name__} cannot "
+                f"give; use rule='residual'."
+            )
+
     def start(self, X: SymmetricMatrix, U0: Tall) -> State:
         memory = {MULTIPLIER: X.ops.zeros(U0.shape, X.dtype), APART: np.array(np.inf)}
-        memory[RHO] = np.array(self.first * X.norm)
+        first = self.first * X.norm
+        if self.rule == "published":
+            first = len(U0) * _row_bound(X)
+        memory |= {RHO: np.array(first), FIRST_RHO: np.array(first)}
         state = State.at(X, U0, X.ops.copy(U0), memory=memory)
         state.U.product(X)  # on the clock, as all others
         return state
@@ -68,7 +101,9 @@ class ADMM(Solver):
     def step(self, X: SymmetricMatrix, state: State) -> None:
         ops, identity_matrix = X.ops, np.eye(state.rank)
         Y, A, multiplier = state.U.values, state.V.values, state.memory[MULTIPLIER]
-        if state.iteration % self.every == 0:
+        if self.rule == "published":
+            self._creep(state)
+        elif state.iteration % self.every == 0:
             self._adjust(X, state)
         rho, beta = float(state.memory[RHO]), self._proximity(X, state)
         cross = ops.combine((1.0, X.matmul(A)), (rho, A), (-1.0, multiplier), (beta, Y))
@@ -79,6 +114,12 @@ class ADMM(Solver):
         A = ops.times(target, np.linalg.inv(U.gram + rho * identity_matrix))
         state.U, state.V = U, Point(ops, A)
         state.memory[MULTIPLIER] = ops.combine((1.0, multiplier), (rho, Y), (-rho, A))
+
+    def _creep(self, state: State) -> None:
+        """Let rho grow by about ``CREEP`` per iteration, the authors' rule."""
+        rho, first = float(state.memory[RHO]), float(state.memory[FIRST_RHO])
+        if state.iteration > 0:
+            state.memory[RHO] = np.array(min(rho / (1.0 - CREEP / rho), RHO_LIMIT * first))
 
     def _adjust(self, X: SymmetricMatrix, state: State) -> None:
         apart, _, size = X.ops.pair(state.U.values, state.V.values)
@@ -96,3 +137,10 @@ class ADMM(Solver):
         U, V = state.U, state.V
         misfit = identity(X, X.ops.inner(U.product(X), V.values), U.gram, V.gram)
         return self.proximal * 6.0 / float(state.memory[RHO]) * max(misfit, 0.0)
+
+
+def _row_bound(X: SymmetricMatrix) -> float:
+    """Return max_k (X_kk + ||x_k||) / 2, which no squared row of a critical U exceeds."""
+    assert X.entries is not None
+    entries = X.entries.residual(X.ops.zeros((X.shape[0], 1), X.dtype))  # X - 0
+    return float(np.max(np.diagonal(entries) + np.linalg.norm(entries, axis=1)) / 2.0)

@@ -1,0 +1,58 @@
+"""X = U* U*^T + sigma |N| as the paper writes it: every entry of N drawn apart, so X != X^T."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from symnmf.matrices import DenseMatrix, SymmetricMatrix
+from symnmf.ops import RowSolver
+from symnmf.parallel import Threads
+from symnmf.run.state import State
+from symnmf.solvers.tsvd import ROOT, TSVD
+
+
+class AsymmetricMatrix(DenseMatrix):
+    """An X that the half-steps of a split method see as X and as X^T, in turn.
+
+    Minimising g over U takes X V and over V takes X^T U; a split method updates U first, so the
+    first ``update``, the third and so on multiply by X and the others by X^T. Every other product
+    is with (X + X^T) / 2, which is all of X that f(U) depends on: methods on the original problem
+    and ADMM run on it. ||X||, the fitting error and the split objective are those of X itself:
+    <X^T U, U> = <X U, U>, and <X^T U, V> is the trace that the objective needs.
+    """
+
+    def __init__(self, X: np.ndarray, threads: Threads) -> None:
+        super().__init__((X + X.T) / 2, threads)
+        self.literal = np.ascontiguousarray(X)
+        self.sides = (DenseMatrix(self.literal, threads), DenseMatrix(X.T.copy(), threads))
+        self.updates = 0
+
+    def compute_sqnorm(self) -> float:
+        return self.sides[0].compute_sqnorm()
+
+    def residual_rows(self, U: np.ndarray, V: np.ndarray, begin: int, end: int) -> np.ndarray:
+        return self.sides[0].residual_rows(U, V, begin, end)
+
+    def update(
+        self,
+        rows: RowSolver,
+        factor: np.ndarray,
+        other: np.ndarray,
+        gram: np.ndarray,
+        penalty: float,
+        out: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        side = self.sides[self.updates % 2]
+        self.updates += 1
+        return side.update(rows, factor, other, gram, penalty, out)
+
+
+class LeftTSVD(TSVD):
+    """tSVD from the left singular vectors of X, which the eigenvectors are where X = X^T."""
+
+    def start(self, X: SymmetricMatrix, U0: np.ndarray) -> State:
+        assert isinstance(X, AsymmetricMatrix)
+        left, values, _ = np.linalg.svd(X.literal)
+        r = U0.shape[1]
+        root = np.ascontiguousarray(left[:, :r] * np.sqrt(values[:r]))
+        return State.at(X, U0, memory={ROOT: root})
