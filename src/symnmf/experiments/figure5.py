@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 ITERATIONS = (30_000, 1500)
 RECORD_EVERY = (250, 100)
 SIZES = (100, 200, 300, 400)
-RANKS = (10, 20, 30, 40)
-NOISES = (0.0, 0.05, 0.1, 0.25)
+RANKS = (10, 20, 40)
+NOISES = {20: (0.0, 0.05, 0.1, 0.25), 40: (0.0, 0.1, 0.25)}
 QUICK_SIZES, QUICK_RANKS, QUICK_NOISES = (100, 300), (10, 20), (0.0, 0.1)
 
 #: Panel: its title, the name of what varies, and the problems.
 PANELS: dict[str, tuple[str, str, list[Problem]]] = {
     "a1": ("r = 20, σ = 0.1", "n", [Problem(n, 20, 0.1) for n in SIZES]),
     "a2": ("n = 300, σ = 0.1", "rank", [Problem(300, r, 0.1) for r in RANKS]),
-    "a3": ("n = 300, r = 20", "noise", [Problem(300, 20, s) for s in NOISES]),
-    "a4": ("n = 300, r = 40", "noise", [Problem(300, 40, s) for s in NOISES]),
+    "a3": ("n = 300, r = 20", "noise", [Problem(300, 20, s) for s in NOISES[20]]),
+    "a4": ("n = 300, r = 40", "noise", [Problem(300, 40, s) for s in NOISES[40]]),
 }
-MIRRORED = (R20_NOISY, R40_NOISY, Problem(100, 20, 0.1))
+MIRRORED = (R20_NOISY,)
 
 
 def problems(quick: bool) -> list[Problem]:
@@ -269,7 +269,7 @@ CLAIMS = [
 
 
 def settings(quick: bool) -> str:
-    some = f"n, r and sigma at {'two' if quick else 'four'} values each"
+    some = f"n, r and sigma at {'two' if quick else 'three or four'} values each"
     return (
         f"At most {ITERATIONS[quick]} iterations from the uniform start, {some} of the paper's "
         f"seven, one seed. A run ends before only where E stayed within 0.02 % over 2000 "
