@@ -170,10 +170,17 @@ def sweep_factors(
 
 @compiled(fastmath={"contract", "nsz"})
 def sweep_block(
-    X: np.ndarray, begin: int, end: int, product: np.ndarray, U: np.ndarray, gram: np.ndarray
+    X: np.ndarray,
+    origin: int,
+    begin: int,
+    end: int,
+    product: np.ndarray,
+    U: np.ndarray,
+    gram: np.ndarray,
 ) -> None:
     """Go through rows ``begin..end`` of a dense X, of which ``product`` = X U is up to date.
 
+    ``X`` may be a square on the diagonal, whose first row is row ``origin`` of the matrix.
     The products are from before the block; what its rows have moved since is added on arrival.
     """
     r = U.shape[1]
@@ -181,11 +188,11 @@ def sweep_block(
     own = np.empty(r)
     scratch = np.empty((3, r))
     for i in range(begin, end):
-        diagonal = np.float64(X[i, i])
+        diagonal = np.float64(X[i - origin, i - origin])
         for j in range(r):
             own[j] = np.float64(product[i, j]) - diagonal * np.float64(U[i, j])
         for k in range(begin, i):
-            x = np.float64(X[i, k])
+            x = np.float64(X[i - origin, k - origin])
             for j in range(r):
                 own[j] += x * moved[k - begin, j]
         for j in range(r):

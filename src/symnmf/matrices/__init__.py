@@ -9,15 +9,20 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.errors import InputError
+from symnmf.matrices.blocks import AT_A_TIME, MEMORY, Blocks
+from symnmf.matrices.checks import check_asymmetry, check_shape, check_values
 from symnmf.matrices.dense import DenseMatrix
 from symnmf.matrices.dtypes import float_dtype
 from symnmf.matrices.host import HostMatrix
 from symnmf.matrices.lowrank import LowRank
+from symnmf.matrices.opening import is_stored, open_store
 from symnmf.matrices.sparse import SparseMatrix
 from symnmf.matrices.symmetric import Entries, SymmetricMatrix
+from symnmf.matrices.tiles import Tile
 from symnmf.parallel import Threads
 
 __all__ = [
+    "Blocks",
     "DenseMatrix",
     "Entries",
     "HostMatrix",
@@ -27,19 +32,17 @@ __all__ = [
     "as_symmetric",
 ]
 
-#: Largest |X - X^T| relative to the largest entry that passes for rounding.
-ASYMMETRY_ALLOWED = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
-
 
 def as_symmetric(X: Any, *, n_jobs: int | None = None, name: str = "X") -> SymmetricMatrix:
     """Check X and wrap it, without a copy where its layout allows.
 
     Parameters
     ----------
-    X : array-like, scipy sparse array or matrix, or SymmetricMatrix
-        Square, symmetric, finite, nonnegative. float32 and float64 are kept; float16 becomes
-        float32; integers, booleans and longer floats become float64. A SymmetricMatrix, such as
-        :class:`LowRank`, has checked itself.
+    X : array-like, scipy sparse array or matrix, SymmetricMatrix, or a matrix on disk
+        Square, symmetric, finite, nonnegative. What :class:`Blocks` takes (a path, a memory map,
+        a Zarr or HDF5 array) is read block by block unless it is as small as a block.
+        float32 and float64 are kept; float16 becomes float32; integers, booleans and longer
+        floats become float64. A SymmetricMatrix, such as :class:`LowRank`, has checked itself.
     n_jobs : int or None
         Threads for every operation on X; None for all cores, or those a SymmetricMatrix has.
     name : str
@@ -52,40 +55,18 @@ def as_symmetric(X: Any, *, n_jobs: int | None = None, name: str = "X") -> Symme
         return X.on(threads)
     if sp.issparse(X):
         return _checked_sparse(X, threads, name)
+    if is_stored(X):
+        return _stored(X, n_jobs, threads, name)
     return _checked_dense(X, threads, name)
 
 
-def _check_shape(shape: tuple[int, ...], name: str) -> None:
-    if len(shape) != 2:
-        raise InputError(
-            f"{name} must be a square two-dimensional matrix, got {len(shape)} dimension(s)."
-        )
-    if shape[0] != shape[1]:
-        raise InputError(
-            f"{name} must be square, got shape {shape[0]} x {shape[1]}; symnmf.SymNMF builds a "
-            f"similarity matrix from samples x features."
-        )
-    if shape[0] == 0:
-        raise InputError(f"{name} is empty (0 x 0); pass a matrix with at least one row.")
-
-
-def _check_values(smallest: float, largest: float, name: str) -> None:
-    if not (np.isfinite(smallest) and np.isfinite(largest)):
-        raise InputError(f"{name} has NaN or infinite entries; remove or replace them first.")
-    if smallest < 0:
-        raise InputError(
-            f"{name} has negative entries (the smallest is {smallest:.6g}); shift or clip them, "
-            f"for instance with np.maximum({name}, 0)."
-        )
-
-
-def _check_asymmetry(asymmetry: float, largest: float, dtype: np.dtype, name: str) -> None:
-    if asymmetry > ASYMMETRY_ALLOWED[dtype] * largest:
-        raise InputError(
-            f"{name} is not symmetric: entries differ from their mirror image by up to "
-            f"{asymmetry:.6g} (the largest entry is {largest:.6g}); pass ({name} + {name}.T) / 2 "
-            f"if that is what you mean."
-        )
+def _stored(X: Any, n_jobs: int | None, threads: Threads, name: str) -> SymmetricMatrix:
+    """Take a matrix on disk in blocks, or whole where it is no larger than a block."""
+    store = open_store(X)
+    whole = Tile(0, store.n, 0, store.n)
+    if store.slices and store.n**2 * store.dtype.itemsize <= MEMORY // AT_A_TIME:
+        return _checked_dense(store.read(whole), threads, name)
+    return Blocks(store, n_jobs=n_jobs, name=name)
 
 
 def _checked_dense(X: Any, threads: Threads, name: str) -> DenseMatrix:
@@ -97,7 +78,7 @@ def _checked_dense(X: Any, threads: Threads, name: str) -> DenseMatrix:
     if X is None or isinstance(X, str | bytes | os.PathLike | dict):
         raise InputError(
             f"{name} must be a matrix, got {type(X).__name__}; symnmf.readers.read_matrix reads "
-            f"files."
+            f"files, and a .npy, .h5 or .zarr path or a folder of blocks is read in blocks."
         )
     if isinstance(X, np.ma.MaskedArray):
         raise InputError(f"{name} is a masked array; fill the masked entries first.")
@@ -106,7 +87,7 @@ def _checked_dense(X: Any, threads: Threads, name: str) -> DenseMatrix:
     except (ValueError, TypeError) as error:
         raise InputError(f"{name} cannot be read as a matrix: {error}.") from error
     dtype = float_dtype(array.dtype, name)
-    _check_shape(array.shape, name)
+    check_shape(array.shape, name)
     if array.flags.f_contiguous and not array.flags.c_contiguous:
         array = array.T
     array = np.ascontiguousarray(array, dtype=dtype)
@@ -119,24 +100,24 @@ def _checked_dense(X: Any, threads: Threads, name: str) -> DenseMatrix:
             # min and max carry NaN along, so the checks below see it
             smallest = float(np.minimum(smallest, block.min()))
             largest = float(np.maximum(largest, block.max()))
-        _check_values(smallest, largest, name)
+        check_values(smallest, largest, name)
         for first in range(0, n, rows):
             block = array[first : first + rows, first:]
             mirror = array[first:, first : first + rows]
             asymmetry = max(asymmetry, float(np.abs(block - mirror.T).max()))
-    _check_asymmetry(asymmetry, largest, dtype, name)
+    check_asymmetry(asymmetry, largest, dtype, name)
     return DenseMatrix(array, threads)
 
 
 def _checked_sparse(X: Any, threads: Threads, name: str) -> SparseMatrix:
     dtype = float_dtype(X.dtype, name)
-    _check_shape(X.shape, name)
+    check_shape(X.shape, name)
     canonical = X.format == "csr" and X.has_canonical_format and X.dtype == dtype
     matrix = X if canonical else sp.csr_array(X, dtype=dtype, copy=True)
     if not canonical:
         matrix.sum_duplicates()
     if matrix.nnz:
-        _check_values(float(matrix.data.min()), float(matrix.data.max()), name)
+        check_values(float(matrix.data.min()), float(matrix.data.max()), name)
         mirror = matrix.T.tocsr()
         mirror.sort_indices()
         same_pattern = np.array_equal(mirror.indptr, matrix.indptr) and np.array_equal(
@@ -146,6 +127,6 @@ def _checked_sparse(X: Any, threads: Threads, name: str) -> SparseMatrix:
             asymmetry = float(np.abs(mirror.data - matrix.data).max())
         else:
             asymmetry = float(abs(mirror - matrix).max())
-        _check_asymmetry(asymmetry, float(matrix.data.max()), dtype, name)
+        check_asymmetry(asymmetry, float(matrix.data.max()), dtype, name)
     data = np.ascontiguousarray(matrix.data, dtype=dtype)
     return SparseMatrix(matrix.indptr, matrix.indices, data, threads)

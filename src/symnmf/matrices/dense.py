@@ -62,7 +62,7 @@ class DenseMatrix(HostMatrix):
         for first in range(0, len(U), SWEPT_ROWS):
             last = min(first + SWEPT_ROWS, len(U))
             self.product_rows(U, product, first, last)
-            sweep_block(self.array, first, last, product, U, gram)
+            sweep_block(self.array, 0, first, last, product, U, gram)
         return U
 
     def starts_per_reading(self, rank: int) -> int:

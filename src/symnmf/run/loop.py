@@ -87,8 +87,10 @@ def factorize(
 
     Parameters
     ----------
-    X : array-like, scipy sparse or symnmf.matrices.LowRank, n x n
-        Symmetric, nonnegative, finite. float32 and float64 are kept.
+    X : array-like, scipy sparse, symnmf.matrices.LowRank or a matrix on disk, n x n
+        Symmetric, nonnegative, finite. float32 and float64 are kept. On disk: the path of a .npy,
+        .h5 or .zarr array or of a folder of blocks, a memory map, a Zarr or HDF5 array, or
+        :class:`symnmf.matrices.Blocks` of any of these; it is read in blocks.
     rank : int
         Columns of U, from 1 to n.
     solver : str or Solver

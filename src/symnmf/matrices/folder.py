@@ -1,0 +1,176 @@
+"""A folder of blocks of the upper triangle, and how one is written."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from symnmf.errors import InputError
+from symnmf.matrices.dtypes import float_dtype
+from symnmf.matrices.stores import Store
+from symnmf.matrices.tiles import Block, Tile
+
+MANIFEST = "manifest.json"
+FORMAT = "symnmf-blocks-1"
+
+
+class BlockFolder(Store):
+    """A folder of blocks of the upper triangle, ``I-J.npz`` (CSR) or ``I-J.npy``, and a manifest.
+
+    The manifest is JSON: ``format``, ``n``, ``dtype``, ``bounds`` (the rows at which blocks begin,
+    and n) and ``blocks``, the pairs I, J with I <= J that are stored; others are zero. A block on
+    the diagonal is whole, with both its triangles.
+    """
+
+    slices = False
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.title = folder, f"folder {str(folder)!r}"
+        try:
+            manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+            if manifest["format"] != FORMAT:
+                raise ValueError(f"its format is {str(manifest['format'])[:40]!r}, not {FORMAT!r}")
+            self.n = int(manifest["n"])
+            self.dtype = float_dtype(np.dtype(str(manifest["dtype"])), self.title)
+            bounds = [int(bound) for bound in manifest["bounds"]]
+            pairs = [(int(i), int(j)) for i, j in manifest["blocks"]]
+            self.kind = str(manifest["kind"])
+            if bounds[0] != 0 or bounds[-1] != self.n or (np.diff(bounds) < 1).any():
+                raise ValueError(f"its bounds do not rise from 0 to {self.n}")
+            last = len(bounds) - 1
+            if any(not 0 <= i <= j < last for i, j in pairs) or len(set(pairs)) < len(pairs):
+                raise ValueError("its blocks are not pairs I <= J, each once")
+            if self.kind not in ("csr", "dense"):
+                raise ValueError(f"its kind is {self.kind[:40]!r}, not 'csr' or 'dense'")
+        except OSError as error:
+            raise InputError(
+                f"{self.title} has no readable {MANIFEST} ({error.strerror}); symnmf convert "
+                f"writes such folders."
+            ) from error
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise InputError(
+                f"{self.title}: its {MANIFEST} is not that of a folder of blocks ({error}); "
+                f"symnmf convert writes such folders."
+            ) from error
+        self._files = {
+            Tile(bounds[i], bounds[i + 1], bounds[j], bounds[j + 1]): folder
+            / f"{i}-{j}.{'npz' if self.kind == 'csr' else 'npy'}"
+            for i, j in sorted(pairs)
+        }
+
+    @property
+    def is_sparse(self) -> bool:  # type: ignore[override]
+        return self.kind == "csr"
+
+    @property
+    def largest_block(self) -> int:
+        """Bytes of the largest block."""
+        return max((self._size(path) for path in self._files.values()), default=0)
+
+    def _size(self, path: Path) -> int:
+        try:
+            return path.stat().st_size
+        except OSError as error:
+            raise InputError(
+                f"{self.title} misses its block {path.name} ({error.strerror}); convert the matrix "
+                f"again."
+            ) from error
+
+    def tiles(self, size: int) -> list[Tile]:
+        if self.largest_block > size:
+            raise InputError(
+                f"{self.title} has blocks of up to {self.largest_block} bytes, and the memory "
+                f"allowed holds blocks of {size}; allow more, or convert the matrix again with "
+                f"less memory."
+            )
+        return list(self._files)
+
+    def where(self, tile: Tile) -> str:
+        return f"block {self._files[tile].name} ({tile})"
+
+    def read(self, tile: Tile, buffer: np.ndarray | None = None) -> Block:
+        path = self._files[tile]
+        self._size(path)
+        try:
+            found = sp.load_npz(path) if self.is_sparse else np.load(path, allow_pickle=False)
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, TypeError) as error:
+            raise InputError(
+                f"{self.title}: {self.where(tile)} is damaged or cut short "
+                f"({str(error).rstrip('.')[:120]}); convert the matrix again."
+            ) from error
+        what = None
+        if found.shape != tile.shape:
+            got, due = (" x ".join(map(str, shape)) for shape in (found.shape, tile.shape))
+            what = f"is {got} and should be {due}"
+        elif found.dtype != self.dtype:
+            what = f"holds {found.dtype} and should hold {self.dtype}"
+        elif self.is_sparse and (found.format != "csr" or not _whole_csr(found)):
+            what = "is not a whole CSR matrix"
+        if what is not None:
+            raise InputError(f"{self.title}: {self.where(tile)} {what}; convert the matrix again.")
+        return sp.csr_array(found) if self.is_sparse else np.ascontiguousarray(found)
+
+
+def _whole_csr(matrix: Any) -> bool:
+    """Whether the index arrays of a CSR matrix stay inside it; kernels rely on that."""
+    starts, indices = matrix.indptr, matrix.indices
+    if len(starts) != matrix.shape[0] + 1 or starts[0] != 0 or starts[-1] != len(matrix.data):
+        return False
+    if len(indices) != len(matrix.data) or (np.diff(starts) < 0).any():
+        return False
+    return not len(indices) or bool(indices.min() >= 0 and indices.max() < matrix.shape[1])
+
+
+class FolderWriter:
+    """Writes a folder of blocks; its manifest comes last, so half a folder is not taken for one.
+
+    Parameters
+    ----------
+    folder : path
+        Made where it is not there; refused where it holds anything.
+    bounds : sequence of int
+        The rows at which blocks begin, and n.
+    dtype : numpy dtype
+    kind : {"csr", "dense"}
+    """
+
+    def __init__(self, folder: Path, bounds: list[int], dtype: np.dtype, kind: str) -> None:
+        self.folder, self.bounds = folder, bounds
+        self.dtype, self.kind = np.dtype(dtype), kind
+        self.pairs: list[tuple[int, int]] = []
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"folder {str(folder)!r} cannot be made ({error.strerror}); name another."
+            ) from error
+        if any(folder.iterdir()):
+            raise InputError(f"folder {str(folder)!r} is not empty; name a new one, or empty it.")
+
+    def add(self, i: int, j: int, block: Block) -> None:
+        """Write block (i, j), i <= j; nothing is stored of a sparse block without entries."""
+        if self.kind == "dense":
+            np.save(self.folder / f"{i}-{j}.npy", block.astype(self.dtype, copy=False))
+        elif block.nnz:
+            whole = sp.csr_array(block, dtype=self.dtype)
+            sp.save_npz(self.folder / f"{i}-{j}.npz", whole, compressed=False)
+        else:
+            return
+        self.pairs.append((i, j))
+
+    def close(self) -> None:
+        """Write the manifest."""
+        manifest = {
+            "format": FORMAT,
+            "n": self.bounds[-1],
+            "dtype": str(self.dtype),
+            "kind": self.kind,
+            "bounds": self.bounds,
+            "blocks": self.pairs,
+        }
+        (self.folder / MANIFEST).write_text(json.dumps(manifest), "utf-8")

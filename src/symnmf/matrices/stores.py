@@ -1,0 +1,218 @@
+"""Arrays on disk that tiles are read from."""
+
+from __future__ import annotations
+
+import mmap
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from symnmf.errors import InputError
+from symnmf.matrices.checks import check_shape
+from symnmf.matrices.dtypes import float_dtype
+from symnmf.matrices.tiles import Block, Tile
+
+
+class Store(ABC):
+    """A matrix on disk, of which tiles can be read.
+
+    Attributes
+    ----------
+    n : int
+    dtype : numpy dtype
+        float32 or float64: what tiles are given as.
+    title : str
+        What messages call it.
+    grain : int
+        Rows and columns that are read at once, however few of them are asked for.
+    """
+
+    n: int
+    dtype: np.dtype
+    title: str
+    grain: int = 1
+    is_sparse: ClassVar[bool] = False
+    slices: ClassVar[bool] = True  # whether any rectangle can be read, the lower triangle too
+
+    @abstractmethod
+    def tiles(self, size: int) -> list[Tile]:
+        """Cut the upper triangle into tiles of at most ``size`` bytes, in reading order."""
+
+    @abstractmethod
+    def read(self, tile: Tile, buffer: np.ndarray | None = None) -> Block:
+        """Return a tile; ``buffer``, of at least as many numbers, may hold it."""
+
+    def where(self, tile: Tile) -> str:
+        """Name a tile for an error message."""
+        return str(tile)
+
+    def _given(self, array: np.ndarray, tile: Tile, buffer: np.ndarray | None) -> np.ndarray:
+        if array.shape != tile.shape:
+            raise InputError(
+                f"{self.title} gives {array.shape[0]} x {array.shape[1]} numbers for {tile}; it "
+                f"was changed or cut short, so write it again."
+            )
+        if buffer is None:
+            return np.ascontiguousarray(array, dtype=self.dtype)
+        room = buffer[: array.size].reshape(array.shape)
+        np.copyto(room, array, casting="unsafe")
+        return room
+
+
+def panels(n: int, most: int, rows: int = 1, columns: int = 1) -> list[Tile]:
+    """Cut the upper triangle into panels of whole rows, from the diagonal on.
+
+    Parameters
+    ----------
+    n : int
+    most : int
+        Numbers in a panel.
+    rows, columns : int
+        Rows and columns of the chunks that are read at once. Panels are whole chunks high, and
+        where even that is more than ``most``, they are cut into tiles of whole chunks.
+    """
+    tiles = []
+    top = 0
+    while top < n:
+        height = max(rows, most // (n - top) // rows * rows)
+        bottom = min(top + height, n)
+        width = max(columns, most // (bottom - top) // columns * columns)
+        # a tile that holds a part of the diagonal holds all columns of its square
+        edge = max(top + width, bottom)
+        tiles.append(Tile(top, bottom, top, min(edge, n)))
+        for left in range(edge, n, width):
+            tiles.append(Tile(top, bottom, left, min(left + width, n)))
+        top = bottom
+    return tiles
+
+
+class ArrayFile(Store):
+    """A C- or Fortran-ordered array in a .npy file, or anywhere in a file that was mapped.
+
+    Tiles are read, not mapped: mapped pages would count as memory of the process.
+    """
+
+    def __init__(self, path: Path, shape: tuple[int, ...], dtype: np.dtype, offset: int) -> None:
+        self.path, self.stored, self.offset = path, dtype, offset
+        self.title = f"file {str(path)!r}"
+        check_shape(shape, self.title)
+        self.dtype = float_dtype(dtype, self.title)
+        self.n = shape[0]
+        size = path.stat().st_size
+        if size < offset + self.n * self.n * dtype.itemsize:
+            whole = (size - offset) // max(1, self.n * dtype.itemsize)
+            raise InputError(
+                f"{self.title} ends after {whole} of its {self.n} rows; it was cut short, so write "
+                f"it again."
+            )
+
+    @classmethod
+    def open(cls, path: Path) -> ArrayFile:
+        """Read the header of a .npy file."""
+        try:
+            with path.open("rb") as file:
+                version = np.lib.format.read_magic(file)
+                read = (
+                    np.lib.format.read_array_header_1_0
+                    if version == (1, 0)
+                    else np.lib.format.read_array_header_2_0
+                )
+                shape, _, dtype = read(file)
+                offset = file.tell()
+        except OSError as error:
+            raise InputError(f"file {str(path)!r} cannot be read ({error.strerror}).") from error
+        except ValueError as error:
+            raise InputError(f"file {str(path)!r} is not a .npy array ({error}).") from error
+        if dtype.hasobject:
+            raise InputError(f"file {str(path)!r} holds Python objects; save an array of numbers.")
+        return cls(path, shape, dtype, offset)
+
+    @classmethod
+    def mapped(cls, array: np.memmap) -> ArrayFile | None:
+        """Return the file behind a memory map; None where the array is but a part of the map."""
+        if array.filename is None or not isinstance(array.base, mmap.mmap):
+            return None
+        if array.mode == "c":  # changes to a copy are not in the file
+            return None
+        return cls(Path(array.filename), array.shape, array.dtype, array.offset)
+
+    def tiles(self, size: int) -> list[Tile]:
+        converted = 0 if self.stored == self.dtype else self.stored.itemsize
+        return panels(self.n, max(1, size // (self.dtype.itemsize + converted)))
+
+    def read(self, tile: Tile, buffer: np.ndarray | None = None) -> np.ndarray:
+        rows, columns = tile.shape
+        same = self.stored == self.dtype
+        if buffer is not None and same:
+            room = buffer[: rows * columns].reshape(tile.shape)
+        else:
+            room = np.empty(tile.shape, self.stored)
+        item = self.stored.itemsize
+        try:
+            with self.path.open("rb", buffering=0) as file:
+                runs = room.reshape(1, -1) if columns == self.n else room
+                for row, run in enumerate(runs):
+                    at = (tile.top + row) * self.n + tile.left
+                    file.seek(self.offset + at * item)
+                    self._fill(file, run, tile.top + row)
+        except OSError as error:
+            raise InputError(
+                f"{self.title} cannot be read any more ({error.strerror}), at {tile}."
+            ) from error
+        return room if same else self._given(room, tile, buffer)
+
+    def _fill(self, file: Any, run: np.ndarray, row: int) -> None:
+        rest = memoryview(run.data).cast("B")
+        while rest:
+            count = file.readinto(rest)
+            if not count:
+                raise InputError(
+                    f"{self.title} ends in row {row} of its {self.n}; it was cut short, so write "
+                    f"it again."
+                )
+            rest = rest[count:]
+
+
+class ChunkedArray(Store):
+    """A Zarr array or an HDF5 dataset."""
+
+    def __init__(self, array: Any, title: str) -> None:
+        self.array, self.title = array, title
+        check_shape(tuple(array.shape), title)
+        self.n = int(array.shape[0])
+        self.dtype = float_dtype(np.dtype(array.dtype), title)
+        self.chunks = tuple(array.chunks or (1, 1))
+        self.grain = max(self.chunks)
+
+    def tiles(self, size: int) -> list[Tile]:
+        # the library's own array and the copy of it are there at the same time
+        return panels(self.n, max(1, size // (2 * self.dtype.itemsize)), *self.chunks)
+
+    def read(self, tile: Tile, buffer: np.ndarray | None = None) -> np.ndarray:
+        try:
+            found = self.array[tile.top : tile.bottom, tile.left : tile.right]
+        except Exception as error:  # whatever the codec, the store or the file system raise
+            raise InputError(
+                f"{self.title} cannot be read at {tile} ({type(error).__name__}: "
+                f"{str(error).rstrip('.')}); write it again."
+            ) from error
+        return self._given(np.asarray(found), tile, buffer)
+
+    @classmethod
+    def of_map(cls, array: np.memmap) -> ChunkedArray:
+        """Take a part of a memory map."""
+        return cls(_Unchunked(array), "the memory map X")
+
+
+class _Unchunked:
+    """A part of a memory map, which has no chunks."""
+
+    chunks = None
+
+    def __init__(self, array: np.memmap) -> None:
+        self.shape, self.dtype, self._array = array.shape, array.dtype, array
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        return np.asarray(self._array[key])
