@@ -16,6 +16,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Job:
         """Run and write the history to the folder."""
         count_cpu_time()
         X, _ = synthetic(N, RANK, self.noise, random_state=self.seed)
-        settings = {
+        settings: dict[str, Any] = {
             "solver": self.method,
             "penalty": "adaptive" if self.method in PAPERS_OWN else None,
             "init": "random",

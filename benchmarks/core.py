@@ -71,9 +71,9 @@ def interleaved(clock: Callable[[], float], base: Callable[[], object], repeats:
 
 def dense_figure(n: int, rank: int, repeats: int, dtype: type = np.float64) -> float:
     rng = np.random.default_rng(0)
-    X = rng.random((n, n), dtype=np.float32).astype(dtype)
+    X: np.ndarray = rng.random((n, n), dtype=np.float32).astype(dtype)
     X += X.T.copy()
-    V = rng.random((n, rank)).astype(dtype)
+    V: np.ndarray = rng.random((n, rank)).astype(dtype)
 
     def two_products() -> None:
         X @ V

@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
@@ -150,7 +151,7 @@ def _curve(
 ) -> list[tuple[float, float]]:
     rows: list[tuple[float, float]] = []
     clock = time.perf_counter()
-    options = {"solver": solver, "max_iter": 300}
+    options: dict[str, Any] = {"solver": solver, "max_iter": 300}
     init: str | np.ndarray = "scaled-random"
     if sketched:
         small = sketch(X, rank + rank // 5 + 5)
@@ -180,7 +181,10 @@ def compare_homes(rounds: int) -> None:
     rng = np.random.default_rng(0)
     for n in (4_000, 200_000):
         B = rng.random((n, 32))
-        homes = {"factors": LowRank(B), "factors, float32": LowRank(B.astype(np.float32))}
+        homes: dict[str, SymmetricMatrix] = {
+            "factors": LowRank(B),
+            "factors, float32": LowRank(B.astype(np.float32)),
+        }
         if n <= 10_000:
             full = B @ B.T
             full = 0.5 * (full + full.T)

@@ -52,7 +52,7 @@ def main() -> None:
             OUT / "karate.html",
             members,
             title="Zachary's karate club",
-            names=[f"member {name + 1}" for name in karate.node_names],
+            names=[f"member {name + 1}" for name in karate.node_names or ()],
             truth=karate.target,
             settings=members.get_params(),
         )
@@ -74,6 +74,7 @@ def main() -> None:
         )
 
     for name, data, model in (("digits", digits, pictures), ("karate", karate, members)):
+        assert data.target is not None
         accuracy = clustering_accuracy(data.target, model.labels_)
         print(
             f"{name:7} {len(data.target):5} rows, {model.n_clusters:2} clusters: accuracy "

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -28,3 +31,47 @@ def test_there_is_one_loop():
         if re.search(r"(?:solver|method)\.step\(", path.read_text())
     ]
     assert callers == ["loop.py"]
+
+
+def test_every_module_has_its_place_among_the_layers():
+    """The layers of import-linter are complete: a new module cannot stand outside of them."""
+    pyproject = SOURCE.parents[1] / "pyproject.toml"
+    contracts = tomllib.loads(pyproject.read_text())["tool"]["importlinter"]["contracts"]
+    layers = {name.strip() for layer in contracts[0]["layers"] for name in layer.split("|")}
+    rooms = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    rooms = {f"symnmf.{room}" for room in rooms if not room.startswith("_")} - {"symnmf.run"}
+    stages = {f"symnmf.run.{path.stem}" for path in (SOURCE / "run").glob("[!_]*.py")}
+    assert rooms | stages == layers
+
+
+def test_no_two_modules_share_a_name():
+    rooms: dict[str, set[str]] = {}
+    for path in SOURCE.rglob("[!_]*.py"):
+        rooms.setdefault(path.name, set()).add(path.parent.name)
+    shared = {name for name, where in rooms.items() if len(where) > 1}
+    # a home has two halves, its matrices and its operations, and both are named after it
+    halves = {name for name in shared if rooms[name] == {"matrices", "ops"}}
+    assert shared == halves
+
+
+def test_solvers_know_neither_threads_nor_kernels():
+    for path in (SOURCE / "solvers").glob("*.py"):
+        assert not re.search(r"symnmf\.(?:kernels|parallel)|\.threads\b|numba", path.read_text())
+
+
+def test_only_the_command_imports_the_experiments():
+    importers = {
+        path.relative_to(SOURCE).parts[0]
+        for path in SOURCE.rglob("*.py")
+        if re.search(r"(?:from|import) symnmf(?:\.| import )experiments", path.read_text())
+    }
+    assert importers <= {"cli", "experiments"}
+
+
+def test_a_factorization_does_not_import_scikit_learn():
+    code = (
+        "import sys, numpy, symnmf; symnmf.factorize(numpy.ones((4, 4)), 1);"
+        "print({'sklearn', 'pandas', 'matplotlib', 'torch'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

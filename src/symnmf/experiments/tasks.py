@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from symnmf import __version__
+from symnmf import __version__, errors
 from symnmf.archives import read_archive, write_archive
 from symnmf.datasets import synthetic
-from symnmf.errors import ConvergenceWarning, InputError
+from symnmf.errors import InputError
 from symnmf.metrics import clustering_accuracy
 from symnmf.parallel import available_cores
 
@@ -271,7 +271,7 @@ def _history(
         return rested
 
     with warnings.catch_warnings(), _processor_clock():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the status says as much
+        warnings.simplefilter("ignore", errors.ConvergenceWarning)  # the status says as much
         # so that no clock counts the loading of compiled code
         factorize(X, rank, tol=0.0, max_iter=1, **common)
         result = factorize(

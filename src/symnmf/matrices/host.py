@@ -11,7 +11,8 @@ from typing import TypeVar
 import numpy as np
 
 from symnmf.matrices.symmetric import SymmetricMatrix
-from symnmf.ops.host import HostOps, RowSolver, row_kernel
+from symnmf.ops import HostOps, RowSolver
+from symnmf.ops.host import row_kernel
 from symnmf.parallel import Bounds, Threads
 
 #: Rows multiplied and then solved while they are still in cache.

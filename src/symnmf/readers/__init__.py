@@ -28,8 +28,9 @@ Each may carry ``.gz`` on top. What holds for all of them:
   the file, and the line where there is one.
 """
 
-from symnmf.readers.choosing import MatrixFile, read_matrix
+from symnmf.readers.choosing import read_matrix
 from symnmf.readers.labels import read_labels, read_named_labels
+from symnmf.readers.matrix_file import MatrixFile
 from symnmf.readers.source import FREE_BYTES, MAX_BYTES, MAX_RATIO
 from symnmf.readers.sparse_parts import DIMENSION_PER_ENTRY, FREE_DIMENSION
 from symnmf.readers.text import MAX_LINE

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.errors import ConvergenceWarning, InputError
+from symnmf import errors
+from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix, as_symmetric
 from symnmf.ops import Tall
 from symnmf.parallel import one_blas_thread
@@ -395,13 +396,13 @@ def _warn(result: Result, limits: Limits) -> None:
             f"{result.solver} did not converge in {result.n_iter} iterations (stationarity "
             f"{result.history['stationarity'][-1]:.2g}, tol {limits.tol:.2g}); raise {limit} or "
             f"tol.",
-            ConvergenceWarning,
+            errors.ConvergenceWarning,
             stacklevel=3,
         )
     elif result.status == "diverged":
         warnings.warn(
             f"{result.solver} diverged after {result.n_iter} iterations; use another solver or "
             f"start.",
-            ConvergenceWarning,
+            errors.ConvergenceWarning,
             stacklevel=3,
         )

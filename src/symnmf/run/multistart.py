@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from symnmf import errors
 from symnmf.archives import read_archive, write_archive
-from symnmf.errors import ConvergenceWarning, InputError
+from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix, as_symmetric
 from symnmf.matrices.shared import SharedReading
 from symnmf.naming import lookup
@@ -276,7 +277,7 @@ def _generators(random_state: RandomState, count: int) -> list[np.random.Generat
 def _quiet() -> Iterator[None]:
     """Hold back the warnings of single starts; only the best one's end concerns the caller."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", errors.ConvergenceWarning)
         yield
 
 
@@ -348,4 +349,4 @@ def warn_unless_converged(result: Result, tol: float, starts: int, *, stacklevel
         message = f"{name} diverged after {result.n_iter} iterations; use another solver or init."
     else:
         return
-    warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel + 1)
+    warnings.warn(message, errors.ConvergenceWarning, stacklevel=stacklevel + 1)
