@@ -19,7 +19,7 @@ from symnmf.metrics import clustering_accuracy
 DATA = (*IMAGES_AND_TEXT, *GRAPHS)
 METHODS: dict[str, dict[str, Any]] = {
     "a-symhals (paper)": {"solver": "a-symhals", "penalty": "adaptive", "init": "random"},
-    "a-symhals (robust)": {"solver": "a-symhals"},
+    "a-symhals (rising)": {"solver": "a-symhals"},
     "auto": {"solver": "auto"},
 }
 

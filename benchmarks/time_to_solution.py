@@ -241,7 +241,7 @@ Runner = Callable[..., np.ndarray]
 METHODS: dict[str, tuple[Runner, dict[str, Any], bool]] = {
     # name: what runs it, its settings, whether it gets the paper's unscaled start
     "a-symhals (paper)": (run_own, {"solver": "a-symhals", "penalty": "adaptive"}, True),
-    "a-symhals (robust)": (run_own, {"solver": "a-symhals", "penalty": "robust"}, False),
+    "a-symhals (rising)": (run_own, {"solver": "a-symhals", "penalty": "rising"}, False),
     "hals-newton": (run_own, {"solver": "hals-newton"}, False),
     "sklearn NMF": (run_sklearn, {}, False),
     "L-BFGS-B": (run_lbfgsb, {}, False),

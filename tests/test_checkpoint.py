@@ -44,7 +44,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(X, tmp_path, solver, kind):
     assert (np.diff(rest.history["seconds"]) >= 0).all()
 
 
-@pytest.mark.parametrize("penalty", ["adaptive", "robust", "geometric", "theory", 0.5])
+@pytest.mark.parametrize("penalty", ["adaptive", "rising", "shrinking", "geometric", "theory", 0.5])
 def test_every_penalty_resumes_exactly(X, tmp_path, penalty):
     path = tmp_path / "run.npz"
     options = {"solver": "a-symhals", "penalty": penalty, **SETTINGS}

@@ -14,7 +14,7 @@ import symnmf
 from conftest import synthetic_problem
 from reference import accelerated_hals, adaptive_hals, anls, gradient, objective
 from symnmf.matrices import as_symmetric
-from symnmf.penalty import Adaptive, Fixed, Geometric, theory_bound
+from symnmf.penalty import Adaptive, Fixed, Geometric, papers_bound
 from symnmf.run.state import Point
 
 PAPER = ("symanls", "symhals", "a-symhals")
@@ -139,7 +139,7 @@ def test_theory_penalty_ends_with_equal_factors_at_a_critical_point(problem, sol
         X,
         U0.shape[1],
         solver=solver,
-        penalty="theory",
+        penalty="theory-paper",
         init=U0,
         tol=1e-6,
         max_iter=20_000,
@@ -162,14 +162,14 @@ def test_theory_penalty_ends_with_equal_factors_at_a_critical_point(problem, sol
         assert found.history["consensus"][-1] < 1e-3 * np.linalg.norm(found.V)
 
 
-def test_the_theory_bound_needs_no_dense_eigenvalues():
+def test_the_papers_bound_needs_no_dense_eigenvalues():
     X = sparse_problem(400, 0.02, seed=11)
     U0 = np.random.default_rng(0).random((400, 3))
     dense = X.toarray()
     ends = np.linalg.eigvalsh(dense)
     expected = 0.5 * (abs(ends).max() + np.linalg.norm(dense - U0 @ U0.T) - ends[0])
     matrix = as_symmetric(X)
-    assert theory_bound(matrix, Point(matrix.ops, U0)) == pytest.approx(expected, rel=1e-5)
+    assert papers_bound(matrix, Point(matrix.ops, U0)) == pytest.approx(expected, rel=1e-5)
 
 
 @given(problems, st.sampled_from(PAPER))
@@ -204,15 +204,6 @@ def test_geometric_penalty_grows_until_the_factors_agree():
     assert np.allclose(ratio[:20], 1.05)
     assert agreed[-1]
     assert np.isclose(ratio[-1], 1.0)
-
-
-def test_robust_penalty_brings_the_factors_together_on_an_indefinite_matrix():
-    X = 1.0 - np.eye(12)  # a complete graph: eleven eigenvalues of -1
-    found = symnmf.factorize(
-        X, 3, penalty="robust", solver="a-symhals", random_state=0, max_iter=5000
-    )
-    assert found.status == "converged"
-    assert found.certificate(X).certified
 
 
 @pytest.mark.parametrize("solver", ["auto", *PAPER])

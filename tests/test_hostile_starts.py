@@ -168,7 +168,7 @@ def relative(A, B):
 
 
 #: lambda that is a number of the caller's, or the square of an entry, cannot follow the scale of X
-PENALTIES_WITH_SCALE = ["theory", "robust"]
+PENALTIES_WITH_SCALE = ["theory", "theory-paper", "shrinking", "rising"]
 
 
 @every_solver

@@ -15,6 +15,9 @@ from symnmf.naming import lookup
 from symnmf.run.objective import identity
 from symnmf.run.state import Point, State
 
+#: Least computed lambda, in units of ||X||_F: strong convexity is what the theorems stand on.
+LEAST = 1e-8
+
 
 def _require_positive(value: float, argument: str) -> None:
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
@@ -118,19 +121,24 @@ class LargestEntrySquared(Penalty):
         return X.largest() ** 2
 
 
-def theory_bound(X: SymmetricMatrix, U0: Point) -> float:
+def _misfit(X: SymmetricMatrix, U0: Point) -> float:
+    """Return ||X - U_0 U_0^T||_F."""
+    total = identity(X, X.ops.inner(U0.product(X), U0.values), U0.gram, U0.gram)
+    return float(np.sqrt(max(total, 0.0)))
+
+
+def papers_bound(X: SymmetricMatrix, U0: Point) -> float:
     """Return the paper's lambda-bar of Theorem 3 for the start U_0 = V_0,
 
     1/2 (||X||_2 + ||X - U_0 U_0^T||_F - sigma_n(X)).
     """
     ends = spectrum(X)
-    misfit = identity(X, X.ops.inner(U0.product(X), U0.values), U0.gram, U0.gram)
-    return 0.5 * (ends.norm + float(np.sqrt(max(misfit, 0.0))) - ends.smallest)
+    return 0.5 * (ends.norm + _misfit(X, U0) - ends.smallest)
 
 
 @dataclass(frozen=True)
-class Theory(Penalty):
-    """A fixed lambda just above lambda-bar, so that Theorem 3 holds for the whole run.
+class TheoryPaper(Penalty):
+    """A fixed lambda just above the paper's lambda-bar, so that its Theorem 3 holds.
 
     ``margin`` covers the accuracy of the Lanczos eigenvalues.
     """
@@ -138,18 +146,65 @@ class Theory(Penalty):
     margin: float = 1.01
 
     def start(self, X: SymmetricMatrix, state: State) -> float:
-        return self.margin * theory_bound(X, state.U)
+        return max(self.margin * papers_bound(X, state.U), LEAST * X.norm)
 
 
 @dataclass(frozen=True)
-class Robust(Penalty):
-    """A rule whose lambda scales with X, so that c^2 X from c U_0 gives c U.
+class Theory(Penalty):
+    """A fixed lambda just above 1/2 ||X - U_0 U_0^T||_F, enough by Theorem 3'.
 
-    lambda = max(share * trace(V^T V) / r, curvature * |lambda_min(X)|, floor). Along a direction
+    docs/smaller-lambda.md has the proof.
+    """
+
+    margin: float = 1.01
+
+    def start(self, X: SymmetricMatrix, state: State) -> float:
+        return max(self.margin * 0.5 * _misfit(X, state.U), LEAST * X.norm)
+
+
+def _objective(X: SymmetricMatrix, state: State) -> float:
+    """Return 2 g(U, V) = ||X - U V^T||^2 + lambda ||U - V||^2, without a product."""
+    U, V = state.U, state.V
+    _, mixed, apart, _ = X.ops.split(U.product(X), U.values, V.values)
+    return max(identity(X, mixed, U.gram, V.gram), 0.0) + state.penalty * apart
+
+
+@dataclass(frozen=True)
+class Shrinking(Penalty):
+    """lambda follows the objective down, lambda = margin/2 sqrt(2 g), in steps of a tenth or more.
+
+    It never rises and is never below what Theorem 1' asks for; docs/smaller-lambda.md has the
+    proof. Below a relative misfit of ``trusted`` the objective has no digits left in which to
+    follow it.
+    """
+
+    margin: float = 1.01
+    step: float = 0.9
+    trusted: float = 1e-3
+
+    def _target(self, X: SymmetricMatrix, state: State) -> float:
+        misfit = max(np.sqrt(_objective(X, state)), self.trusted * X.norm)
+        return float(self.margin * 0.5 * misfit)
+
+    def start(self, X: SymmetricMatrix, state: State) -> float:
+        state.penalty = 0.0  # U_0 = V_0: the second term of the objective is 0
+        return self._target(X, state)
+
+    def next(self, X: SymmetricMatrix, state: State) -> float:
+        target = self._target(X, state)
+        return target if target <= self.step * state.penalty else state.penalty
+
+
+@dataclass(frozen=True)
+class Rising(Penalty):
+    """A small lambda that rises on evidence against it, with the guarantee of a large one.
+
+    It begins at max(share * trace(V^T V) / r, curvature * |lambda_min(X)|): along a direction
     (D, -D) the curvature of the split objective contains <X - U U^T, D D^T> + 2 lambda ||D||^2,
-    so lambda of about half |lambda_min| keeps U and V together; the first term keeps it in
-    proportion with the factors; and ``floor`` rises by ``growth`` whenever U and V stay further
-    apart than U moves.
+    so lambda of about half |lambda_min| keeps U and V together as a rule. It rises by ``growth``
+    where U and V stay further apart than U moves, and with the factors where these have grown by
+    ``follow``; never where 2 lambda > sqrt(2 g) already, since Theorem 3' then holds for what is
+    left of the run. So it rises finitely often, and U = V in the limit: docs/smaller-lambda.md.
     """
 
     tall_memory: ClassVar[frozenset[str]] = frozenset({"previous"})
@@ -157,38 +212,37 @@ class Robust(Penalty):
     share: float = 0.1
     curvature: float = 0.55
     growth: float = 1.5
+    follow: float = 1.1
 
-    def _level(self, X: SymmetricMatrix, state: State) -> float:
-        trace, schedule = float(np.trace(state.V.gram)), state.schedule
-        return max(
-            self.share * trace / state.rank,
-            self.curvature * float(schedule["low_end"]),
-            float(schedule["floor"]),
-        )
+    def _level(self, state: State) -> float:
+        return self.share * float(np.trace(state.V.gram)) / state.rank
 
     def start(self, X: SymmetricMatrix, state: State) -> float:
-        low_end = max(0.0, -lanczos(X).smallest)
-        state.schedule["low_end"] = np.array(low_end)
-        # never zero, whatever the start: strong convexity is what the theorems stand on
-        state.schedule["floor"] = np.array(1e-8 * X.norm)
         state.schedule["previous"] = X.ops.copy(state.U.values)
-        return self._level(X, state)
+        low_end = max(0.0, -lanczos(X).smallest)
+        return max(self._level(state), self.curvature * low_end, LEAST * X.norm)
 
     def next(self, X: SymmetricMatrix, state: State) -> float:
-        apart, _, second = X.ops.pair(state.U.values, state.V.values)
+        apart, _, size = X.ops.pair(state.U.values, state.V.values)
         previous = state.schedule["previous"]
         moved, _, _ = X.ops.pair(state.U.values, previous)
-        if state.iteration > 5 and apart > 1e-12 * second and apart > 25.0 * moved:
-            state.schedule["floor"] = np.array(self.growth * state.penalty)
         state.schedule["previous"] = X.ops.copy(state.U.values, out=previous)
-        return self._level(X, state)
+        rounding = (1e3 * np.finfo(X.dtype).eps) ** 2 * size
+        stuck = state.iteration > 5 and apart > max(25.0 * moved, rounding)
+        wanted = max(self._level(state), self.growth * state.penalty if stuck else 0.0)
+        if wanted < self.follow * state.penalty:
+            return state.penalty
+        safe = 2.0 * state.penalty > np.sqrt(_objective(X, state))
+        return state.penalty if safe else wanted
 
 
 PENALTIES: dict[str, type[Penalty]] = {
     "adaptive": Adaptive,
-    "robust": Robust,
     "geometric": Geometric,
+    "rising": Rising,
+    "shrinking": Shrinking,
     "theory": Theory,
+    "theory-paper": TheoryPaper,
     "kuang-fixed": LargestEntrySquared,
 }
 

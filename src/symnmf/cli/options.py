@@ -21,7 +21,7 @@ Init = Annotated[
 Penalty = Annotated[
     str | None,
     typer.Option(
-        help="lambda of methods that split U: robust, adaptive, geometric, theory or a number.",
+        help="lambda of methods that split U: rising, shrinking, adaptive, theory or a number.",
         rich_help_panel=RUN,
         show_default="the solver's own",
     ),

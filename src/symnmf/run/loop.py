@@ -98,8 +98,9 @@ def factorize(
         A name from ``symnmf.solvers.available()`` or an object. "auto" works on the original
         problem; the paper's own methods are "symanls", "symhals" and "a-symhals".
     penalty : str, float, Penalty or None
-        lambda for methods that split U into U and V: "robust" (scales with X), "adaptive" (the
-        paper's, from 1e-5), "geometric", "theory", "kuang-fixed", a number (fixed) or an object.
+        lambda for methods that split U into U and V: "rising" (small, raised on evidence),
+        "adaptive" (the paper's, from 1e-5), "shrinking", "theory" (a bound on the whole run),
+        "theory-paper", "geometric", "kuang-fixed", a number (fixed) or an object.
         None takes the solver's own. Methods on the original problem have none and ignore it.
     init : str, array of shape (n, rank) or callable
         "scaled-random" (uniform, at X's scale), "random" (the paper's uniform(0, 1)), "nndsvd",
@@ -361,7 +362,9 @@ class Run:
         tol = self.limits.tol
         if tol == 0.0 or now.disagreement > tol:
             return False
-        return now.stationarity <= max(tol, rounding_level(self.X.dtype))
+        if now.stationarity > max(tol, rounding_level(self.X.dtype)):
+            return False
+        return self.solver.settled(self.state)
 
     def _save(self) -> None:
         assert self.checkpoint is not None

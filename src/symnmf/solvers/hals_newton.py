@@ -16,6 +16,7 @@ from symnmf.solvers.solver import Solver
 from symnmf.steps import quasi_newton
 from symnmf.steps.gauss_newton import gauss_newton_target
 from symnmf.steps.line_search import line_step
+from symnmf.steps.revival import column_from_residual, dead_columns
 
 PROXIMAL = 0.01  # lambda of the sweep, in units of the mean diagonal of U^T U
 SUFFICIENT_DECREASE = 1e-4  # of mean diagonal times squared distance to the projected gradient step
@@ -88,6 +89,7 @@ class HalsNewton(Solver):
             "weight": np.array(FIRST_WEIGHT),
             "newton_steps": np.array(0),
             "error": np.array(np.inf),
+            "left_dead": np.array(0),
         }
         state = State.at(X, U0, memory=memory)
         state.U.product(X)
@@ -96,6 +98,8 @@ class HalsNewton(Solver):
     def step(self, X: SymmetricMatrix, state: State) -> None:
         fits = state.iteration == 0 and _rescale(X, state)
         X, error = self._ready(X, state)
+        if not self.settled(state) and _revive(X, state):
+            return
         level = float(np.trace(state.U.gram)) / state.rank
         since = state.memory["newton_steps"]
         if fits and error >= self.newton_below and _sweeps_by_entries(X, state):
@@ -111,6 +115,9 @@ class HalsNewton(Solver):
         else:
             since[...] = 0
             self._sweep_step(X, state, level)
+
+    def settled(self, state: State) -> bool:
+        return len(dead_columns(state.U)) <= int(state.memory["left_dead"])
 
     def _ready(self, X: SymmetricMatrix, state: State) -> tuple[SymmetricMatrix, float]:
         """Bring X U and U^T U up to date; return X in the precision of this step, and E.
@@ -164,6 +171,19 @@ class HalsNewton(Solver):
             state.spare.append(step)
         elif t > 0.0 and state.iteration >= FIRST_SWEEPS:
             quasi_newton.stepped(state, step)
+
+
+def _revive(X: SymmetricMatrix, state: State) -> bool:
+    """Put a column from the residual in place of a zero one; where none is found remember that."""
+    dead, column = dead_columns(state.U), column_from_residual(X, state.U)
+    state.memory["left_dead"] = np.array(len(dead) if column is None else 0)
+    if column is None:
+        return False
+    U = X.ops.get(state.U.values).copy()
+    U[:, dead[0]] = column
+    quasi_newton.forget(state)
+    state.moved(X.ops.put(U))
+    return True
 
 
 def _sweeps_by_entries(X: SymmetricMatrix, state: State) -> bool:

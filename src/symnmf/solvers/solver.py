@@ -24,7 +24,7 @@ class Solver(ABC):
     #: whether U and V are two factors held together by a penalty
     splits: ClassVar[bool] = False
     #: the schedule used when the caller names none
-    default_penalty: ClassVar[str] = "robust"
+    default_penalty: ClassVar[str] = "rising"
     #: whether single rows of X are read, not only products with it
     reads_entries: ClassVar[bool] = False
     #: what of ``State.memory`` is as tall as U, and so lives where U does
@@ -51,6 +51,10 @@ class Solver(ABC):
     def start(self, X: SymmetricMatrix, U0: Tall) -> State:
         """Return the state before the first iteration; V_0 = U_0 always."""
         return State.at(X, U0, X.ops.copy(U0) if self.splits else None)
+
+    def settled(self, state: State) -> bool:
+        """Return whether a stationary point is where this method ends; no to what it can leave."""
+        return True
 
     @abstractmethod
     def step(self, X: SymmetricMatrix, state: State) -> None:

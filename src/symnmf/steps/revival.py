@@ -1,0 +1,50 @@
+"""A zero column is a critical point that nothing leads out of; the residual shows a way."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from symnmf.matrices import SymmetricMatrix
+from symnmf.matrices.spectrum import as_operator
+from symnmf.run.state import Point
+
+CANDIDATES = 8  # columns that are tried at once
+STEPS = 20  # of the projected power method
+WORTH = 1e-10  # of ||X||_F: a smaller <R v, v> is rounding
+
+
+def dead_columns(U: Point) -> np.ndarray:
+    """Return the columns of U that are zero."""
+    return np.flatnonzero(np.diag(U.gram) == 0.0)
+
+
+def column_from_residual(X: SymmetricMatrix, U: Point) -> np.ndarray | None:
+    """Return a column v >= 0 that lowers f in place of a zero one, or None where none is found.
+
+    With R = X - U U^T, adding v changes f by -<R v, v> + ||v||^4 / 2; the best multiple of a unit
+    vector with q = <R v, v> > 0 is sqrt(q) v, and lowers f by q^2 / 2. The unit vector comes from
+    the projected power method on R, from the rows with most left to explain. A handful of products
+    with a few columns, on the rare occasion.
+    """
+    factor, multiply = X.ops.get(U.values).astype(np.float64), as_operator(X).matmat
+    n = X.shape[0]
+
+    def residual(V: np.ndarray) -> np.ndarray:
+        return np.asarray(multiply(V)) - factor @ (factor.T @ V)
+
+    rows = np.argsort(-residual(np.ones((n, 1)))[:, 0], kind="stable")[: CANDIDATES - 1]
+    single = np.zeros((n, len(rows)))
+    single[rows, np.arange(len(rows))] = 1.0
+    V = np.hstack([np.ones((n, 1)), single + np.maximum(residual(single), 0.0) / X.norm])
+    best, column = WORTH * X.norm, None
+    for _ in range(STEPS):
+        V /= np.maximum(np.linalg.norm(V, axis=0), np.finfo(float).tiny)
+        image = residual(V)
+        quotients = np.sum(V * image, axis=0)
+        top = int(np.argmax(quotients))
+        if quotients[top] > best:
+            best = float(quotients[top])
+            column = np.sqrt(best) * V[:, top]
+        # without the shift the method would follow a large negative eigenvalue of R
+        V = np.maximum(image + np.maximum(-quotients, 0.0) * V, 0.0)
+    return column

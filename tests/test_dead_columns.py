@@ -1,0 +1,74 @@
+"""Columns of zeros: named by the certificate, brought back to life by the default solver."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import symnmf
+from conftest import synthetic_problem
+
+pytestmark = pytest.mark.filterwarnings("ignore::symnmf.errors.ConvergenceWarning")
+
+
+def blocks():
+    return np.kron(np.eye(3), np.ones((5, 5)))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_auto_revives_columns_that_are_zero_at_a_critical_point(kind, dtype):
+    X = kind(blocks().astype(dtype))
+    saddle = np.zeros((15, 3))
+    saddle[:5, 1] = 1.0  # the first block exactly, and nothing else: grad f = 0
+    found = symnmf.factorize(X, 3, init=saddle)
+    assert found.status == "converged"
+    assert found.error < 1e-8
+    assert found.dead_columns.size == 0
+    assert np.all(np.diff(found.history["error"]) <= 1e-6)
+
+
+def test_graphs_without_a_diagonal_revive_theirs():
+    X = blocks() - np.eye(15)
+    saddle = np.zeros((15, 3))
+    saddle[:5, 0] = np.sqrt(0.8)
+    found = symnmf.factorize(X, 3, init=saddle)
+    best = min(symnmf.factorize(X, 3, random_state=seed).error for seed in range(5))
+    assert found.error == pytest.approx(best, rel=1e-6)
+
+
+def test_a_column_that_nothing_asks_for_stays_zero_and_the_run_ends():
+    B = np.random.default_rng(0).random((12, 2))
+    start = np.hstack([B, np.zeros((12, 2))])
+    found = symnmf.factorize(B @ B.T, 4, init=start)
+    assert found.status == "converged"
+    assert found.error < 1e-12
+
+
+def test_certificate_and_result_name_the_dead_columns():
+    X = blocks()
+    start = np.random.default_rng(1).random((15, 3))
+    start[:, [0, 2]] = 0.0
+    found = symnmf.factorize(X, 3, init=start, solver="a-symhals", max_iter=5000)
+    assert found.dead_columns.tolist() == [0, 2]
+    certificate = found.certificate(X)
+    assert certificate.certified
+    assert certificate.dead_columns == (0, 2)
+    assert "2 zero columns (0, 2)" in str(certificate)
+    alive = symnmf.factorize(X, 3, random_state=0).certificate(X)
+    assert alive.dead_columns == ()
+    assert "zero column" not in str(alive)
+
+
+def test_a_revived_run_resumes_bit_for_bit(tmp_path):
+    X = synthetic_problem(20, 4, 0.1, seed=3)
+    start = np.random.default_rng(4).random((20, 4))
+    start[:, 1:3] = 0.0
+    options = {"tol": 0, "n_jobs": 1}
+    whole = symnmf.factorize(X, 4, init=start, max_iter=12, **options)
+    for stop in (1, 2, 5):
+        file = tmp_path / f"{stop}.npz"
+        symnmf.factorize(X, 4, init=start, max_iter=stop, checkpoint=file, **options)
+        rest = symnmf.factorize(X, 4, init=start, max_iter=12, resume=file, **options)
+        np.testing.assert_array_equal(rest.U, whole.U)
