@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from symnmf.ops import Ops, RowSolver, Tall
+from symnmf.ops import Line, Ops, RowSolver, Tall, quartic
 
 if TYPE_CHECKING:
     from symnmf.parallel import Threads
@@ -27,16 +27,23 @@ class Entries(Protocol):
 
 
 class SymmetricMatrix(ABC):
-    """A symmetric nonnegative n x n matrix that can be multiplied by thin matrices.
+    """A symmetric n x n matrix that can be multiplied by thin matrices.
 
     Attributes
     ----------
+    weighted : bool
+        Whether entries count with weights, f(U) = 1/2 sum_ij w_ij (x_ij - <u_i, u_j>)^2.
+    signed : bool
+        Whether X is known to have negative entries.
     shape : (n, n)
     dtype : numpy dtype
         float32 or float64, the precision of X and of the factors.
     ops : Ops
         The operations on factors that live where X does.
     """
+
+    weighted: bool = False
+    signed: bool = False
 
     def __init__(self, n: int, dtype: np.dtype, ops: Ops) -> None:
         self.shape = (n, n)
@@ -81,6 +88,58 @@ class SymmetricMatrix(ABC):
         """
         return None
 
+    # --- what depends on the point where entries have weights; the defaults are those without
+
+    def product_at(
+        self,
+        factor: Tall,
+        other: Tall,
+        *,
+        gram: np.ndarray | None = None,
+        out: Tall | None = None,
+    ) -> Tall:
+        """Return P with P - F (V^T V) = S V, S the residual at F V^T; here X V for every F.
+
+        F is ``factor``, V is ``other`` and ``gram`` is V^T V where it is known. At F = V = U it
+        stands for X U in all that is made of gradients; ``out`` may be overwritten.
+        """
+        return self.matmul(other, out)
+
+    def weighted_sums(self, U: Tall, V: Tall) -> tuple[float, float, float] | None:
+        """Return the sums of w (x - m)^2, w x m and w m^2, M = U V^T; None without weights."""
+        return None
+
+    def along(
+        self, U: Tall, product: Tall, gram: np.ndarray, target: Tall, out: Tall
+    ) -> tuple[Line, tuple[float, float, float, float]]:
+        """Return the way from U to ``target`` and the coefficients of f on it.
+
+        ``target`` and ``out`` may be overwritten.
+        """
+        line = self.ops.line(U, product, target, self.matmul(target, out=out))
+        return line, quartic(gram, line)
+
+    def advance(
+        self, U: Tall, product: Tall, line: Line, t: float
+    ) -> tuple[Tall, Tall | None, Tall]:
+        """Return max(U + t D, 0), the product there if it came for free, and t D.
+
+        All four factors may be overwritten.
+        """
+        return self.ops.advance(U, product, line, t)
+
+    def aim(self, U: Tall, product: Tall, gram: np.ndarray, *, by_rows: bool) -> Tall:
+        """Return the product that a step should aim with, whose curvature is that of U^T U.
+
+        Where entries are hidden that curvature is too large, and a step too short by as much.
+        """
+        return product
+
+    @property
+    def unseen(self) -> np.ndarray | None:
+        """The rows of which nothing is observed, or None where there are none."""
+        return None
+
     def update(
         self,
         rows: RowSolver,
@@ -89,10 +148,11 @@ class SymmetricMatrix(ABC):
         gram: np.ndarray,
         penalty: float,
         out: Tall | None = None,
-    ) -> tuple[Tall, Tall]:
+    ) -> tuple[Tall, Tall | None]:
         """Minimise over ``factor`` >= 0 with ``other`` fixed; return it and X @ other.
 
-        ``gram`` is other^T other; ``factor`` and ``out`` may be overwritten.
+        ``gram`` is other^T other; ``factor`` and ``out`` may be overwritten. Instead of a product
+        that depends on the point, None is returned.
         """
         product = self.matmul(other, out)
         return self.ops.solve_rows(rows, factor, product, other, gram, penalty), product

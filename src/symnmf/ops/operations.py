@@ -39,6 +39,27 @@ class Line(NamedTuple):
     image: Tall  # X D
 
 
+def quartic(gram: np.ndarray, line: Line) -> tuple[float, float, float, float]:
+    r"""Return c_1 to c_4 of f(U + t D) - f(U) = sum_k c_k t^k, where ``gram`` = U^T U.
+
+    With S = U^T D + D^T U and K = D^T D,
+
+    .. math:: f(U + tD) - f(U) = t(-2\langle XU, D\rangle + \langle G, S\rangle)
+        + t^2(-\langle XD, D\rangle + \tfrac12\|S\|^2 + \langle G, K\rangle)
+        + t^3\langle S, K\rangle + \tfrac12 t^4\|K\|^2 .
+
+    Every term vanishes with D, so its sign is right long after the difference of two objectives
+    would be rounding.
+    """
+    mixed = line.cross + line.cross.T
+    return (
+        -2.0 * line.slope + float(np.vdot(gram, mixed)),
+        -line.bend + 0.5 * float(np.vdot(mixed, mixed)) + float(np.vdot(gram, line.gram)),
+        float(np.vdot(mixed, line.gram)),
+        0.5 * float(np.vdot(line.gram, line.gram)),
+    )
+
+
 class Ops(ABC):
     """Operations on tall factors, owned by the matrix they belong to.
 

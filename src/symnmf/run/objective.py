@@ -57,8 +57,19 @@ def identity(X: SymmetricMatrix, explained: float, gram: np.ndarray, other: np.n
     return X.sqnorm - 2.0 * explained + float(np.vdot(gram, other))
 
 
+def quick_sqnorm(X: SymmetricMatrix, U: Point, full: SymmetricMatrix) -> float:
+    """Return ||X - U U^T||_F^2 to the digits of the identity, for ||X|| of ``full`` precision."""
+    sums = U.weighted_sums(X)
+    if sums is not None:
+        return sums[0]
+    return identity(full, X.ops.inner(U.product(X), U.values), U.gram, U.gram)
+
+
 def fitting_sqnorm(X: SymmetricMatrix, U: Point, V: Point, explained: float) -> float:
-    """Return ||X - U V^T||_F^2, given ``explained`` = <X U, V>."""
+    """Return ||X - U V^T||_F^2, given ``explained`` = <X U, V>; with the weights of X, if any."""
+    sums = U.weighted_sums(X) if V is U else X.weighted_sums(U.values, V.values)
+    if sums is not None:
+        return sums[0]
     total = identity(X, explained, U.gram, V.gram)
     if not total > IDENTITY_TRUSTED_ABOVE[X.dtype] * X.sqnorm:
         exact = X.residual_sqnorm(U.values, V.values)
@@ -78,10 +89,12 @@ def stationarity(X: SymmetricMatrix, U: Point) -> float:
 
 def best_multiple(X: SymmetricMatrix, U: Point) -> float:
     """Return the s >= 0 that minimises ||X - (sU)(sU)^T||_F."""
-    fourth = float(np.sum(U.gram**2))
+    sums = U.weighted_sums(X)
+    fourth = float(np.sum(U.gram**2)) if sums is None else sums[2]
     if fourth == 0.0:
         return 1.0
-    return float(np.sqrt(max(X.ops.inner(U.product(X), U.values), 0.0) / fourth))
+    explained = X.ops.inner(U.product(X), U.values) if sums is None else sums[1]
+    return float(np.sqrt(max(explained, 0.0) / fourth))
 
 
 def measure(X: SymmetricMatrix, state: State) -> Measurement:

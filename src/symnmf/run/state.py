@@ -28,7 +28,7 @@ class Point:
         values^T values, likewise.
     """
 
-    __slots__ = ("_gram", "_product", "ops", "values")
+    __slots__ = ("_gram", "_product", "_sums", "ops", "values")
 
     def __init__(
         self,
@@ -39,6 +39,7 @@ class Point:
     ) -> None:
         self.ops, self.values = ops, values
         self._product, self._gram = product, gram
+        self._sums: tuple[float, float, float] | None = None
 
     @property
     def gram(self) -> np.ndarray:
@@ -58,14 +59,20 @@ class Point:
         return self._product
 
     def product(self, X: SymmetricMatrix) -> Tall:
-        """Return X U."""
+        """Return X U, or what stands for it at this point where entries have weights."""
         if self._product is None:
-            self._product = X.matmul(self.values)
+            self._product = X.product_at(self.values, self.values, gram=self._gram)
         return self._product
 
-    def scaled(self, factor: float) -> Point:
+    def weighted_sums(self, X: SymmetricMatrix) -> tuple[float, float, float] | None:
+        """Return the sums of w (x - m)^2, w x m and w m^2, M = U U^T; None without weights."""
+        if self._sums is None and X.weighted:
+            self._sums = X.weighted_sums(self.values, self.values)
+        return self._sums
+
+    def scaled(self, factor: float, X: SymmetricMatrix) -> Point:
         """Return the point ``factor`` times this one, without a product."""
-        product = self._product
+        product = None if X.weighted else self._product
         return Point(
             self.ops,
             self.ops.combine((factor, self.values)),

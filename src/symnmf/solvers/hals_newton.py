@@ -10,7 +10,7 @@ import numpy as np
 from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import Hals, Tall
-from symnmf.run.objective import best_multiple, identity
+from symnmf.run.objective import best_multiple, quick_sqnorm
 from symnmf.run.state import State
 from symnmf.solvers.solver import Solver
 from symnmf.steps import quasi_newton
@@ -57,6 +57,7 @@ class HalsNewton(Solver):
     name: ClassVar[str] = "hals-newton"
     summary: ClassVar[str] = "sweeps, then quasi-Newton or Gauss-Newton, on the original problem"
     cost: ClassVar[str] = "1 product and 6nr^2, or 10 inner steps of 6nr^2"
+    takes_weights: ClassVar[bool] = True
 
     depth: int | None = None
     newton_below: float = 0.05
@@ -106,7 +107,7 @@ class HalsNewton(Solver):
             assert X.entries is not None
             room = state.U.known_product
             U = X.entries.coordinate_sweep(state.U.values, state.U.gram.copy())
-            state.moved(U, product=X.matmul(U, out=room))
+            state.moved(U, product=X.product_at(U, U, out=room))
         elif state.iteration > 0 and error < self.newton_below and since < GUARD:
             quasi_newton.forget(state)  # pairs from before are no longer neighbours
             since += 1
@@ -165,7 +166,8 @@ class HalsNewton(Solver):
         out = quasi_newton.next_slot(state) if depth else state.room()
         sweeps = Hals(1 if depth else SWEEPS_ALONE)
         U = state.U
-        target = X.ops.sweep(sweeps, U.values, U.product(X), U.gram, PROXIMAL * level, out)
+        product = X.aim(U.values, U.product(X), U.gram, by_rows=True)
+        target = X.ops.sweep(sweeps, U.values, product, U.gram, PROXIMAL * level, out)
         t, step = line_step(X, state, target)
         if not depth:
             state.spare.append(step)
@@ -195,10 +197,9 @@ def _refresh(X: SymmetricMatrix, state: State, full: SymmetricMatrix) -> float:
     """Compute X U and U^T U where that is due; return E, for ||X|| of the ``full`` precision."""
     if state.iteration > 0 and state.iteration % REFRESH == 0:
         U = state.U
-        state.moved(U.values, product=X.matmul(U.values, out=U.known_product))
-    U = state.U
-    explained = X.ops.inner(U.product(X), U.values)
-    return identity(full, explained, U.gram, U.gram) / full.sqnorm
+        product = X.product_at(U.values, U.values, out=U.known_product)
+        state.moved(U.values, product=product)
+    return quick_sqnorm(X, state.U, full) / full.sqnorm
 
 
 def _rescale(X: SymmetricMatrix, state: State) -> bool:
@@ -208,5 +209,5 @@ def _rescale(X: SymmetricMatrix, state: State) -> bool:
     """
     scale = best_multiple(X, state.U)
     if scale > 0.0:
-        state.U = state.V = state.U.scaled(scale)
+        state.U = state.V = state.U.scaled(scale, X)
     return scale > 0.0

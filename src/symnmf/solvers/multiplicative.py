@@ -22,6 +22,7 @@ class MultiplicativeSolver(OriginalSolver):
     """
 
     cost: ClassVar[str] = "1 product, 2 where the safeguard steps in"
+    needs_nonnegative: ClassVar[bool] = True
 
     @property
     @abstractmethod

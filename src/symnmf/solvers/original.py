@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from symnmf.matrices import SymmetricMatrix
-from symnmf.ops import Tall
+from symnmf.ops import Tall, quartic
 from symnmf.run.state import Point, State
 from symnmf.solvers.solver import Solver
-from symnmf.steps.line_search import quartic
 
 
 @dataclass(frozen=True)
@@ -25,10 +24,10 @@ class OriginalSolver(Solver):
 
 @dataclass(frozen=True)
 class Move:
-    """A point that a step may go to: U, X U and by how much f changes."""
+    """A point that a step may go to: U, X U where it is known, and by how much f changes."""
 
     U: Tall
-    product: Tall
+    product: Tall | None
     change: float
 
     def take(self, state: State) -> None:
@@ -43,7 +42,12 @@ def gradient(X: SymmetricMatrix, U: Point) -> Tall:
 
 def move_to(X: SymmetricMatrix, state: State, U: Tall) -> Move:
     """Try a point, at the cost of one product: f on the way is a quartic, and this is its end."""
-    product, ops = X.matmul(U), X.ops
+    ops = X.ops
+    if X.weighted:
+        here = state.U
+        way = X.along(here.values, here.product(X), here.gram, ops.copy(U), ops.empty(U))
+        return Move(U, None, sum(way[1]))
+    product = X.matmul(U)
     line = ops.line(state.U.values, state.U.product(X), ops.copy(U), ops.copy(product))
     return Move(U, product, sum(quartic(state.U.gram, line)))
 

@@ -27,6 +27,10 @@ class Solver(ABC):
     default_penalty: ClassVar[str] = "rising"
     #: whether single rows of X are read, not only products with it
     reads_entries: ClassVar[bool] = False
+    #: whether the argument for the method holds where entries have weights, or are hidden
+    takes_weights: ClassVar[bool] = False
+    #: whether the argument for the method needs X >= 0
+    needs_nonnegative: ClassVar[bool] = False
     #: what of ``State.memory`` is as tall as U, and so lives where U does
     tall_memory: ClassVar[frozenset[str]] = frozenset()
 
@@ -41,6 +45,16 @@ class Solver(ABC):
             raise InputError(
                 f"solver {self.name!r} needs the entries of X, which {type(X).__name__} cannot "
                 f"give; use 'a-symhals' or another method that needs products only."
+            )
+        if X.weighted and not self.takes_weights:
+            raise InputError(
+                f"solver {self.name!r} does not take a mask or weights; use 'auto', 'a-symhals' or "
+                f"another that does, or fill the missing entries of X."
+            )
+        if X.signed and self.needs_nonnegative:
+            raise InputError(
+                f"solver {self.name!r} needs X >= 0 and X has negative entries; use 'auto', or "
+                f"clip them, for instance with np.maximum(X, 0)."
             )
         if self.rows is not None and not X.ops.supports(self.rows):
             raise InputError(
@@ -69,6 +83,7 @@ class SplitSolver(Solver):
     """
 
     splits: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
 
     @property
     @abstractmethod

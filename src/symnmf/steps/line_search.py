@@ -6,7 +6,7 @@ import numpy as np
 
 from symnmf.kernels.compiling import compiled
 from symnmf.matrices import SymmetricMatrix
-from symnmf.ops import Line, Tall
+from symnmf.ops import Tall
 from symnmf.run.state import State
 
 POLISH = 60  # halvings that exhaust a double between 0 and 1; Newton needs a handful
@@ -79,27 +79,6 @@ def quartic_step(c1: float, c2: float, c3: float, c4: float) -> tuple[float, flo
     return best, lowest
 
 
-def quartic(gram: np.ndarray, line: Line) -> tuple[float, float, float, float]:
-    r"""Return c_1 to c_4 of f(U + t D) - f(U) = sum_k c_k t^k, where ``gram`` = U^T U.
-
-    With S = U^T D + D^T U and K = D^T D,
-
-    .. math:: f(U + tD) - f(U) = t(-2\langle XU, D\rangle + \langle G, S\rangle)
-        + t^2(-\langle XD, D\rangle + \tfrac12\|S\|^2 + \langle G, K\rangle)
-        + t^3\langle S, K\rangle + \tfrac12 t^4\|K\|^2 .
-
-    Every term vanishes with D, so its sign is right long after the difference of two objectives
-    would be rounding.
-    """
-    mixed = line.cross + line.cross.T
-    return (
-        -2.0 * line.slope + float(np.vdot(gram, mixed)),
-        -line.bend + 0.5 * float(np.vdot(mixed, mixed)) + float(np.vdot(gram, line.gram)),
-        float(np.vdot(mixed, line.gram)),
-        0.5 * float(np.vdot(line.gram, line.gram)),
-    )
-
-
 def line_step(
     X: SymmetricMatrix,
     state: State,
@@ -114,15 +93,15 @@ def line_step(
     the target. Return the fraction t of the way, 0 where U stays, and the step t D made, or D
     where U stays; ``target`` is overwritten.
     """
-    ops, U = X.ops, state.U
+    U = state.U
     product, gram = U.product(X), U.gram
-    line = ops.line(U.values, product, target, X.matmul(target, out=state.room()))
-    step, change = quartic_step(*quartic(gram, line))
+    line, coefficients = X.along(U.values, product, gram, target, state.room())
+    step, change = quartic_step(*coefficients)
     length = float(np.trace(line.gram))
     if step == 0.0 or -change < max(enough, per_length * step**2 * length):
         state.spare.append(line.image)
         return 0.0, line.D
-    values, product, moved = ops.advance(U.values, product, line, step)
+    values, product, moved = X.advance(U.values, product, line, step)
     state.spare.append(line.image)
     following = gram + step * (line.cross + line.cross.T) + step**2 * line.gram
     # else little but rounding may be left of it
