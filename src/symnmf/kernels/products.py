@@ -74,7 +74,7 @@ def _prefetch(typing_context: Any, array: Any, offset: Any) -> Any:
 
 
 @compiled(inline="always")
-def _prefetch_pair(indices: np.ndarray, position: int, last: int, V: np.ndarray) -> None:
+def prefetch_pair(indices: np.ndarray, position: int, last: int, V: np.ndarray) -> None:
     """Ask for the two rows of ``V`` which the entries from ``position`` on will need."""
     if position + 1 < last:
         columns = V.shape[1]
@@ -121,7 +121,7 @@ def csr_rows(
         row = out[i]
         position, stop = indptr[i], indptr[i + 1]
         if (stop - position) & 1:
-            _prefetch_pair(indices, position + _PREFETCH_AHEAD, last, V)
+            prefetch_pair(indices, position + _PREFETCH_AHEAD, last, V)
             first, x = V[indices[position]], data[position]
             for c in range(columns):
                 row[c] = x * first[c]
@@ -130,7 +130,7 @@ def csr_rows(
             for c in range(columns):
                 row[c] = 0
         while position < stop:
-            _prefetch_pair(indices, position + _PREFETCH_AHEAD, last, V)
+            prefetch_pair(indices, position + _PREFETCH_AHEAD, last, V)
             first, second = V[indices[position]], V[indices[position + 1]]
             x, y = data[position], data[position + 1]
             for c in range(columns):

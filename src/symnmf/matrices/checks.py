@@ -25,16 +25,24 @@ def check_shape(shape: tuple[int, ...], name: str) -> None:
         raise InputError(f"{name} is empty (0 x 0); pass a matrix with at least one row.")
 
 
-def check_values(smallest: float, largest: float, name: str, where: str = "") -> None:
-    """Refuse NaN, infinite and negative entries; ``where`` names the part they are in."""
+def check_values(
+    smallest: float, largest: float, name: str, where: str = "", *, signed: bool = False
+) -> None:
+    """Refuse NaN, infinite and (unless ``signed``) negative entries; ``where`` names the part."""
+    if np.isnan(smallest) or np.isnan(largest):
+        raise InputError(
+            f"{name} has NaN or infinite entries{where}; remove or replace them first, or pass "
+            f"missing='nan' if NaN stands for entries that were not observed."
+        )
     if not (np.isfinite(smallest) and np.isfinite(largest)):
         raise InputError(
             f"{name} has NaN or infinite entries{where}; remove or replace them first."
         )
-    if smallest < 0:
+    if smallest < 0 and not signed:
         raise InputError(
             f"{name} has negative entries{where} (the smallest is {smallest:.6g}); shift or clip "
-            f"them, for instance with np.maximum({name}, 0)."
+            f"them, for instance with np.maximum({name}, 0), or pass allow_negative=True where "
+            f"they are meant."
         )
 
 

@@ -70,7 +70,9 @@ class DenseMatrix(HostMatrix):
         return WIDEST // rank if pays else 1
 
     def scaled(self, factor: float) -> DenseMatrix:
-        return DenseMatrix(self.array * self.dtype.type(factor), self.threads)
+        other = DenseMatrix(self.array * self.dtype.type(factor), self.threads)
+        other.signed = self.signed
+        return other
 
     def values(self) -> Iterator[np.ndarray]:
         yield from self.array

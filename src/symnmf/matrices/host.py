@@ -107,7 +107,9 @@ class HostMatrix(SymmetricMatrix):
         return self.residual_rows(U, U, 0, self.shape[0])
 
     def largest(self) -> float:
-        return max((float(block.max(initial=0.0)) for block in self.values()), default=0.0)
+        if not self.signed:
+            return max((float(block.max(initial=0.0)) for block in self.values()), default=0.0)
+        return max((float(np.abs(block).max(initial=0.0)) for block in self.values()), default=0.0)
 
     def digest(self) -> str:
         digest = hashlib.blake2b(digest_size=16)

@@ -75,7 +75,9 @@ class SparseMatrix(HostMatrix):
 
     def scaled(self, factor: float) -> SparseMatrix:
         data = self.data * self.dtype.type(factor)
-        return SparseMatrix(self.indptr, self.indices, data, self.threads)
+        other = SparseMatrix(self.indptr, self.indices, data, self.threads)
+        other.signed = self.signed
+        return other
 
     def values(self) -> Iterator[np.ndarray]:
         yield self.data

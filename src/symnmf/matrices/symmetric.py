@@ -105,9 +105,21 @@ class SymmetricMatrix(ABC):
         """
         return self.matmul(other, out)
 
-    def weighted_sums(self, U: Tall, V: Tall) -> tuple[float, float, float] | None:
-        """Return the sums of w (x - m)^2, w x m and w m^2, M = U V^T; None without weights."""
+    def weighted_sums(
+        self, U: Tall, V: Tall, product: Tall | None = None
+    ) -> tuple[float, float, float] | None:
+        """Return the sums of w (x - m)^2, w x m and w m^2, M = U V^T; None without weights.
+
+        ``product`` is :meth:`product_at` for U = V, where it is known.
+        """
         return None
+
+    def residual_times(self, U: Tall, V: Tall, T: np.ndarray) -> np.ndarray:
+        """Return the symmetric part of the residual X - U V^T times a host array, in float64."""
+        thin = np.ascontiguousarray(T, dtype=self.dtype)
+        image = self.ops.get(self.matmul(self.ops.put(thin))).astype(np.float64)
+        A, B = (self.ops.get(factor).astype(np.float64) for factor in (U, V))
+        return image - 0.5 * (A @ (B.T @ T) + B @ (A.T @ T))
 
     def along(
         self, U: Tall, product: Tall, gram: np.ndarray, target: Tall, out: Tall
@@ -134,6 +146,10 @@ class SymmetricMatrix(ABC):
         Where entries are hidden that curvature is too large, and a step too short by as much.
         """
         return product
+
+    def for_rank(self, rank: int, *, warn: bool = True) -> SymmetricMatrix:
+        """Return X ready for factors of ``rank`` columns; warn of rows that are hardly observed."""
+        return self
 
     @property
     def unseen(self) -> np.ndarray | None:

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.matrices import SymmetricMatrix, as_symmetric
-from symnmf.matrices.spectrum import as_operator, largest_eigenvalue
+from symnmf.matrices import SymmetricMatrix, observed
+from symnmf.matrices.spectrum import largest_eigenvalue
 from symnmf.parallel import one_blas_thread
 from symnmf.run.objective import REFERENCE_SHARE, measure, rounding_level
 from symnmf.run.result import History, Result
@@ -167,9 +167,13 @@ class Certificate:
         return lines
 
 
-def certify(X: Any, result: Result, *, tol: float = 1e-5) -> Certificate:
-    """Check a result against the matrix it came from; see :class:`Certificate`."""
-    matrix = as_symmetric(X)
+def certify(X: Any, result: Result, *, tol: float = 1e-5, **observing: Any) -> Certificate:
+    """Check a result against the matrix it came from; see :class:`Certificate`.
+
+    ``observing`` is what :func:`symnmf.factorize` was told of X besides: mask, weights, missing,
+    ignore_diagonal, allow_negative.
+    """
+    matrix = observed(X, **observing).for_rank(result.U.shape[1], warn=False)
     if matrix.shape[0] != result.U.shape[0]:
         raise InputError(
             f"X has {matrix.shape[0]} rows but the result has {result.U.shape[0]}; pass the "
@@ -219,15 +223,14 @@ def _measured(X: SymmetricMatrix, state: State, splits: bool, unit: float) -> di
 
 def _split_measured(X: SymmetricMatrix, state: State, unit: float) -> dict[str, Any]:
     """Return what concerns the split problem at (U, V) with lambda."""
-    get, multiply = X.ops.get, as_operator(X).matmat
+    get = X.ops.get
     U, V = (get(point.values).astype(np.float64) for point in (state.U, state.V))
     pull = state.penalty * (U - V)
-    slope_U = U @ state.V.gram - get(state.V.product(X)) + pull
-    slope_V = V @ state.U.gram - get(state.U.product(X)) - pull
+    first, second = state.U.values, state.V.values
+    slope_U = U @ state.V.gram - get(X.product_at(first, second, gram=state.V.gram)) + pull
+    slope_V = V @ state.U.gram - get(X.product_at(second, first, gram=state.U.gram)) - pull
     moved = np.minimum(U, slope_U / X.norm), np.minimum(V, slope_V / X.norm)
-    curvature = largest_eigenvalue(
-        X.shape[0], lambda v: 0.5 * (U @ (V.T @ v) + V @ (U.T @ v)) - multiply(v)
-    )
+    curvature = largest_eigenvalue(X.shape[0], lambda v: -X.residual_times(first, second, v))
     left = _unbalanced(U, slope_U) - _unbalanced(V, slope_V)
     margin, size = 2.0 * state.penalty - curvature, np.linalg.norm(V)
     bound = np.linalg.norm(left) / margin if margin > 0.0 else np.inf

@@ -14,7 +14,7 @@ import numpy as np
 
 from symnmf import errors
 from symnmf.errors import InputError
-from symnmf.matrices import SymmetricMatrix, as_symmetric
+from symnmf.matrices import SymmetricMatrix, observed
 from symnmf.ops import Tall
 from symnmf.parallel import one_blas_thread
 from symnmf.penalty import Penalty, as_penalty
@@ -83,12 +83,17 @@ def factorize(
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
     resume: str | Path | None = None,
+    mask: Any = None,
+    weights: Any = None,
+    missing: str | None = None,
+    ignore_diagonal: bool = False,
+    allow_negative: bool = False,
 ) -> Result:
     """Find U >= 0 of ``rank`` columns that minimises 1/2 ||X - U U^T||_F^2.
 
     Parameters
     ----------
-    X : array-like, scipy sparse, symnmf.matrices.LowRank or a matrix on disk, n x n
+    X : array-like, scipy sparse, a matrix of symnmf.matrices or on disk, n x n
         Symmetric, nonnegative, finite. float32 and float64 are kept. On disk: the path of a .npy,
         .h5 or .zarr array or of a folder of blocks, a memory map, a Zarr or HDF5 array, or
         :class:`symnmf.matrices.Blocks` of any of these; it is read in blocks.
@@ -128,6 +133,18 @@ def factorize(
         Keep the state in this npz file, every ``checkpoint_every`` seconds and at the end.
     resume : path or None
         Go on from such a file; X and the settings must be the same (limits may change).
+    mask : array-like or sparse of bool, n x n, or None
+        True where an entry of X was observed. The others do not count: the objective is
+        1/2 sum_ij w_ij (x_ij - <u_i, u_j>)^2, and so are error, stationarity and certificate.
+    weights : array-like or sparse, n x n, or None
+        How much each entry counts, symmetric and at least 0, in units of the largest weight.
+    missing : "nan", "unstored" or None
+        "nan": NaN entries of a dense X were not observed. "unstored": what a sparse X does not
+        store was not observed; by default it is 0, which is data.
+    ignore_diagonal : bool
+        Leave the diagonal of X out of the fit.
+    allow_negative : bool
+        Accept negative entries of X, for methods that do not need X >= 0.
 
     Returns
     -------
@@ -146,9 +163,18 @@ def factorize(
     method = as_solver(solver, inner_sweeps=inner_sweeps)
     schedule = as_penalty(method.default_penalty if penalty is None else penalty)
     limits = Limits(tol, max_iter, max_time, record_every)
-    matrix = as_symmetric(X, n_jobs=n_jobs)
+    matrix = observed(
+        X,
+        mask=mask,
+        weights=weights,
+        missing=missing,
+        ignore_diagonal=ignore_diagonal,
+        allow_negative=allow_negative,
+        n_jobs=n_jobs,
+    )
     check_rank(rank, matrix)
     method.check(matrix)
+    matrix = matrix.for_rank(int(rank))
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function of one snapshot, got {callback!r}.")
     if not (isinstance(checkpoint_every, int | float) and checkpoint_every >= 0):

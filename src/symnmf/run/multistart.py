@@ -322,8 +322,12 @@ def _best(results: list[Result | None]) -> Result:
 
 def _without_remainders(result: Result, X: SymmetricMatrix) -> Result:
     """Set the rows of the factors to 0 where the row of X is."""
-    sums = X.ops.get(X.matmul(X.ops.put(np.ones((X.shape[0], 1), X.dtype))))
-    alone = sums[:, 0] == 0  # X >= 0, so a row that sums to 0 is a row of zeros
+    if X.weighted:  # rows of which nothing is observed are 0 from the start
+        return result
+    # positive, and such that entries of both signs do not cancel: only a row of zeros gives 0
+    probe = 0.5 + np.random.default_rng(0).random((X.shape[0], 1))
+    sums = X.ops.get(X.matmul(X.ops.put(probe.astype(X.dtype))))
+    alone = sums[:, 0] == 0
     if not alone.any():
         return result
     U, V = (np.where(alone[:, None], 0, factor) for factor in (result.U, result.V))

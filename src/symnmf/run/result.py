@@ -171,14 +171,17 @@ class Result:
         """The columns of U that are zero: a cluster asked for and not found."""
         return np.flatnonzero(~self.U.any(axis=0))
 
-    def certificate(self, X: Any, *, tol: float | None = None) -> Certificate:
+    def certificate(self, X: Any, *, tol: float | None = None, **observing: Any) -> Certificate:
         """Check what was reached against the theorems; see :class:`symnmf.Certificate`.
 
-        ``tol`` is the run's own unless given, or 1e-5 after a run without one.
+        ``tol`` is the run's own unless given, or 1e-5 after a run without one; ``observing`` is
+        what the run was told of X besides: mask, weights, missing, ignore_diagonal,
+        allow_negative.
         """
         from symnmf.run.certificate import certify
 
-        return certify(X, self, tol=tol if tol is not None else self.tol or 1e-5)
+        chosen = tol if tol is not None else self.tol or 1e-5
+        return certify(X, self, tol=chosen, **observing)
 
     def save(self, path: str | Path, *, names: Sequence[Any] | None = None) -> None:
         """Write to an npz archive (no pickle), atomically.

@@ -79,9 +79,13 @@ def starting_point(
 ) -> np.ndarray:
     """Return U_0 for a name, an array or a callable ``init(X, rank, random_state)``."""
     if isinstance(init, str):
-        return lookup(init, STARTS, "init")(X, rank, random_state)
-    given = check_start(init(X, rank, random_state) if callable(init) else init, X, rank)
-    return at_scale(X, given)
+        U = lookup(init, STARTS, "init")(X, rank, random_state)
+    else:
+        given = check_start(init(X, rank, random_state) if callable(init) else init, X, rank)
+        U = at_scale(X, given)
+    if X.unseen is not None:  # nothing would ever move these rows
+        U[X.unseen] = 0
+    return U
 
 
 def check_start(init: Any, X: SymmetricMatrix, rank: int) -> np.ndarray:

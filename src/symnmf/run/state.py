@@ -67,7 +67,7 @@ class Point:
     def weighted_sums(self, X: SymmetricMatrix) -> tuple[float, float, float] | None:
         """Return the sums of w (x - m)^2, w x m and w m^2, M = U U^T; None without weights."""
         if self._sums is None and X.weighted:
-            self._sums = X.weighted_sums(self.values, self.values)
+            self._sums = X.weighted_sums(self.values, self.values, self._product)
         return self._sums
 
     def scaled(self, factor: float, X: SymmetricMatrix) -> Point:

@@ -1,0 +1,144 @@
+"""Passes over pairs that carry weights, in the pattern of a sparse matrix: O(pairs r) each.
+
+A pair (i, j) stands for the term w (x - m)^2 / 2 with m = <u_i, v_j>. ``x`` and ``w`` hold one
+number for each stored pair, or a single one that all of them share.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from symnmf.kernels.compiling import REORDER, compiled
+from symnmf.kernels.products import prefetch_pair
+
+#: Pairs between the request for a row of a factor and its use.
+AHEAD = 16
+#: Factors up to this size are in cache already, and the requests would only cost.
+CACHED_BYTES = 1 << 19
+
+
+@compiled(fastmath=REORDER)
+def residual_product_rows(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    x: np.ndarray,
+    w: np.ndarray,
+    F: np.ndarray,
+    V: np.ndarray,
+    T: np.ndarray,
+    out: np.ndarray,
+    begin: int,
+    end: int,
+) -> None:
+    """Add rows ``begin..end`` of S T to ``out``, where S = W o (X - F V^T) on the pairs.
+
+    Mostly T is V, whose row is at hand then.
+    """
+    r, columns = V.shape[1], T.shape[1]
+    many_x, many_w = len(x) > 1, len(w) > 1
+    last = indptr[end] if V.size * V.itemsize > CACHED_BYTES else 0
+    total = np.empty(columns, T.dtype)
+    for i in range(begin, end):
+        own = F[i]
+        total[:] = 0
+        for p in range(indptr[i], indptr[i + 1]):
+            if (p & 1) == 0:
+                prefetch_pair(indices, p + AHEAD, last, V)
+            other, moved = V[indices[p]], T[indices[p]]
+            m = V.dtype.type(0)
+            for k in range(r):
+                m += own[k] * other[k]
+            s = w[p if many_w else 0] * (x[p if many_x else 0] - m)
+            for k in range(columns):
+                total[k] += s * moved[k]
+        for k in range(columns):
+            out[i, k] += total[k]
+
+
+@compiled(fastmath=REORDER)
+def sums_rows(
+    first: np.ndarray,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    x: np.ndarray,
+    w: np.ndarray,
+    U: np.ndarray,
+    V: np.ndarray,
+    doubled: bool,
+    begin: int,
+    end: int,
+) -> tuple[float, float, float]:
+    """Return the sums of w (x - m)^2, w x m and w m^2 over the pairs of rows ``begin..end``.
+
+    The pairs of row i begin at ``first[i]``. Where U is V that is the diagonal, and pairs off it
+    are ``doubled``.
+    """
+    r = U.shape[1]
+    many_x, many_w = len(x) > 1, len(w) > 1
+    last = indptr[end] if V.size * V.itemsize > CACHED_BYTES else 0
+    misfit, fit, size = 0.0, 0.0, 0.0
+    for i in range(begin, end):
+        own = U[i]
+        for p in range(first[i], indptr[i + 1]):
+            if (p & 1) == 0:
+                prefetch_pair(indices, p + AHEAD, last, V)
+            other = V[indices[p]]
+            m = V.dtype.type(0)
+            for k in range(r):
+                m += own[k] * other[k]
+            value, fitted = np.float64(x[p if many_x else 0]), np.float64(m)
+            weight = np.float64(w[p if many_w else 0])
+            if doubled and indices[p] != i:
+                weight *= 2.0
+            misfit += weight * (value - fitted) * (value - fitted)
+            fit += weight * value * fitted
+            size += weight * fitted * fitted
+    return misfit, fit, size
+
+
+@compiled(fastmath=REORDER)
+def quartic_rows(
+    first: np.ndarray,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    x: np.ndarray,
+    w: np.ndarray,
+    U: np.ndarray,
+    D: np.ndarray,
+    begin: int,
+    end: int,
+) -> tuple[float, float, float, float]:
+    """Return c_1 to c_4 of the pairs' part of f(U + t D) - f(U) = sum_k c_k t^k.
+
+    With s = x - <u_i, u_j>, a = <u_i, d_j> + <d_i, u_j> and b = <d_i, d_j> it is the sum of
+    w ((s - t a - t^2 b)^2 - s^2) / 2. Every term vanishes with D. Only pairs on and above the
+    diagonal are visited.
+    """
+    r = U.shape[1]
+    many_x, many_w = len(x) > 1, len(w) > 1
+    last = indptr[end] if U.size * U.itemsize > CACHED_BYTES else 0
+    c1, c2, c3, c4 = 0.0, 0.0, 0.0, 0.0
+    zero = U.dtype.type(0)
+    for i in range(begin, end):
+        u, d = U[i], D[i]
+        for p in range(first[i], indptr[i + 1]):
+            if (p & 1) == 0:
+                prefetch_pair(indices, p + AHEAD, last, U)
+                prefetch_pair(indices, p + AHEAD, last, D)
+            j = indices[p]
+            v, e = U[j], D[j]
+            m, mixed, moved = zero, zero, zero
+            for k in range(r):
+                m += u[k] * v[k]
+                mixed += u[k] * e[k] + d[k] * v[k]
+                moved += d[k] * e[k]
+            weight = np.float64(w[p if many_w else 0])
+            if j != i:
+                weight *= 2.0
+            s = np.float64(x[p if many_x else 0]) - np.float64(m)
+            a, b = np.float64(mixed), np.float64(moved)
+            c1 -= weight * s * a
+            c2 += weight * (0.5 * a * a - s * b)
+            c3 += weight * a * b
+            c4 += 0.5 * weight * b * b
+    return c1, c2, c3, c4

@@ -1,0 +1,131 @@
+"""What a user has, checked and wrapped: :func:`as_symmetric`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from symnmf.errors import InputError
+from symnmf.matrices.blocks import AT_A_TIME, MEMORY, Blocks
+from symnmf.matrices.checks import check_asymmetry, check_shape, check_values
+from symnmf.matrices.dense import DenseMatrix
+from symnmf.matrices.dtypes import float_dtype
+from symnmf.matrices.opening import is_stored, open_store
+from symnmf.matrices.sparse import SparseMatrix
+from symnmf.matrices.symmetric import SymmetricMatrix
+from symnmf.matrices.tiles import Tile
+from symnmf.parallel import Threads
+
+
+def as_symmetric(
+    X: Any, *, n_jobs: int | None = None, name: str = "X", allow_negative: bool = False
+) -> SymmetricMatrix:
+    """Check X and wrap it, without a copy where its layout allows.
+
+    Parameters
+    ----------
+    X : array-like, scipy sparse array or matrix, SymmetricMatrix, or a matrix on disk
+        Square, symmetric, finite, nonnegative. What :class:`Blocks` takes (a path, a memory map,
+        a Zarr or HDF5 array) is read block by block unless it is as small as a block.
+        float32 and float64 are kept; float16 becomes float32; integers, booleans and longer
+        floats become float64. A SymmetricMatrix, such as :class:`LowRank`, has checked itself.
+    n_jobs : int or None
+        Threads for every operation on X; None for all cores, or those a SymmetricMatrix has.
+    name : str
+        What error messages call the argument.
+    allow_negative : bool
+        Whether entries may be negative; not for matrices on disk.
+    """
+    if isinstance(X, SymmetricMatrix) and n_jobs is None:
+        return X
+    threads = Threads(n_jobs)
+    if isinstance(X, SymmetricMatrix):
+        return X.on(threads)
+    if sp.issparse(X):
+        return checked_sparse(X, threads, name, allow_negative)
+    if is_stored(X):
+        return _stored(X, n_jobs, threads, name)
+    return checked_dense(X, threads, name, allow_negative)
+
+
+def _stored(X: Any, n_jobs: int | None, threads: Threads, name: str) -> SymmetricMatrix:
+    """Take a matrix on disk in blocks, or whole where it is no larger than a block."""
+    store = open_store(X)
+    whole = Tile(0, store.n, 0, store.n)
+    if store.slices and store.n**2 * store.dtype.itemsize <= MEMORY // AT_A_TIME:
+        return checked_dense(store.read(whole), threads, name)
+    return Blocks(store, n_jobs=n_jobs, name=name)
+
+
+def checked_dense(X: Any, threads: Threads, name: str, signed: bool = False) -> DenseMatrix:
+    """Wrap an array, or say what is wrong with it; ``signed`` entries may be negative."""
+    if hasattr(X, "adjacency") or hasattr(X, "get_edgelist"):
+        raise InputError(
+            f"{name} is a graph, not a matrix; call symnmf.communities on it, or take its matrix "
+            f"from symnmf.graphs.from_graph({name})[0]."
+        )
+    if X is None or isinstance(X, str | bytes | os.PathLike | dict):
+        raise InputError(
+            f"{name} must be a matrix, got {type(X).__name__}; symnmf.readers.read_matrix reads "
+            f"files, and a .npy, .h5 or .zarr path or a folder of blocks is read in blocks."
+        )
+    if isinstance(X, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array; fill the masked entries first.")
+    try:
+        array = np.asarray(X)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{name} cannot be read as a matrix: {error}.") from error
+    dtype = float_dtype(array.dtype, name)
+    check_shape(array.shape, name)
+    if array.flags.f_contiguous and not array.flags.c_contiguous:
+        array = array.T
+    array = np.ascontiguousarray(array, dtype=dtype)
+    n = array.shape[0]
+    with np.errstate(invalid="ignore"):
+        rows = max(1, 262_144 // n)
+        smallest, largest, asymmetry = np.inf, -np.inf, 0.0
+        for first in range(0, n, rows):
+            block = array[first : first + rows]
+            # min and max carry NaN along, so the checks below see it
+            smallest = float(np.minimum(smallest, block.min()))
+            largest = float(np.maximum(largest, block.max()))
+        check_values(smallest, largest, name, signed=signed)
+        for first in range(0, n, rows):
+            block = array[first : first + rows, first:]
+            mirror = array[first:, first : first + rows]
+            asymmetry = max(asymmetry, float(np.abs(block - mirror.T).max()))
+    check_asymmetry(asymmetry, max(largest, -smallest), dtype, name)
+    matrix = DenseMatrix(array, threads)
+    matrix.signed = smallest < 0
+    return matrix
+
+
+def checked_sparse(X: Any, threads: Threads, name: str, signed: bool = False) -> SparseMatrix:
+    """Wrap a sparse matrix, or say what is wrong with it; ``signed`` as above."""
+    dtype = float_dtype(X.dtype, name)
+    check_shape(X.shape, name)
+    canonical = X.format == "csr" and X.has_canonical_format and X.dtype == dtype
+    matrix = X if canonical else sp.csr_array(X, dtype=dtype, copy=True)
+    if not canonical:
+        matrix.sum_duplicates()
+    smallest = largest = 0.0
+    if matrix.nnz:
+        smallest, largest = float(matrix.data.min()), float(matrix.data.max())
+        check_values(smallest, largest, name, signed=signed)
+        mirror = matrix.T.tocsr()
+        mirror.sort_indices()
+        same_pattern = np.array_equal(mirror.indptr, matrix.indptr) and np.array_equal(
+            mirror.indices, matrix.indices
+        )
+        if same_pattern:
+            asymmetry = float(np.abs(mirror.data - matrix.data).max())
+        else:
+            asymmetry = float(abs(mirror - matrix).max())
+        check_asymmetry(asymmetry, max(largest, -smallest), dtype, name)
+    data = np.ascontiguousarray(matrix.data, dtype=dtype)
+    found = SparseMatrix(matrix.indptr, matrix.indices, data, threads)
+    found.signed = smallest < 0
+    return found
