@@ -16,6 +16,7 @@ import symnmf
 from conftest import synthetic_problem
 from strict_home import StrictMatrix
 from symnmf.matrices import DenseMatrix, LowRank, SymmetricMatrix, as_symmetric
+from symnmf.matrices.observing import by_observed, hide
 from symnmf.matrices.shared import SharedReading
 from symnmf.ops import Hals
 from symnmf.parallel import Threads
@@ -42,6 +43,8 @@ HOMES = {
     "low rank": lambda X: LowRank(np.linalg.eigh(X)[1], np.diag(np.linalg.eigvalsh(X))),
     "a seat of a shared reading": lambda X: seated(X),
     "a foreign array": StrictMatrix,
+    "all pairs observed": lambda X: by_observed(X, sp.csr_array(np.ones_like(X)), Threads(1)),
+    "no pair hidden": lambda X: hide(as_symmetric(X), *np.zeros((2, 0), dtype=int)),
 }
 
 
@@ -168,6 +171,7 @@ class GradientStep(Solver):
     name: ClassVar[str] = "gradient-step"
     summary: ClassVar[str] = "projected gradient with a fixed step"
     cost: ClassVar[str] = "1 product"
+    takes_weights: ClassVar[bool] = True
 
     relative_step: float = 0.1
 

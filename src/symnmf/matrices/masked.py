@@ -18,7 +18,7 @@ from symnmf.ops.operations import Line, RowSolver, quartic
 from symnmf.parallel import SMALLEST_SHARE, Bounds, Threads
 
 #: Ridge of rows with fewer observations than columns of U, in units of the entries of X.
-RIDGE = 1e-3
+RIDGE = 1e-2
 
 Coefficients = tuple[float, float, float, float]
 
@@ -245,9 +245,7 @@ class MaskedMatrix(SymmetricMatrix):
             product = self.ops.times(factor, self.ops.gram(other) if gram is None else gram)
         return self._corrected(factor, other, product)
 
-    def _corrected(
-        self, factor: np.ndarray, other: np.ndarray, product: np.ndarray
-    ) -> np.ndarray:
+    def _corrected(self, factor: np.ndarray, other: np.ndarray, product: np.ndarray) -> np.ndarray:
         """Add what the pairs and the ridge have to say to a product."""
         self._add_pairs(factor, other, other, product)
         if self.ridge is not None:
@@ -337,14 +335,10 @@ class MaskedMatrix(SymmetricMatrix):
         U, product, moved = self.ops.advance(U, product, line, t)
         return U, self._corrected(U, U, product), moved
 
-    def aim(
-        self, U: np.ndarray, product: np.ndarray, gram: np.ndarray, *, by_rows: bool
-    ) -> np.ndarray:
-        n = self.shape[0]
-        shares = np.maximum(self.seen, 1.0) / n
-        share = shares[:, None] if by_rows else float(shares.mean())
+    def aim(self, U: np.ndarray, product: np.ndarray, gram: np.ndarray) -> np.ndarray:
+        shares = np.maximum(self.seen, 1.0) / self.shape[0]
         curved = self.ops.times(U, gram)
-        return curved + (product - curved) * np.asarray(1.0 / share, self.dtype)
+        return curved + (product - curved) * (1.0 / shares[:, None]).astype(self.dtype)
 
     def update(
         self,

@@ -195,11 +195,12 @@ def _weigh(X: Any, W: Any, threads: Threads, signed: bool) -> SymmetricMatrix:
         raise InputError("nothing of X is observed; let at least one entry be.")
     stored = X.nnz if sp.issparse(X) else DENSE_COST * n * n
     if OBSERVED_COST * seen <= stored + HIDDEN_COST * altered:
-        return _by_observed(X, sp.csr_array(W), threads, signed)
+        return by_observed(X, sp.csr_array(W), threads, signed)
     return _by_hidden(X, W.toarray() if sparse else W, threads, signed)
 
 
-def _by_observed(X: Any, W: sp.csr_array, threads: Threads, signed: bool) -> SymmetricMatrix:
+def by_observed(X: Any, W: sp.csr_array, threads: Threads, signed: bool = False) -> MaskedMatrix:
+    """Return X as the pairs that are observed, those with a weight in W."""
     W.sort_indices()
     rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
     values = X[rows, W.indices]
@@ -280,9 +281,7 @@ def hide(X: HostMatrix, rows: np.ndarray, columns: np.ndarray) -> MaskedMatrix:
         base = DenseMatrix(array, X.threads)
     base.signed = X.signed
     counts = np.diff(pattern.indptr)
-    pairs = Pairs(
-        pattern.indptr, pattern.indices, np.zeros(1, X.dtype), np.full(1, -1.0, X.dtype)
-    )
+    pairs = Pairs(pattern.indptr, pattern.indices, np.zeros(1, X.dtype), np.full(1, -1.0, X.dtype))
     matrix = MaskedMatrix(pairs, X.threads, base, n - counts.astype(np.float64), n - counts)
     matrix.signed = X.signed
     return matrix

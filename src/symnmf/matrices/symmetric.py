@@ -140,10 +140,11 @@ class SymmetricMatrix(ABC):
         """
         return self.ops.advance(U, product, line, t)
 
-    def aim(self, U: Tall, product: Tall, gram: np.ndarray, *, by_rows: bool) -> Tall:
+    def aim(self, U: Tall, product: Tall, gram: np.ndarray) -> Tall:
         """Return the product that a step should aim with, whose curvature is that of U^T U.
 
-        Where entries are hidden that curvature is too large, and a step too short by as much.
+        Where entries of a row are hidden, that curvature is too large and a step too short by as
+        much; a line search then says how much of the longer one is taken.
         """
         return product
 

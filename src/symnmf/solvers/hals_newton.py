@@ -166,7 +166,7 @@ class HalsNewton(Solver):
         out = quasi_newton.next_slot(state) if depth else state.room()
         sweeps = Hals(1 if depth else SWEEPS_ALONE)
         U = state.U
-        product = X.aim(U.values, U.product(X), U.gram, by_rows=True)
+        product = X.aim(U.values, U.product(X), U.gram)
         target = X.ops.sweep(sweeps, U.values, product, U.gram, PROXIMAL * level, out)
         t, step = line_step(X, state, target)
         if not depth:

@@ -37,7 +37,7 @@ def gauss_newton_target(
     values, vectors = np.linalg.eigh(gram / level)
     return X.ops.gauss_newton(
         U.values,
-        X.aim(U.values, U.product(X), gram, by_rows=False),
+        X.aim(U.values, U.product(X), gram),
         gram,
         (level * values, vectors),
         (weight, shift, RELAXATION),

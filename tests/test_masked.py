@@ -1,0 +1,315 @@
+"""Hidden and weighted entries: the arithmetic against dense formulas, and what a user sees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import symnmf
+from conftest import synthetic_problem
+from symnmf.matrices import MaskedMatrix, as_symmetric, observed
+from symnmf.matrices.observing import _by_hidden, by_observed, hide
+from symnmf.parallel import Threads
+from symnmf.run.state import Point
+from symnmf.solvers import SOLVERS
+
+WEIGHING = [name for name, solver in SOLVERS.items() if solver.takes_weights]
+
+
+def symmetric(A):
+    return np.triu(A) + np.triu(A, 1).T
+
+
+def drawn_weights(n, hidden, seed, *, binary=False):
+    rng = np.random.default_rng(seed)
+    W = symmetric(rng.random((n, n)))
+    W = np.where(symmetric(rng.random((n, n))) < hidden, 0.0, 1.0 if binary else W)
+    W[0, 0] = 1.0
+    return W
+
+
+def both_forms(X, W):
+    """Yield X kept by its observed pairs, and as a whole with its hidden pairs taken out."""
+    yield by_observed(X, sp.csr_array(W), Threads(1))
+    yield _by_hidden(X, W, Threads(2), False)
+    yield _by_hidden(sp.csr_array(X), W, Threads(1), False)
+
+
+def misfit(X, W, U, V=None):
+    return np.sum(W * (X - U @ (U if V is None else V).T) ** 2)
+
+
+problems = st.tuples(st.integers(3, 20), st.integers(1, 4), st.floats(0, 0.9), st.integers(0, 999))
+
+
+@given(problems)
+def test_products_misfits_and_lines_are_those_of_dense_formulas(problem):
+    n, r, hidden, seed = problem
+    X, W = synthetic_problem(n, r, 0.3, seed), drawn_weights(n, hidden, seed)
+    rng = np.random.default_rng(seed + 1)
+    U, V = rng.random((n, r)), rng.random((n, r))
+    near = 1e-9 * np.sum(X**2)
+    for matrix in both_forms(X, W):
+        if not matrix.weighted:
+            continue
+        S = W * (X - U @ V.T)
+        product = matrix.product_at(U, V)
+        np.testing.assert_allclose(product, U @ (V.T @ V) + S @ V, atol=near)
+        for known in (None, matrix.product_at(U, U)):
+            sums = matrix.weighted_sums(U, U, known)
+            np.testing.assert_allclose(
+                sums,
+                [misfit(X, W, U), np.sum(W * X * (U @ U.T)), np.sum(W * (U @ U.T) ** 2)],
+                atol=near,
+            )
+        assert matrix.weighted_sums(U, V)[0] == pytest.approx(misfit(X, W, U, V), abs=near)
+        assert matrix.sqnorm == pytest.approx(np.sum(W * X**2), abs=near)
+        T = rng.random((n, 2))
+        np.testing.assert_allclose(matrix.residual_times(U, V, T), 0.5 * (S + S.T) @ T, atol=near)
+        here = matrix.product_at(U, U)
+        line, c = matrix.along(U, here, U.T @ U, V.copy(), np.empty_like(U))
+        for t in (0.3, 1.0):
+            change = 0.5 * (misfit(X, W, U + t * (V - U)) - misfit(X, W, U))
+            assert sum(ck * t**k for k, ck in enumerate(c, 1)) == pytest.approx(change, abs=near)
+        moved, product, _ = matrix.advance(U.copy(), here, line, 0.3)
+        np.testing.assert_allclose(moved, U + 0.3 * (V - U), atol=1e-12)
+        if product is not None:
+            np.testing.assert_allclose(product, matrix.product_at(moved, moved), atol=near)
+
+
+@pytest.mark.parametrize("hidden", [0.05, 0.7])
+def test_the_gradient_is_that_of_finite_differences(hidden):
+    X, W = synthetic_problem(12, 2, 0.3, seed=1), drawn_weights(12, hidden, seed=2)
+    U, step = np.random.default_rng(3).random((12, 2)), 1e-6
+    numeric = np.empty_like(U)
+    for place in np.ndindex(U.shape):
+        E = np.zeros_like(U)
+        E[place] = step
+        numeric[place] = 0.5 * (misfit(X, W, U + E) - misfit(X, W, U - E)) / (2 * step)
+    for matrix in both_forms(X, W):
+        point = Point(matrix.ops, U)
+        found = matrix.ops.gradient(U, point.product(matrix), point.gram)
+        np.testing.assert_allclose(found, numeric, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", WEIGHING)
+@pytest.mark.parametrize("hidden", [0.1, 0.6])
+def test_the_weighted_objective_never_rises_and_is_the_one_recorded(solver, hidden):
+    X, W = synthetic_problem(30, 3, 0.2, seed=4), drawn_weights(30, hidden, seed=5)
+    W /= W.max()
+    found = symnmf.factorize(
+        X, 3, weights=W, solver=solver, penalty=0.5, max_iter=40, tol=0, random_state=0
+    )
+    objective = found.history["objective"]
+    assert np.all(np.diff(objective) <= 1e-10 * objective[0])
+    value = 0.5 * misfit(X, W, found.U, found.V) + 0.25 * np.sum((found.U - found.V) ** 2)
+    assert objective[-1] == pytest.approx(value, rel=1e-8)
+    assert found.error == pytest.approx(misfit(X, W, found.U) / np.sum(W * X**2), rel=1e-8)
+
+
+@pytest.mark.parametrize("hidden", [0.1, 0.6])
+def test_the_end_is_as_good_as_scipys_from_there(hidden):
+    X, W = synthetic_problem(40, 3, 0.3, seed=6), drawn_weights(40, hidden, seed=7)
+    W /= W.max()
+    found = symnmf.factorize(X, 3, weights=W, random_state=0, tol=1e-9, max_iter=3000)
+
+    def evaluate(flat):
+        U = flat.reshape(40, 3)
+        return 0.5 * misfit(X, W, U), (-2 * (W * (X - U @ U.T)) @ U).ravel()
+
+    end = minimize(
+        evaluate, found.U.ravel(), jac=True, method="L-BFGS-B", bounds=[(0, None)] * 120,
+        options={"ftol": 1e-15, "gtol": 1e-12},
+    )  # fmt: skip
+    assert found.history["objective"][-1] <= end.fun * (1 + 1e-9)
+    assert found.certificate(X, weights=W).certified
+    assert not found.certificate(X).certified  # another problem
+
+
+@pytest.mark.parametrize("solver", ["auto", "a-symhals"])
+def test_with_everything_observed_it_is_the_problem_without_a_mask(solver):
+    X = synthetic_problem(30, 3, 0.2, seed=8)
+    plain = symnmf.factorize(X, 3, solver=solver, random_state=0, max_iter=20, tol=0)
+    for told in (
+        {"mask": np.ones((30, 30), dtype=bool)},
+        {"weights": np.full((30, 30), 3.0)},
+        {"missing": "nan"},
+        {"mask": sp.csr_array(np.ones((30, 30)))},
+    ):
+        found = symnmf.factorize(X, 3, solver=solver, random_state=0, max_iter=20, tol=0, **told)
+        np.testing.assert_array_equal(found.U, plain.U)
+
+
+@pytest.mark.parametrize("hidden", [0.05, 0.6])
+@pytest.mark.parametrize("solver", WEIGHING)
+def test_what_is_hidden_has_no_say(solver, hidden):
+    X, mask = synthetic_problem(30, 3, 0.2, seed=9), drawn_weights(30, hidden, 10, binary=True) > 0
+    options = {"solver": solver, "max_iter": 5, "tol": 0, "random_state": 0}
+    plain = symnmf.factorize(X, 3, mask=mask, **options)
+    garbage = np.where(mask, X, 1e6)
+    np.testing.assert_array_equal(symnmf.factorize(garbage, 3, mask=mask, **options).U, plain.U)
+    nan = np.where(mask, X, np.nan)
+    np.testing.assert_array_equal(symnmf.factorize(nan, 3, missing="nan", **options).U, plain.U)
+    sparse = symnmf.factorize(X, 3, mask=sp.csr_array(mask), **options)
+    np.testing.assert_allclose(sparse.U, plain.U, rtol=1e-6, atol=1e-8)
+    weighted = symnmf.factorize(X, 3, weights=7.0 * mask, **options)
+    np.testing.assert_array_equal(weighted.U, plain.U)
+
+
+def test_hidden_entries_are_found_again():
+    X = synthetic_problem(120, 3, seed=11)
+    for hidden in (0.2, 0.7):
+        mask = drawn_weights(120, hidden, seed=12, binary=True) > 0
+        found = symnmf.factorize(np.where(mask, X, np.nan), 3, missing="nan", random_state=0)
+        assert found.status == "converged"
+        missed = np.linalg.norm((X - found.U @ found.U.T)[~mask]) / np.linalg.norm(X[~mask])
+        assert missed < 1e-3
+
+
+def test_what_a_sparse_matrix_does_not_store_is_zero_unless_told_otherwise():
+    X = synthetic_problem(80, 2, seed=13)
+    X[3, 5] = X[5, 3] = 0.0  # observed to be zero
+    mask = drawn_weights(80, 0.7, seed=14, binary=True) > 0
+    mask[3, 5] = mask[5, 3] = True
+    rows, columns = np.nonzero(mask)
+    stored = sp.coo_array((X[rows, columns], (rows, columns)), shape=X.shape)
+    assert stored.tocsr().nnz == mask.sum()
+    options = {"random_state": 0, "max_iter": 10, "tol": 0}
+    told = symnmf.factorize(stored, 2, missing="unstored", **options)
+    np.testing.assert_array_equal(told.U, symnmf.factorize(X, 2, mask=mask, **options).U)
+    zeros = symnmf.factorize(stored, 2, **options)
+    filled = symnmf.factorize(np.where(mask, X, 0.0), 2, **options)
+    np.testing.assert_allclose(zeros.U, filled.U, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_a_diagonal_that_means_nothing_can_be_left_out(kind):
+    B = np.random.default_rng(15).random((60, 3))
+    X = B @ B.T
+    broken = X.copy()
+    np.fill_diagonal(broken, 100.0)
+    found = symnmf.factorize(kind(broken), 3, ignore_diagonal=True, random_state=0, tol=1e-8)
+    assert np.abs(X - found.U @ found.U.T).max() < 1e-3
+    assert found.certificate(kind(broken), ignore_diagonal=True).certified
+
+
+def test_rows_with_too_few_observations_are_counted_and_held():
+    X = synthetic_problem(40, 4, 0.1, seed=16)
+    mask = np.ones((40, 40), dtype=bool)
+    mask[:3] = mask[:, :3] = False
+    mask[2, 10] = mask[10, 2] = True
+    with pytest.warns(UserWarning, match="3 of the 40 rows"):
+        found = symnmf.factorize(X, 4, mask=mask, random_state=0)
+    assert found.status == "converged"
+    assert not found.U[:2].any()
+    assert 0 < np.linalg.norm(found.U[2]) < 2 * np.linalg.norm(found.U[3:], axis=1).max()
+
+
+def test_a_masked_run_resumes_bit_for_bit(tmp_path):
+    X = synthetic_problem(60, 3, 0.1, seed=17)
+    for hidden in (0.1, 0.7):
+        mask = drawn_weights(60, hidden, seed=18, binary=True) > 0
+        options = {"mask": mask, "random_state": 0, "tol": 0}
+        whole = symnmf.factorize(X, 3, max_iter=30, **options)
+        file = tmp_path / f"{hidden}.npz"
+        symnmf.factorize(X, 3, max_iter=11, checkpoint=file, **options)
+        rest = symnmf.factorize(X, 3, max_iter=30, resume=file, **options)
+        np.testing.assert_array_equal(rest.U, whole.U)
+        with pytest.raises(symnmf.InputError, match="another run"):
+            symnmf.factorize(X, 3, resume=file, **(options | {"mask": None}))
+
+
+def test_a_sparse_mask_never_becomes_an_array():
+    n = 60_000  # n^2 numbers would be 29 GB
+    rng = np.random.default_rng(19)
+    B = rng.random((n, 2))
+    i, j = rng.integers(n, size=(2, 300_000))
+    values = np.einsum("ij,ij->i", B[i], B[j])
+    pairs = sp.coo_array((values, (i, j)), shape=(n, n)).tocsr()
+    pairs.data = np.einsum("ij,ij->i", *(B[k] for k in pairs.nonzero()))
+    X = pairs.maximum(pairs.T)
+    found = symnmf.factorize(X, 2, missing="unstored", random_state=0, max_iter=10, tol=0)
+    assert found.error < 0.05
+    assert np.all(np.diff(found.history["objective"]) <= 0)
+
+
+def test_the_curvature_of_theorem_1_is_that_of_the_weighted_residual():
+    X, W = synthetic_problem(30, 3, 0.4, seed=20), drawn_weights(30, 0.5, seed=21)
+    W /= W.max()
+    found = symnmf.factorize(
+        X, 3, weights=W, solver="a-symhals", random_state=0, max_iter=4000, tol=1e-4
+    )
+    certificate = found.certificate(X, weights=W)
+    mixed = 0.5 * (found.U @ found.V.T + found.V @ found.U.T)
+    assert certificate.curvature == pytest.approx(np.linalg.eigvalsh(W * (mixed - X))[-1], rel=1e-6)
+    assert certificate.certified
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_hiding_single_pairs_is_a_mask_with_these_pairs(kind):
+    X = synthetic_problem(25, 2, 0.2, seed=22)
+    X[np.median(X) > X] = 0.0
+    rows, columns = np.array([0, 3, 7]), np.array([5, 3, 20])
+    mask = np.ones((25, 25), dtype=bool)
+    mask[rows, columns] = mask[columns, rows] = False
+    hidden = hide(as_symmetric(kind(X)), rows, columns)
+    masked = observed(X, mask=mask)
+    assert isinstance(masked, MaskedMatrix)
+    U = np.random.default_rng(0).random((25, 2))
+    np.testing.assert_allclose(hidden.product_at(U, U), masked.product_at(U, U), rtol=1e-12)
+    assert hidden.sqnorm == pytest.approx(masked.sqnorm)
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({"mask": np.ones((3, 3))}, "mask must have the shape"),
+        ({"mask": np.zeros((4, 4))}, "mask hides every entry"),
+        ({"mask": np.triu(np.ones((4, 4)))}, "mask is not symmetric"),
+        ({"weights": -np.ones((4, 4))}, "weights must be finite and at least 0"),
+        ({"weights": np.full((4, 4), np.nan)}, "weights must be finite"),
+        ({"weights": "much"}, "weights cannot be read"),
+        ({"mask": np.ones((4, 4)), "weights": np.ones((4, 4))}, "mask and weights"),
+        ({"missing": "zero"}, "missing must be"),
+        ({"missing": "unstored"}, "needs a sparse X"),
+        ({"ignore_diagonal": 2}, "ignore_diagonal must be"),
+        ({"mask": 1 - np.eye(4), "solver": "admm"}, "solver 'admm' does not take a mask"),
+        ({"mask": 1 - np.eye(4), "solver": "cd"}, "solver 'cd'"),
+    ],
+)
+def test_wrong_masks_are_refused_in_one_sentence(told, says):
+    with pytest.raises(symnmf.InputError, match=says):
+        symnmf.factorize(np.ones((4, 4)), 2, **told)
+
+
+def test_nan_is_refused_with_the_option_that_allows_it():
+    X = np.ones((4, 4))
+    X[1, 2] = np.nan
+    with pytest.raises(symnmf.InputError, match="missing='nan'"):
+        symnmf.factorize(X, 2)
+    with pytest.raises(symnmf.InputError, match="mirror image"):
+        symnmf.factorize(X, 2, missing="nan")
+
+
+def test_negative_entries_are_accepted_where_they_are_meant():
+    rng = np.random.default_rng(23)
+    B = rng.random((40, 3))
+    X = B @ B.T - 0.2
+    with pytest.raises(symnmf.InputError, match="allow_negative=True"):
+        symnmf.factorize(X, 3)
+    with pytest.raises(symnmf.InputError, match="needs X >= 0"):
+        symnmf.factorize(X, 3, allow_negative=True, solver="beta-snmf")
+    for kind in (np.asarray, sp.csr_array):
+        ends = [
+            symnmf.factorize(
+                kind(X), 3, allow_negative=True, solver=name, random_state=0, max_iter=3000
+            )
+            for name in ("auto", "symanls", "a-symhals", "cd", "pgd")
+        ]
+        assert all(end.certificate(kind(X), allow_negative=True).certified for end in ends)
+        errors = [end.error for end in ends]
+        assert max(errors) < 1.2 * min(errors)
