@@ -185,7 +185,7 @@ def test_small_files_are_read_whole_and_large_ones_in_blocks(tmp_path, monkeypat
     np.save(tmp_path / "X.npy", similarities())
     symnmf.factorize(str(tmp_path / "X.npy"), 3, max_iter=2, tol=0)
     assert not isinstance(symnmf.matrices.as_symmetric(tmp_path / "X.npy"), Blocks)
-    monkeypatch.setattr("symnmf.matrices.MEMORY", 1000)
+    monkeypatch.setattr("symnmf.matrices.wrapping.MEMORY", 1000)
     assert isinstance(symnmf.matrices.as_symmetric(tmp_path / "X.npy"), Blocks)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     assert isinstance(symnmf.matrices.as_symmetric(mapped), Blocks)

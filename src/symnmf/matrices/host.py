@@ -75,7 +75,7 @@ class HostMatrix(SymmetricMatrix):
         gram: np.ndarray,
         penalty: float,
         out: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, np.ndarray | None]:
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Minimise over ``factor``, in place: each thread multiplies a few rows and solves them."""
         product = np.empty(factor.shape, self.dtype) if out is None else out
         solve = row_kernel(rows)

@@ -165,7 +165,7 @@ class SymmetricMatrix(ABC):
         gram: np.ndarray,
         penalty: float,
         out: Tall | None = None,
-    ) -> tuple[Tall, Tall | None]:
+    ) -> tuple[Tall, Tall]:
         """Minimise over ``factor`` >= 0 with ``other`` fixed; return it and X @ other.
 
         ``gram`` is other^T other; ``factor`` and ``out`` may be overwritten. Instead of a product
