@@ -101,7 +101,7 @@ class HalsNewton(Solver):
         X, error = self._ready(X, state)
         if not self.settled(state) and _revive(X, state):
             return
-        level = float(np.trace(state.U.gram)) / state.rank
+        level = float(state.U.gram.trace()) / state.rank
         since = state.memory["newton_steps"]
         if fits and error >= self.newton_below and _sweeps_by_entries(X, state):
             assert X.entries is not None

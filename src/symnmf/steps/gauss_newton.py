@@ -33,7 +33,7 @@ def gauss_newton_target(
     shift = (1.0 + DAMPING_SHARE) * weight
     if not shift * shift > 0.0:  # U = 0, or as good as that: the model has no curvature
         return X.ops.copy(U.values), dual
-    level = float(np.trace(gram)) / len(gram)
+    level = float(gram.trace()) / len(gram)
     values, vectors = np.linalg.eigh(gram / level)
     return X.ops.gauss_newton(
         U.values,

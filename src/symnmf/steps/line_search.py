@@ -97,7 +97,7 @@ def line_step(
     product, gram = U.product(X), U.gram
     line, coefficients = X.along(U.values, product, gram, target, state.room())
     step, change = quartic_step(*coefficients)
-    length = float(np.trace(line.gram))
+    length = float(line.gram.trace())
     if step == 0.0 or -change < max(enough, per_length * step**2 * length):
         state.spare.append(line.image)
         return 0.0, line.D
@@ -105,6 +105,6 @@ def line_step(
     state.spare.append(line.image)
     following = gram + step * (line.cross + line.cross.T) + step**2 * line.gram
     # else little but rounding may be left of it
-    trusted = np.trace(following) > 0.5 * np.trace(gram)
+    trusted = following.trace() > 0.5 * gram.trace()
     state.moved(values, product=product, gram=following if trusted else None)
     return float(step), moved
