@@ -91,6 +91,10 @@ BAD_ARGUMENTS = {
     "penalty true": ({"penalty": True}, "penalty must be"),
     "inner_sweeps": ({"solver": "a-symhals", "inner_sweeps": 0}, "inner_sweeps must be"),
     "n_jobs": ({"n_jobs": 0}, "n_jobs must be"),
+    "n_jobs nan": ({"n_jobs": np.nan}, "n_jobs must be"),
+    "n_jobs infinite": ({"n_jobs": np.inf}, "n_jobs must be"),
+    "n_jobs list": ({"n_jobs": [2]}, "n_jobs must be"),
+    "n_jobs text": ({"n_jobs": "2"}, "n_jobs must be"),
     "random_state": ({"random_state": "seed"}, "random_state must be"),
     "checkpoint folder": ({"checkpoint": "/nowhere/run.npz"}, "does not exist"),
     "resume": ({"resume": "/nowhere/run.npz"}, "does not exist"),
@@ -126,10 +130,11 @@ def test_degenerate_matrices_have_finite_answers(solver, kind):
             kind(case), rank, solver=solver, random_state=0, max_iter=30, tol=0
         )
         assert finite(result)
-    zero = symnmf.factorize(kind(np.zeros((4, 4))), 2, solver=solver)
-    assert zero.status == "converged"
-    assert not zero.U.any()
-    assert zero.error == 0.0
+    for n, init in ((4, "scaled-random"), (100, "nndsvd")):
+        zero = symnmf.factorize(kind(np.zeros((n, n))), 2, solver=solver, init=init)
+        assert zero.status == "converged"
+        assert not zero.U.any()
+        assert zero.error == 0.0
     one = symnmf.factorize(kind(np.array([[9.0]])), 1, solver=solver, random_state=0, max_iter=5000)
     assert one.U[0, 0] == pytest.approx(3.0, rel=1e-4)
 

@@ -30,6 +30,7 @@ def test_history_has_the_columns_and_one_row_per_record(X):
         "iteration", "seconds", "objective", "error", "penalty", "consensus", "stationarity",
     )  # fmt: skip
     assert result.history["iteration"].tolist() == [0, 10, 20, 25]
+    assert result.history["Iteration"].dtype == np.int64  # capitals do not matter
     assert (np.diff(result.history["seconds"]) > 0).all()
     assert result.history["error"][-1] == result.error
     frame = result.history.to_pandas()

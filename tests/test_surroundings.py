@@ -5,13 +5,17 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import joblib
 import numpy as np
 import pytest
+import threadpoolctl
 
 import symnmf
 from conftest import synthetic_problem
@@ -91,14 +95,121 @@ def test_an_install_nobody_can_write_to(tmp_path):
     assert done.stdout == "converged\n"
 
 
+def blas_threads():
+    pools = threadpoolctl.threadpool_info()
+    return [pool["num_threads"] for pool in pools if pool["user_api"] == "blas"]
+
+
 def test_blas_threads_are_given_back():
-    import threadpoolctl
-
-    def counts():
-        return [pool["num_threads"] for pool in threadpoolctl.threadpool_info()]
-
     fit(0)
     with threadpoolctl.threadpool_limits(2, "blas"):
-        before = counts()
+        before = blas_threads()
         fit(0)
-        assert counts() == before
+        assert blas_threads() == before
+
+
+def test_blas_threads_are_given_back_after_runs_that_overlap():
+    """Three threads come one after another and go in the same order: no run holds all others."""
+    from symnmf.parallel import one_blas_thread
+
+    came, may_go = [threading.Event() for _ in range(3)], [threading.Event() for _ in range(3)]
+
+    def stay(place):
+        with one_blas_thread():
+            came[place].set()
+            may_go[place].wait()
+
+    with threadpoolctl.threadpool_limits(2, "blas"):
+        before = blas_threads()
+        runs = [threading.Thread(target=stay, args=(k,), daemon=True) for k in range(3)]
+        for run, arrived in zip(runs, came, strict=True):
+            run.start()
+            arrived.wait()
+        for run, leave in zip(runs, may_go, strict=True):
+            assert set(blas_threads()) == {1}
+            leave.set()
+            run.join()
+        assert blas_threads() == before
+
+
+def test_staggered_factorizations_give_blas_back():
+    before = blas_threads()
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(fit, range(6)))
+    assert blas_threads() == before
+
+
+def forked_threads(queue):
+    queue.put(blas_threads())
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_does_not_wait_for_the_runs_of_its_parent():
+    """The child has no other threads, so nobody else there would ever give BLAS back."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        pytest.skip("this platform has no fork")
+    from symnmf.parallel import one_blas_thread
+
+    fork = multiprocessing.get_context("fork")
+    inside, done = threading.Event(), threading.Event()
+
+    def stay():
+        with one_blas_thread():
+            inside.set()
+            done.wait()
+
+    before = blas_threads()
+    run = threading.Thread(target=stay, daemon=True)
+    run.start()
+    inside.wait()
+    queue = fork.SimpleQueue()
+    child = fork.Process(target=forked_threads, args=(queue,))
+    child.start()
+    assert queue.get() == before
+    child.join()
+    done.set()
+    run.join()
+
+
+def test_one_pool_whatever_the_number_of_jobs():
+    X = synthetic_problem(150, 4, 0.1, seed=0)
+    for jobs in range(2, 40):
+        symnmf.factorize(X, 40, random_state=0, max_iter=1, tol=0, n_jobs=jobs)
+    ours = [thread for thread in threading.enumerate() if thread.name.startswith("symnmf")]
+    assert len(ours) <= os.cpu_count()
+
+
+def test_tasks_that_share_out_work_themselves_do_not_wait_for_each_other():
+    """More callers than the pool has threads, each with tasks inside tasks."""
+    from symnmf.parallel import Threads
+
+    threads = Threads(8)
+    parts = [(k, k + 1) for k in range(8)]
+
+    def outer(begin, end):
+        return sum(threads.run(lambda a, b: a * b, parts))
+
+    callers = 4 * os.cpu_count()
+    with ThreadPoolExecutor(callers) as pool:
+        found = list(pool.map(lambda _: threads.run(outer, parts), range(callers)))
+    assert found == [[sum(a * b for a, b in parts)] * 8] * callers
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_the_caller_ignores_stays_ignored(tmp_path, number):
+    X = synthetic_problem(30, 3, 0.1, seed=0)
+
+    def send(now):
+        if now.iteration == 3:
+            os.kill(os.getpid(), number)
+
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        result = symnmf.factorize(
+            X, 3, max_iter=9, tol=0, callback=send, checkpoint=tmp_path / "run.npz"
+        )
+        assert signal.getsignal(number) is signal.SIG_IGN
+    finally:
+        signal.signal(number, before)
+    assert result.n_iter == 9
+    assert result.status == "max_iter"

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 from symnmf.errors import InputError
@@ -33,29 +36,135 @@ def available_cores() -> int:
         return os.cpu_count() or 1
 
 
+class _Workers:
+    """One pool for the whole process, whatever ``n_jobs`` its users have.
+
+    ``n_jobs`` says into how many parts work is cut; more threads than cores would only wait.
+    """
+
+    def __init__(self) -> None:
+        self.here = threading.local()
+        self._begin()
+        if hasattr(os, "register_at_fork"):  # a child has the pool object but not its threads
+            os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        self._starting = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def _enter(self) -> None:
+        self.here.inside = True
+
+    @property
+    def inside(self) -> bool:
+        """Whether the caller runs on the pool, where waiting for its other tasks may never end."""
+        return getattr(self.here, "inside", False)
+
+    @property
+    def pool(self) -> ThreadPoolExecutor:
+        with self._starting:
+            if self._pool is None:
+                # threads start when they are first needed, so a generous limit costs nothing
+                self._pool = ThreadPoolExecutor(
+                    max_workers=os.cpu_count() or 1,
+                    thread_name_prefix="symnmf",
+                    initializer=self._enter,
+                )
+            return self._pool
+
+
+_workers = _Workers()
+
+
 @functools.cache
-def _pool(size: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=size, thread_name_prefix="symnmf")
-
-
-if hasattr(os, "register_at_fork"):  # a forked child has the pool object but not its threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
-@functools.cache
-def _blas_controller() -> Any:
+def _blas() -> tuple[Any, Any]:
+    """The BLAS libraries whose number of threads belongs to the process, and to each thread."""
     import numpy as np
     import scipy.linalg
     from threadpoolctl import ThreadpoolController
 
     assert np
     assert scipy.linalg
-    return ThreadpoolController()
+    blas = ThreadpoolController().select(user_api="blas")
+    own = [one.filepath for one in blas.lib_controllers if _is_openmp(one)]
+    shared = [one.filepath for one in blas.lib_controllers if not _is_openmp(one)]
+    return blas.select(filepath=shared), blas.select(filepath=own)
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Hold BLAS to one thread inside a ``with`` block."""
-    return _blas_controller().limit(limits=1, user_api="blas")
+def _is_openmp(library: Any) -> bool:
+    return getattr(library, "threading_layer", None) == "openmp"
+
+
+def _change_blas(change: Callable[[], T]) -> T:
+    """Call what sets BLAS threads, whichever thread did so before.
+
+    Recent versions of threadpoolctl let only one thread at a time set them and ignore all others,
+    so that the last of several runs could not restore what the first one found.
+    """
+    import threadpoolctl
+
+    openblas = getattr(threadpoolctl, "OpenBLASController", None)
+    release = getattr(openblas, "clear_controlling_thread", lambda force: None)
+    release(force=True)
+    try:
+        return change()
+    finally:
+        release(force=True)
+
+
+class _OneBlasThread:
+    """BLAS at one thread for as long as anybody wants it.
+
+    The number of threads belongs to the process, so the first to come sets it and the last to go
+    restores what the first one found. If each restored what it found itself, one that came second
+    and went last would leave BLAS at one thread for ever.
+    """
+
+    def __init__(self) -> None:
+        self._changing = threading.Lock()
+        self._holders: Counter[int] = Counter()  # blocks entered, by thread
+        self._limit: Any = None
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        me = threading.get_ident()
+        shared, own = _blas()
+        with self._changing:
+            if not self._holders:
+                self._limit = _change_blas(lambda: shared.limit(limits=1))
+            self._holders[me] += 1
+        try:
+            with own.limit(limits=1):
+                yield
+        finally:
+            with self._changing:
+                self._leave(me)
+
+    def _leave(self, thread: int) -> None:
+        self._holders[thread] -= 1
+        if not self._holders[thread]:
+            del self._holders[thread]
+        if not self._holders and self._limit is not None:
+            _change_blas(self._limit.restore_original_limits)
+            self._limit = None
+
+    def _after_fork(self) -> None:
+        """Forget the holders that a forked child has no threads for."""
+        self._changing = threading.Lock()
+        me = threading.get_ident()
+        for thread in [thread for thread in self._holders if thread != me]:
+            self._holders[thread] = 1
+            self._leave(thread)
+
+
+_one_blas_thread = _OneBlasThread()
+
+
+def one_blas_thread() -> AbstractContextManager[None]:
+    """Hold BLAS to one thread inside a ``with`` block, whoever else does so at the same time."""
+    return _one_blas_thread.held()
 
 
 class Threads:
@@ -69,14 +178,16 @@ class Threads:
 
     def __init__(self, n_jobs: int | None = None) -> None:
         cores = available_cores()
-        if n_jobs is None:
-            n_jobs = cores
-        if isinstance(n_jobs, bool) or int(n_jobs) != n_jobs or n_jobs == 0:
+        try:
+            jobs = cores if n_jobs is None else operator.index(n_jobs)
+        except TypeError:
+            jobs = 0
+        if jobs == 0 or isinstance(n_jobs, bool):
             raise InputError(
                 f"n_jobs must be None, a positive number of threads or a negative one counted "
                 f"from all cores, got {n_jobs!r}."
             )
-        self.count = int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+        self.count: int = jobs if jobs > 0 else max(1, cores + 1 + jobs)
 
     def split(self, n: int, cost_per_row: float) -> list[Bounds]:
         """Cut ``range(n)`` into one chunk per thread, or fewer where the work is small."""
@@ -87,9 +198,9 @@ class Threads:
 
     def run(self, task: Callable[[int, int], T], bounds: Sequence[Bounds]) -> list[T]:
         """Return ``[task(begin, end) for begin, end in bounds]``, computed at the same time."""
-        if len(bounds) == 1:
-            return [task(*bounds[0])]
-        pool = _pool(self.count)
+        if len(bounds) == 1 or _workers.inside:
+            return [task(*part) for part in bounds]
+        pool = _workers.pool
         others = [pool.submit(task, begin, end) for begin, end in bounds[1:]]
         first = task(*bounds[0])
         return [first, *(other.result() for other in others)]

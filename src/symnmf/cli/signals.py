@@ -56,10 +56,13 @@ def noticing() -> Iterator[Signals]:
     def handle(number: int, frame: FrameType | None) -> None:
         if len(signals.seen()) > 1:
             raise SystemExit(128 + signals.seen()[0])
-        if number == signal.SIGTERM and signal.getsignal(signal.SIGINT) is not handle:
+        listening = signal.getsignal(signal.SIGINT)
+        if number == signal.SIGTERM and listening not in (handle, signal.SIG_IGN):
             signal.raise_signal(signal.SIGINT)  # what the solver that is running listens to
 
-    handlers = {number: signal.signal(number, handle) for number in WATCHED}
+    # what the shell set to be ignored, such as Ctrl-C for a job in its background, stays so
+    heeded = [number for number in WATCHED if signal.getsignal(number) is not signal.SIG_IGN]
+    handlers = {number: signal.signal(number, handle) for number in heeded}
     wakeup = signal.set_wakeup_fd(write_end.fileno(), warn_on_full_buffer=False)
     try:
         yield signals
@@ -78,6 +81,9 @@ def raising() -> Iterator[None]:
     def handle(number: int, frame: FrameType | None) -> None:
         raise Terminated
 
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:
+        yield
+        return
     before = signal.signal(signal.SIGTERM, handle)
     try:
         yield

@@ -13,6 +13,7 @@ from symnmf.matrices.blocks import AT_A_TIME, MEMORY, Blocks
 from symnmf.matrices.checks import check_asymmetry, check_shape, check_values
 from symnmf.matrices.dense import DenseMatrix
 from symnmf.matrices.dtypes import float_dtype
+from symnmf.matrices.indices import checked_csr
 from symnmf.matrices.opening import is_stored, open_store
 from symnmf.matrices.sparse import SparseMatrix
 from symnmf.matrices.symmetric import SymmetricMatrix
@@ -107,10 +108,7 @@ def checked_sparse(X: Any, threads: Threads, name: str, signed: bool = False) ->
     """Wrap a sparse matrix, or say what is wrong with it; ``signed`` as above."""
     dtype = float_dtype(X.dtype, name)
     check_shape(X.shape, name)
-    canonical = X.format == "csr" and X.has_canonical_format and X.dtype == dtype
-    matrix = X if canonical else sp.csr_array(X, dtype=dtype, copy=True)
-    if not canonical:
-        matrix.sum_duplicates()
+    matrix = checked_csr(X, dtype, name)
     smallest = largest = 0.0
     if matrix.nnz:
         smallest, largest = float(matrix.data.min()), float(matrix.data.max())

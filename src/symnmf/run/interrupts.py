@@ -23,13 +23,16 @@ class Interrupt:
 def watching(*signals: signal.Signals) -> Iterator[Interrupt]:
     """Note the first signal instead of dying of it; the second one acts as it always did.
 
-    Outside the main thread Python delivers no signals, and nothing is changed.
+    A signal that the caller has set to be ignored stays ignored, as in a job under ``nohup`` or in
+    the background of a shell. Outside the main thread Python delivers no signals, and nothing is
+    changed.
     """
     seen = Interrupt()
     if threading.current_thread() is not threading.main_thread():
         yield seen
         return
-    before = {number: signal.getsignal(number) for number in signals}
+    handlers = {number: signal.getsignal(number) for number in signals}
+    before = {number: was for number, was in handlers.items() if was is not signal.SIG_IGN}
 
     def restore() -> None:
         for number, handler in before.items():
@@ -40,7 +43,7 @@ def watching(*signals: signal.Signals) -> Iterator[Interrupt]:
         seen.signal = number
         restore()
 
-    for number in signals:
+    for number in before:
         signal.signal(number, note)
     try:
         yield seen

@@ -24,7 +24,7 @@ from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix, as_symmetric
 from symnmf.matrices.shared import SharedReading
 from symnmf.naming import lookup
-from symnmf.parallel import Threads, one_blas_thread
+from symnmf.parallel import Threads
 from symnmf.penalty import as_penalty
 from symnmf.run.interrupts import Interrupt, watching
 from symnmf.run.loop import Limits, Snapshot, factorize
@@ -170,9 +170,8 @@ class Plan:
                     **self.options,
                 )
 
-        # BLAS is held here as well, because threads that enter and leave in turn would not restore
-        # it; signals reach the main thread only, so starts in others learn of them by callback
-        with one_blas_thread(), _quiet(), watching(*signals) as interrupt:
+        # signals reach the main thread only, so starts in others learn of them by callback
+        with _quiet(), watching(*signals) as interrupt:
             if seats > 1:
                 results = list(_sharing(run, self.starts, seats, matrix))
             else:

@@ -75,7 +75,7 @@ class History:
     def __getitem__(self, column: str) -> np.ndarray:
         index = lookup(column, {name: i for i, name in enumerate(COLUMNS)}, "history column")
         values = self._rows[: self._count, index].copy()
-        return values.astype(np.int64) if column == "iteration" else values
+        return values.astype(np.int64) if COLUMNS[index] == "iteration" else values
 
     def __repr__(self) -> str:
         if not self._count:
@@ -148,6 +148,13 @@ class Result:
     tol: float = field(default=0.0, repr=False)
     #: ||X - U_0 U_0^T||_F, which a certificate refers to
     start_misfit: float = field(default=float("nan"), repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.U.shape) != 2 or self.V.shape != self.U.shape:
+            raise InputError(
+                f"U and V must be two factors of one shape n x r, got {self.U.shape} and "
+                f"{self.V.shape}."
+            )
 
     def __repr__(self) -> str:
         n, r = self.U.shape

@@ -1,0 +1,105 @@
+"""Raw arrays from outside are checked before compiled code, which checks nothing, follows them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import symnmf
+from conftest import synthetic_problem
+from symnmf.errors import InputError
+from symnmf.matrices import as_symmetric
+
+SETTINGS = {"random_state": 0, "max_iter": 30, "tol": 0.0, "n_jobs": 1}
+
+
+@pytest.fixture
+def X():
+    return sp.csr_array(synthetic_problem(12, 2, 0.1, seed=0))
+
+
+def with_spare_room(X, kind):
+    """The same matrix in arrays that are longer than its entries, as SciPy allows."""
+    longer = kind(X)
+    longer.data = np.append(longer.data, np.full(7, 99.0))
+    longer.indices = np.append(longer.indices, np.full(7, 3, longer.indices.dtype))
+    assert longer.nnz == X.nnz
+    return longer
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, sp.csr_matrix])
+def test_spare_room_behind_the_entries_changes_nothing(X, kind):
+    expected = symnmf.factorize(X, 2, **SETTINGS)
+    found = symnmf.factorize(with_spare_room(X, kind), 2, **SETTINGS)
+    assert np.array_equal(found.U, expected.U)
+    assert found.error == expected.error
+
+
+@pytest.mark.parametrize("kind", ["coo", "csc", "bsr", "lil", "dok", "dia"])
+def test_every_sparse_format_is_the_same_matrix(X, kind):
+    found, expected = as_symmetric(X.asformat(kind)), as_symmetric(X)
+    for one, other in zip(
+        (found.indptr, found.indices, found.data),
+        (expected.indptr, expected.indices, expected.data),
+        strict=True,
+    ):
+        assert np.array_equal(one, other)
+
+
+def test_a_canonical_matrix_is_neither_copied_nor_changed(X):
+    assert np.shares_memory(as_symmetric(X).data, X.data)
+    shuffled = sp.csr_array((X.data.copy(), X.indices.copy(), X.indptr), shape=X.shape)
+    shuffled.indices[:2], shuffled.data[:2] = X.indices[1::-1], X.data[1::-1]
+    shuffled.has_sorted_indices = shuffled.has_canonical_format = True  # not true, and believed
+    before = shuffled.indices.copy()
+    found = as_symmetric(shuffled)
+    assert np.array_equal(found.indices, X.indices)
+    assert np.array_equal(found.data, X.data)
+    assert np.array_equal(shuffled.indices, before)
+
+
+def put(array, place, value):
+    array = array.copy()
+    array[place] = value
+    return array
+
+
+#: attribute to replace, what with, and what the sentence says
+BROKEN = {
+    "index too large": ("csr", "indices", lambda a: put(a, 3, 10**6), "between 0 and 11"),
+    "index negative": ("csr", "indices", lambda a: put(a, 3, -1), "between 0 and 11"),
+    "csc index": ("csc", "indices", lambda a: put(a, 3, 12), "between 0 and 11"),
+    "block index": ("bsr", "indices", lambda a: put(a, 0, 50), "indices must lie"),
+    "coo row": ("coo", "coords", lambda c: (put(c[0], 3, 10**6), c[1]), "X.row must lie"),
+    "coo column": ("coo", "coords", lambda c: (c[0], put(c[1], 3, -5)), "X.col must lie"),
+    "coo too short": ("coo", "coords", lambda c: (c[0][:5], c[1]), "X.row has 5 entries"),
+    "pointer falls": ("csr", "indptr", lambda a: put(a, 3, 10**6), "indptr must rise"),
+    "pointer negative": ("csr", "indptr", lambda a: put(a, 0, -1), "indptr must rise"),
+    "pointer beyond": ("csr", "indptr", lambda a: put(a, -1, 10**6), "ends at 1000000"),
+    "pointer short": ("csr", "indptr", lambda a: a[:-1], "have 13 entries"),
+    "data short": ("csr", "data", lambda a: a[:5], "5 values"),
+    "indices short": ("csr", "indices", lambda a: a[:5], "5 indices"),
+    "indices float": ("csr", "indices", lambda a: a.astype(float), "1-D array of integers"),
+    "indices square": ("csr", "indices", lambda a: a.reshape(2, -1), "1-D array of integers"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_indices_that_leave_the_matrix_are_refused(X, case):
+    kind, attribute, spoil, message = BROKEN[case]
+    matrix = X.asformat(kind).copy()
+    setattr(matrix, attribute, spoil(getattr(matrix, attribute)))
+    with pytest.raises(InputError, match=message) as caught:
+        symnmf.factorize(matrix, 2)
+    assert str(caught.value).startswith("X.")
+    assert str(caught.value).endswith(".")
+
+
+def test_a_result_whose_factors_do_not_belong_together_is_refused(X):
+    import dataclasses
+
+    result = symnmf.factorize(X, 2, solver="a-symhals", **SETTINGS)
+    for U, V in ((result.U, result.V[:5]), (result.U[:, 0], result.V), (result.U, result.V[:, :1])):
+        with pytest.raises(InputError, match="U and V"):
+            dataclasses.replace(result, U=U, V=V)
