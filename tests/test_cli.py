@@ -291,19 +291,32 @@ def test_wrong_settings_are_one_sentence_and_nothing_is_written(
         ("factorize X.npz -r 2 -o X2.npz --resume X2.npz", "--resume and -o"),
         ("cluster X.npz -k 2 --checkpoint X.npz", "INPUT and --checkpoint"),
         ("cluster X.npz -k 2 --checkpoint X.npz --resume", "INPUT and --checkpoint"),
-        ("cluster run.start-0.npz -k 2 --checkpoint run.npz", "name of a start"),
         ("cluster X.npz -k 2 --truth t.csv -o t.csv", "--truth and -o"),
         ("compare X.npz -r 2 -o t.csv --history t.csv", "-o and --history"),
     ],
 )
 def test_no_file_is_overwritten_by_another_option(run, tmp_path, line, words):
-    for name in ("X.npz", "X2.npz", "run.start-0.npz"):
+    for name in ("X.npz", "X2.npz"):
         np.savez(tmp_path / name, X=np.eye(4))
     (tmp_path / "link.npz").symlink_to(tmp_path / "X.npz")
     (tmp_path / "t.csv").write_text("0\n1\n0\n1\n")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert words in one_line(run(line, expected=2))
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_checkpoint_leaves_every_other_file_alone(run, tmp_path):
+    """Names of starts, of their temporary files, and of a fit whose name is a pattern."""
+    np.savez(tmp_path / "run.start-truth.npz", y=np.array([0, 1] * 17))
+    for name in ("run.start-0.npz", "runs.start-1.npz", ".run.npz.notes.tmp", "e1.start-0.npz"):
+        (tmp_path / name).write_text("years of work")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    options = "--seed 0 --starts 2 --max-iter 5 --tol 1e9 -q"
+    for name in ("run.npz", "run?.npz", "e[1].npz", "a**b.npz"):
+        truth = "--truth run.start-truth.npz"
+        run(f"cluster karate -k 2 --checkpoint {name} {truth} {options}")
+    after = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert {name: after.get(name) for name in before} == before
 
 
 # Truth ----------------------------------------------------------------------------------------

@@ -59,8 +59,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def wait_for(path, process):
-    while not path.exists():
+def wait_for(folder, pattern, process):
+    while not any(folder.glob(pattern)):
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
     time.sleep(0.2)  # into the iterations
@@ -80,7 +80,7 @@ def test_an_interrupted_cluster_writes_what_it_has(folder, number, code):
         text=True,
     )
     try:
-        wait_for(folder / "run.start-0.npz", process)
+        wait_for(folder, "run.*.start-0.npz", process)
         process.send_signal(number)
         out, err = process.communicate()
     finally:

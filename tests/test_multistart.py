@@ -11,7 +11,7 @@ import pytest
 
 import symnmf
 from conftest import synthetic_problem
-from symnmf.errors import ConvergenceWarning
+from symnmf.errors import ConvergenceWarning, InputError
 from symnmf.matrices import LowRank, as_symmetric, dense
 from symnmf.matrices.shared import SharedReading
 from symnmf.run import multistart
@@ -40,7 +40,7 @@ def sharing(monkeypatch):
 
 def plan(rank=4, n_init=5, **more):
     options = {"solver": "a-symhals", "tol": 1e-4, "max_iter": 200} | more.pop("options", {})
-    return Plan(rank, n_init=n_init, random_state=7, options=options, **more)
+    return Plan(rank, n_init=n_init, options=options, **{"random_state": 7, **more})
 
 
 def in_threads(run, count):
@@ -267,3 +267,27 @@ def test_a_fit_that_runs_out_of_time_says_so():
     points = np.random.default_rng(0).random((60, 3))
     with pytest.warns(ConvergenceWarning, match="raise max_time or tol"):
         symnmf.SymNMF(4, max_time=0.0, random_state=0).fit(points)
+
+
+def test_a_later_fit_does_not_take_the_starts_of_an_earlier_one_for_its_own(X, tmp_path):
+    """The file that says which fit it is was removed; those of its starts were not."""
+    options = {"tol": 0, "max_iter": 12}
+    for path in (tmp_path / "e[1].npz", tmp_path / "fit.npz"):
+        first = plan(checkpoint=path, random_state=1, n_jobs=1, options=options).best(X)
+        path.unlink()
+        other = plan(checkpoint=path, random_state=2, n_jobs=1, options=options).best(X)
+        expected = plan(random_state=2, n_jobs=1, options=options).best(X)
+        assert np.array_equal(other.U, expected.U)
+        assert not np.array_equal(other.U, first.U)
+
+
+def test_a_start_moved_from_one_fit_to_another_is_refused(X, tmp_path):
+    options = {"tol": 0, "max_iter": 4}
+    files = []
+    for seed in (1, 2):
+        path = tmp_path / f"fit{seed}.npz"
+        plan(checkpoint=path, random_state=seed, options=options).best(X)
+        files.append(next(tmp_path.glob(f"fit{seed}.*.start-0.npz")))
+    files[0].replace(files[1])
+    with pytest.raises(InputError, match=r"another run.*owner"):
+        plan(checkpoint=tmp_path / "fit2.npz", random_state=2, options=options).best(X)

@@ -1,12 +1,22 @@
-"""npz archives of our own: written atomically, read without pickle."""
+"""npz archives of our own: written atomically, read as if a stranger had sent them.
+
+An archive is a zip of NumPy arrays, stored as they are: without compression nothing can unpack to
+more than the file holds, and without pickle nothing in it runs. Its member ``checksum`` covers the
+names, types, shapes and bytes of all others, so that silent damage is refused. A checksum is no
+signature: whoever reads an array still checks that it is what compiled code may be given.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import hashlib
+import math
 import os
+import re
 import secrets
+import stat
 import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
@@ -15,11 +25,20 @@ import numpy as np
 
 from symnmf.errors import InputError
 
+CHECKSUM = "checksum"
+#: NumPy writes the arrays of one archive with headers of some hundred bytes.
+MAX_HEADER = 4096
+MAX_MEMBERS = 100
+
+#: Failures that no other path would mend.
+MACHINE_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
+
 
 def write_atomically(path: str | Path, write: Callable[[IO[bytes]], Any]) -> None:
     """Let ``write`` fill a temporary file in the same folder, then put it in place of ``path``.
 
-    The old file is whole until the new one is on the disk, whatever happens in between.
+    The old file is whole until the new one is on the disk, whatever happens in between. A place
+    that cannot be written to is an InputError, a disk that is full or fails an OSError.
     """
     target = Path(path)
     # created exclusively under a drawn name, so no file in the folder can be in its way, and with
@@ -36,9 +55,20 @@ def write_atomically(path: str | Path, write: Callable[[IO[bytes]], Any]) -> Non
             temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
+        if error.errno in MACHINE_FAILED:
+            raise
         reason = error.strerror or type(error).__name__
         raise InputError(f"{str(target)!r} cannot be written ({reason}).") from error
     _sync_folder(target.parent)
+
+
+def clear_leftovers(path: str | Path) -> None:
+    """Remove the temporary files that writers of ``path`` left when they were killed."""
+    target = Path(path)
+    name = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{16}}\.tmp")
+    for file in target.parent.iterdir():
+        if name.fullmatch(file.name):
+            file.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -51,31 +81,115 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
+def _checksum(arrays: dict[str, np.ndarray]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name], order="C")
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.data)
+    return digest.hexdigest()
+
+
 def write_archive(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
-    """Write arrays to an npz archive, atomically."""
-    write_atomically(path, lambda stream: np.savez(stream, allow_pickle=False, **arrays))
+    """Write arrays to an npz archive with a checksum, atomically."""
+    members = {**arrays, CHECKSUM: np.array(_checksum(arrays))}
+
+    def write(stream: IO[bytes]) -> None:
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+            for name, array in members.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
+
+    write_atomically(path, write)
 
 
 def read_archive(path: str | Path, expected_format: str) -> dict[str, np.ndarray]:
-    """Read an npz archive that :func:`write_archive` wrote, or say what is wrong with it."""
+    """Read an archive that :func:`write_archive` wrote, whole and undamaged.
+
+    Parameters
+    ----------
+    path : str or path
+        A regular file.
+    expected_format : str
+        What its array ``format`` must say.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Numbers and text, in the machine's byte order and C order, to be written to at will.
+
+    Raises
+    ------
+    InputError
+        Whatever is wrong with the file.
+    """
+    whole = "is not a whole npz archive written by symnmf; pass another file."
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile) or "format" not in archive.files:
-                raise InputError(f"{path} was not written by symnmf; its format is not known.")
-            found = str(archive["format"])
-            if found != expected_format:
-                raise InputError(
-                    f"{path} holds {found!r} where {expected_format!r} is needed; pass another "
-                    f"file."
-                )
-            return {name: archive[name] for name in archive.files}
+        with _open_regular(path) as file:
+            stored = _read_members(file)
     except InputError:
         raise
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist.") from error
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror or error}).") from error
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, KeyError) as error:
+    except Exception as error:
+        # damaged bytes make zipfile and NumPy raise whatever they happen to run into
+        if isinstance(error, OSError) and error.strerror:
+            raise InputError(f"{path} cannot be read ({error.strerror}).") from error
+        raise InputError(f"{path} {whole}") from error
+    if "format" not in stored:
+        raise InputError(f"{path} was not written by symnmf; its format is not known.")
+    found = str(stored["format"])
+    if found != expected_format:
         raise InputError(
-            f"{path} is not a whole npz archive written by symnmf; pass another file."
-        ) from error
+            f"{path} holds {found[:60]!r} where {expected_format!r} is needed; pass another file."
+        )
+    if str(stored.pop(CHECKSUM, "")) != _checksum(stored):
+        raise InputError(f"{path} was changed since symnmf wrote it; pass another file.")
+    return stored
+
+
+def _open_regular(path: str | Path) -> IO[bytes]:
+    # O_NONBLOCK lets a FIFO open at once, to be refused below instead of waited for
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InputError(f"{path} is not a regular file; name an npz archive written by symnmf.")
+    return os.fdopen(descriptor, "rb")
+
+
+def _read_members(file: IO[bytes]) -> dict[str, np.ndarray]:
+    size = os.fstat(file.fileno()).st_size
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        names = [member.filename for member in members]
+        if len(set(names)) != len(names) or len(names) > MAX_MEMBERS:
+            raise ValueError("members")
+        # members may overlap in a zip that means harm, so their sizes are summed
+        if sum(member.file_size for member in members) > size:
+            raise ValueError("sizes")
+        return {
+            member.filename.removesuffix(".npy"): _read_array(archive, member) for member in members
+        }
+
+
+def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    if member.compress_type != zipfile.ZIP_STORED or not member.filename.endswith(".npy"):
+        raise ValueError("not stored by symnmf")
+    with archive.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        if version != (1, 0):  # what NumPy writes for plain arrays
+            raise ValueError("version")
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(
+            stream, max_header_size=MAX_HEADER
+        )
+        if dtype.kind not in "iufU" or not dtype.isnative or len(shape) > 4:
+            raise ValueError("type")
+        needed = math.prod(shape) * dtype.itemsize
+        if needed > member.file_size:
+            raise ValueError("shape")
+        content = bytearray(stream.read())  # to the end, where zipfile compares the CRC
+    if len(content) != needed:
+        raise ValueError("size")
+    array = np.frombuffer(content, dtype=dtype) if needed else np.zeros(0, dtype)
+    return np.asarray(array.reshape(shape, order="F" if fortran else "C"), order="C")

@@ -80,11 +80,11 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     verbose : int, default 0
         Print the error every 100 iterations (1), every 10 (2) or always (3).
     checkpoint : path or None
-        Keep the fit on disk, in this file and one per start beside it (``fit.npz``,
-        ``fit.start-0.npz``, ...). A fit that was killed and is called again with the same data
-        and settings goes on where it was, bit for bit; ``max_iter``, ``tol``, ``max_time`` and
-        ``n_init`` may be raised. The files stay when the fit is done: to start afresh remove
-        them or name another. Other data or settings are refused.
+        Keep the fit on disk, in this file and one per start beside it (``fit.npz`` and
+        ``fit.<drawn for this fit>.start-0.npz``, ...). A fit that was killed and is called again
+        with the same data and settings goes on where it was, bit for bit; ``max_iter``, ``tol``,
+        ``max_time`` and ``n_init`` may be raised. The files stay when the fit is done: to start
+        afresh remove them or name another. Other data or settings are refused.
     checkpoint_every : float, default 60
         Seconds between checkpoints.
 

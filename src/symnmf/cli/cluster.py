@@ -102,7 +102,7 @@ def cluster(
         {"INPUT": given, "--truth": truth},
         {"-o": output, "--checkpoint": checkpoint, "--plot": plot, "--report": report},
     )
-    _check_checkpoint(checkpoint, resume, Path(given))
+    _check_checkpoint(checkpoint, resume)
     options.check_numbers(
         jobs=jobs,
         seed=seed,
@@ -153,7 +153,7 @@ def cluster(
     raise typer.Exit(code)
 
 
-def _check_checkpoint(checkpoint: Path | None, resume: bool, given: Path) -> None:
+def _check_checkpoint(checkpoint: Path | None, resume: bool) -> None:
     from symnmf.errors import InputError
 
     if resume and checkpoint is None:
@@ -161,12 +161,6 @@ def _check_checkpoint(checkpoint: Path | None, resume: bool, given: Path) -> Non
     if checkpoint is None:
         return
     check_writable((checkpoint, (".npz",)))
-    beside = given.resolve().parent == checkpoint.resolve().parent
-    if beside and given.name.startswith(f"{checkpoint.stem}.start-"):
-        raise InputError(
-            f"INPUT {str(given)!r} has the name of a start that --checkpoint {str(checkpoint)!r} "
-            f"would overwrite; choose another name for --checkpoint."
-        )
     if checkpoint.exists() and not resume:
         raise InputError(
             f"the checkpoint {str(checkpoint)!r} exists; add --resume to go on from it, or remove "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.archives import read_archive, write_archive
+from symnmf.archives import clear_leftovers, read_archive, write_archive
 from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import Ops, Tall
@@ -22,6 +23,20 @@ from symnmf.solvers import Solver
 
 FORMAT = "symnmf-checkpoint-2"
 MEMORY, SCHEDULE = "memory_", "schedule_"
+
+
+@dataclass(frozen=True)
+class OwnedPath(os.PathLike[str]):
+    """The path of a checkpoint that one start of one fit owns, and no other may go on from."""
+
+    path: Path
+    owner: str
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __str__(self) -> str:
+        return str(self.path)
 
 
 @dataclass
@@ -64,8 +79,7 @@ class Checkpoint:
                 f"checkpoint {str(self.path)!r} exists already; pass it as resume too to go on "
                 f"from it, or remove it."
             )
-        for leftover in folder.glob(f".{self.path.name}.*.tmp"):  # of a process that was killed
-            leftover.unlink(missing_ok=True)
+        clear_leftovers(self.path)
 
     def due(self) -> bool:
         return time.monotonic() - self.last >= self.every

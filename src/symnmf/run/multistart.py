@@ -6,6 +6,8 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
+import secrets
 import signal
 import threading
 import warnings
@@ -19,13 +21,14 @@ from typing import Any
 import numpy as np
 
 from symnmf import errors
-from symnmf.archives import read_archive, write_archive
+from symnmf.archives import clear_leftovers, read_archive, write_archive
 from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix, as_symmetric
 from symnmf.matrices.shared import SharedReading
 from symnmf.naming import lookup
 from symnmf.parallel import Threads
 from symnmf.penalty import as_penalty
+from symnmf.run.checkpoint import OwnedPath
 from symnmf.run.interrupts import Interrupt, watching
 from symnmf.run.loop import Limits, Snapshot, factorize
 from symnmf.run.result import Result
@@ -39,7 +42,7 @@ Progress = Callable[[int, Snapshot], Any]
 #: What ``n_init`` is where nobody says otherwise; see :class:`symnmf.SymNMF` for the reason.
 DEFAULT_STARTS = 5
 
-FORMAT = "symnmf-starts-1"
+FORMAT = "symnmf-starts-2"
 
 #: Bytes of a factor beyond which starts at the same time would take each other's memory traffic.
 APART_UP_TO = 32 * 2**20
@@ -69,7 +72,8 @@ class Plan:
         the same seconds, and others an equal share.
     checkpoint : path or None
         A small file that says which fit this is; the start number i keeps its state beside it
-        (``fit.npz`` and ``fit.start-i.npz``).
+        (``fit.npz`` and ``fit.<drawn for this fit>.start-i.npz``), so that no two fits have files
+        in common and none ever has to be removed.
     options : dict
         Further options of :func:`symnmf.factorize`.
     """
@@ -217,28 +221,30 @@ class Plan:
         }
         if isinstance(self.random_state, int | np.integer):
             identity["random_state"] = int(self.random_state)
-        seed = _stored_seed(path, identity) if path.is_file() else None
-        if seed is None:
-            seed = identity.get("random_state")
+        if os.path.lexists(path):
+            seed, fit = _stored_fit(path, identity)
+        else:
+            seed, fit = identity.get("random_state"), secrets.token_hex(8)
             if seed is None:  # drawn once and kept, so that the starts are the same next time
                 seed = int(as_generator(self.random_state).integers(2**62))
-            for leftover in path.parent.glob(f"{path.stem}.start-*{path.suffix}"):
-                leftover.unlink()
+            clear_leftovers(path)
             write_archive(
                 path,
                 {
                     "format": np.array(FORMAT),
                     "identity": np.array(json.dumps(identity)),
                     "seed": np.array(str(seed)),
+                    "fit": np.array(fit),
                 },
             )
 
         def keep(start: int) -> dict[str, Any]:
-            own = path.with_name(f"{path.stem}.start-{start}{path.suffix}")
+            name = f"{path.stem}.{fit}.start-{start}{path.suffix}"
+            own = OwnedPath(path.with_name(name), f"start {start} of fit {fit}")
             return {
                 "checkpoint": own,
                 "checkpoint_every": self.checkpoint_every,
-                "resume": own if own.is_file() else None,
+                "resume": own if own.path.is_file() else None,
             }
 
         return keep, seed
@@ -251,11 +257,15 @@ class Plan:
         return hashlib.blake2b(np.ascontiguousarray(self.init).data, digest_size=8).hexdigest()
 
 
-def _stored_seed(path: Path, identity: dict[str, Any]) -> int:
+def _stored_fit(path: Path, identity: dict[str, Any]) -> tuple[int, str]:
+    """Return the seed of a fit and the name its starts go by."""
     stored = read_archive(path, FORMAT)
     try:
         found, seed = json.loads(str(stored["identity"])), int(str(stored["seed"]))
-    except (KeyError, ValueError) as error:
+        fit = str(stored["fit"])
+        if not isinstance(found, dict) or seed < 0 or not re.fullmatch("[0-9a-f]{16}", fit):
+            raise ValueError("its fields are not what a fit writes")
+    except (KeyError, ValueError, RecursionError) as error:
         raise InputError(f"{path} is not a whole checkpoint of a fit ({error}).") from error
     for key, value in identity.items():
         if found.get(key) != value:
@@ -264,7 +274,7 @@ def _stored_seed(path: Path, identity: dict[str, Any]) -> int:
                 f"checkpoint {str(path)!r} belongs to another fit: it does not match this {what}; "
                 f"pass what it was made with, or name another file to start afresh."
             )
-    return seed
+    return seed, fit
 
 
 def _generators(random_state: RandomState, count: int) -> list[np.random.Generator]:

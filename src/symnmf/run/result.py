@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from symnmf.run.certificate import Certificate
 
 Status = Literal["converged", "max_iter", "max_time", "stopped", "diverged"]
+
+RESULT = "symnmf-result-2"
 
 COLUMNS = (
     "iteration",
@@ -49,6 +51,18 @@ class History:
         filled = np.empty((0, len(COLUMNS))) if rows is None else np.asarray(rows, float)
         self._rows = filled
         self._count = len(filled)
+
+    @classmethod
+    def of(cls, rows: np.ndarray) -> History:
+        """Return the history that a file holds as :meth:`to_array` gave it, or a ValueError."""
+        if rows.ndim != 2 or rows.shape[1] != len(COLUMNS) or rows.dtype != np.float64:
+            raise ValueError("its history has another shape or type")
+        iteration = rows[:, 0]
+        if not ((iteration >= 0) & (iteration == np.floor(iteration)) & (iteration < 2**53)).all():
+            raise ValueError("its history counts iterations by something else than whole numbers")
+        if (np.diff(iteration) <= 0).any():
+            raise ValueError("the iterations of its history do not increase")
+        return cls(rows)
 
     def append(self, row: tuple[float, ...]) -> None:
         if self._count == len(self._rows):
@@ -204,7 +218,7 @@ class Result:
             path,
             {
                 **labels,
-                "format": np.array("symnmf-result-1"),
+                "format": np.array(RESULT),
                 "U": self.U,
                 "V": self.V,
                 "error": np.array(self.error),
@@ -220,20 +234,37 @@ class Result:
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
-        """Read what :meth:`save` wrote."""
-        stored = read_archive(path, "symnmf-result-1")
+        """Read what :meth:`save` wrote; a file that is not that or is damaged is an InputError."""
+        stored = read_archive(path, RESULT)
         try:
-            return cls(
+            loaded = cls(
                 U=stored["U"],
                 V=stored["V"],
                 error=float(stored["error"]),
                 n_iter=int(stored["n_iter"]),
                 status=str(stored["status"]),  # type: ignore[arg-type]
                 penalty=float(stored["penalty"]),
-                history=History(stored["history"]),
+                history=History.of(stored["history"]),
                 solver=str(stored["solver"]),
                 tol=float(stored["tol"]),
                 start_misfit=float(stored["start_misfit"]),
             )
-        except (KeyError, ValueError, TypeError) as error:
+            loaded._check()
+        except (KeyError, ValueError, TypeError, OverflowError) as error:
             raise InputError(f"{path} is not a whole symnmf result ({error}).") from error
+        return loaded
+
+    def _check(self) -> None:
+        """Refuse what no run gives back: the fields of a file, not of a run."""
+        numbers = [self.error, self.penalty]
+        for name, factor in (("U", self.U), ("V", self.V)):
+            if factor.dtype not in (np.float32, np.float64) or factor.dtype != self.U.dtype:
+                raise ValueError(f"{name} has the type {factor.dtype}")
+            if self.status != "diverged" and not (np.isfinite(factor) & (factor >= 0)).all():
+                raise ValueError(f"{name} has negative, infinite or NaN entries")
+        if self.status not in get_args(Status):
+            raise ValueError(f"the status is {self.status[:20]!r}")
+        if self.status != "diverged" and not all(np.isfinite(numbers)):
+            raise ValueError("its numbers are not finite")
+        if self.n_iter < 0 or not self.penalty >= 0 or not self.tol >= 0:
+            raise ValueError("a number that cannot be negative is")
