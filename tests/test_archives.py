@@ -9,12 +9,15 @@ import zipfile
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import symnmf
 from conftest import synthetic_problem
 from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError
+from symnmf.run import checkpoint
 from symnmf.run.result import RESULT
+from symnmf.solvers import SOLVERS
 
 FORMAT = "test-1"
 
@@ -154,3 +157,90 @@ def test_a_field_that_is_missing_is_refused(tmp_path):
         write_archive(path, {key: value for key, value in whole.items() if key != name})
         with pytest.raises(InputError, match=name):
             symnmf.Result.load(path)
+
+
+def resumed(X, path, solver, **more):
+    options = {"solver": solver, "random_state": 0, "tol": 0.0, "n_jobs": 1, "max_iter": 12}
+    return symnmf.factorize(X, 3, **{**options, **more})
+
+
+CHECKPOINTS = {
+    "counters": ("hals-newton", "memory_counters", lambda c: c + 1000),
+    "counters negative": ("hals-newton", "memory_counters", lambda c: c - 5),
+    "changes cut": ("hals-newton", "memory_changes", lambda c: c[:, :2]),
+    "steps flat": ("hals-newton", "memory_steps", lambda c: c.reshape(-1, 3)),
+    "steps narrow": ("hals-newton", "memory_steps", lambda c: c.astype(np.float32)),
+    "dots": ("hals-newton", "memory_pair_dots", lambda d: d[:, :1]),
+    "gradient nan": ("hals-newton", "memory_gradient", lambda g: np.full_like(g, np.nan)),
+    "guard": ("hals-newton", "memory_newton_steps", lambda k: k + 100),
+    "weight": ("hals-newton", "memory_weight", lambda w: -w),
+    "product": ("hals-newton", "product", lambda p: p[:2]),
+    "product nan": ("pgd", "product", lambda p: p * np.nan),
+    "gram": ("hals-newton", "gram_U", lambda g: g[:1]),
+    "U negative": ("hals-newton", "U", lambda U: U - 1.0),
+    "U nan": ("hals-newton", "U", lambda U: np.where(U.max() == U, np.nan, U)),
+    "U wide": ("symhals", "U", lambda U: np.hstack([U, U])),
+    "U tall": ("symhals", "U", lambda U: U[:-1]),
+    "U integers": ("symhals", "U", lambda U: U.astype(np.int64)),
+    "U narrow": ("hals-newton", "U", lambda U: U.astype(np.float32)),
+    "V negative": ("a-symhals", "V", lambda V: -V),
+    "V cut": ("a-symhals", "V", lambda V: V[:5]),
+    "previous": ("a-symhals", "schedule_previous", lambda P: P[:3]),
+    "previous nan": ("a-symhals", "schedule_previous", lambda P: P * np.nan),
+    "root": ("tsvd", "memory_tsvd_root", lambda R: R.T),
+    "rho": ("admm", "memory_admm_rho", lambda rho: -rho),
+    "step": ("pgd", "memory_pgd_step", lambda step: np.ones(2)),
+    "scalars": ("symhals", "scalars", lambda s: s[:3]),
+    "lambda": ("symhals", "scalars", lambda s: s * [-1, 1, 1, 1]),
+    "iteration": ("symhals", "scalars", lambda s: s + np.array([0, 0.5, 0, 0])),
+    "iteration back": ("symhals", "scalars", lambda s: s * [1, 0, 1, 1]),
+    "history": ("symhals", "history", lambda h: h[:, :6]),
+    "history empty": ("symhals", "history", lambda h: h[:0]),
+    "identity": ("symhals", "identity", lambda i: "[" * 100_000),
+    "identity list": ("symhals", "identity", lambda i: "[]"),
+    "unknown memory": ("symhals", "memory_surprise", lambda _: np.ones(3)),
+    "unknown array": ("symhals", "surprise", lambda _: np.ones(3)),
+    "second factor": ("hals-newton", "V", lambda _: np.ones((30, 3))),
+}
+
+
+@pytest.mark.parametrize("case", CHECKPOINTS)
+def test_a_checkpoint_no_run_wrote_is_refused(tmp_path, case):
+    """With a checksum that fits: compiled code would follow the counters wherever they lead."""
+    solver, name, change = CHECKPOINTS[case]
+    X, path = synthetic_problem(30, 3, 0.1, seed=0), tmp_path / "run.npz"
+    resumed(X, path, solver, checkpoint=path, max_iter=6)
+    whole = path.read_bytes()
+    stored = read_archive(path, checkpoint.FORMAT)
+    stored[name] = np.asarray(change(stored.get(name)))
+    write_archive(path, stored)
+    with pytest.raises(InputError, match=r"run\.npz is not a whole symnmf checkpoint"):
+        resumed(X, path, solver, resume=path)
+    path.write_bytes(whole)
+    expected = resumed(X, path, solver)
+    assert np.array_equal(resumed(X, path, solver, resume=path).U, expected.U)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_every_part_of_a_checkpoint_is_needed_or_known_not_to_be(tmp_path, solver, kind):
+    """No array is dropped, halved or emptied without being missed or making no difference."""
+    X, path = kind(synthetic_problem(30, 3, 0.1, seed=0)), tmp_path / "run.npz"
+    resumed(X, path, solver, checkpoint=path, max_iter=6)
+    expected = resumed(X, path, solver).U
+    whole = read_archive(path, checkpoint.FORMAT)
+    refusals = 0
+    for name, array in whole.items():
+        changes = [None] if array.ndim == 0 else [None, array[: len(array) // 2], array[:0]]
+        for changed in changes:
+            rest = {key: value for key, value in whole.items() if key != name}
+            write_archive(path, rest if changed is None else {**rest, name: changed})
+            if changed is not None and changed.shape == array.shape:
+                continue
+            try:
+                found = resumed(X, path, solver, resume=path).U
+            except InputError:
+                refusals += 1
+            else:
+                np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+    assert refusals > 5

@@ -12,6 +12,7 @@ from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix
 from symnmf.matrices.spectrum import lanczos, spectrum
 from symnmf.naming import lookup
+from symnmf.run.memory import Kept, Layout
 from symnmf.run.objective import identity
 from symnmf.run.state import Point, State
 
@@ -30,8 +31,10 @@ class Penalty(ABC):
 
     #: how the first lambda grows with X: 0 for the caller's own number, 1 for one in X's units
     power: ClassVar[int] = 1
-    #: what of ``State.schedule`` is as tall as U, and so lives where U does
-    tall_memory: ClassVar[frozenset[str]] = frozenset()
+
+    def memory(self, n: int, rank: int, dtype: np.dtype) -> Layout:
+        """Return what ``State.schedule`` holds for an n x n matrix X of ``dtype``."""
+        return {}
 
     @abstractmethod
     def start(self, X: SymmetricMatrix, state: State) -> float:
@@ -207,12 +210,13 @@ class Rising(Penalty):
     left of the run. So it rises finitely often, and U = V in the limit: docs/smaller-lambda.md.
     """
 
-    tall_memory: ClassVar[frozenset[str]] = frozenset({"previous"})
-
     share: float = 0.1
     curvature: float = 0.55
     growth: float = 1.5
     follow: float = 1.1
+
+    def memory(self, n: int, rank: int, dtype: np.dtype) -> Layout:
+        return {"previous": Kept((n, rank), dtype, least=0.0, tall=True)}
 
     def _level(self, state: State) -> float:
         return self.share * float(np.trace(state.V.gram)) / state.rank

@@ -15,13 +15,14 @@ import numpy as np
 from symnmf.archives import clear_leftovers, read_archive, write_archive
 from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix
-from symnmf.ops import Ops, Tall
+from symnmf.ops import Ops
 from symnmf.penalty import Penalty
-from symnmf.run.result import COLUMNS, History
+from symnmf.run.memory import Kept, check_memory
+from symnmf.run.result import History
 from symnmf.run.state import Point, State
 from symnmf.solvers import Solver
 
-FORMAT = "symnmf-checkpoint-2"
+FORMAT = "symnmf-checkpoint-3"
 MEMORY, SCHEDULE = "memory_", "schedule_"
 
 
@@ -37,6 +38,11 @@ class OwnedPath(os.PathLike[str]):
 
     def __str__(self) -> str:
         return str(self.path)
+
+
+def owner_of(path: object) -> str:
+    """Return whose checkpoint a path names; a plain path is anybody's."""
+    return path.owner if isinstance(path, OwnedPath) else "none"
 
 
 @dataclass
@@ -126,51 +132,91 @@ def read_checkpoint(
     solver: Solver,
     penalty: Penalty,
 ) -> Saved:
-    """Read a checkpoint and refuse one of another X or other settings, saying what differs."""
+    """Read a checkpoint and refuse one of another X or other settings, saying what differs.
+
+    Everything in it is compared with what this run would have written, since what it holds goes
+    to compiled code that checks nothing.
+    """
     stored = read_archive(path, FORMAT)
     try:
-        found = json.loads(str(stored["identity"]))
-        different = [key for key in identity if found.get(key) != identity[key]]
-        if different:
-            key = different[0]
-            what = "X" if key == "X" else f"{key} {identity[key]!r} (it has {found.get(key)!r})"
-            raise InputError(
-                f"the checkpoint {str(path)!r} belongs to another run: it does not match this "
-                f"{what}; pass what it was made with or start afresh."
-            )
-        value, iteration, seconds, misfit = stored["scalars"].tolist()
+        _check_identity(path, str(stored.pop("identity")), identity)
+        history = History.of(stored.pop("history"))
+        scalars = stored.pop("scalars")
+        del stored["format"]
+        memory = _taken(stored, MEMORY)
+        schedule = _taken(stored, SCHEDULE)
+        _check_numbers(scalars, history)
+        shape = (X.shape[0], int(identity["rank"]))
+        layout = solver.memory(*shape, X.dtype)
+        rule = penalty.memory(*shape, X.dtype) if solver.splits and X.largest() > 0.0 else {}
+        check_memory(memory, layout, "the solver's")
+        check_memory(schedule, rule, "the penalty's")
+        _check_factors(stored, shape, X, solver)
+        value, iteration, seconds, misfit = scalars.tolist()
         product = stored.get("product")
+        put = X.ops.put
         U = Point(
             X.ops,
-            X.ops.put(stored["U"]),
-            None if product is None else X.ops.put(product),
+            put(stored["U"]),
+            None if product is None else put(product),
             stored.get("gram_U"),
         )
         state = State(
             U=U,
-            V=Point(X.ops, X.ops.put(stored["V"])) if "V" in stored else U,
+            V=Point(X.ops, put(stored["V"])) if "V" in stored else U,
             penalty=value,
             iteration=int(iteration),
-            memory=_memory(stored, MEMORY, solver.tall_memory, X.ops),
-            schedule=_memory(stored, SCHEDULE, penalty.tall_memory, X.ops),
+            memory={n: put(v) if layout[n].tall else v for n, v in memory.items()},
+            schedule={n: put(v) if rule[n].tall else v for n, v in schedule.items()},
         )
-        rows = stored["history"]
-        if rows.ndim != 2 or rows.shape[1] != len(COLUMNS) or stored["U"].ndim != 2:
-            raise ValueError("wrong shapes")
-        return Saved(state, History(rows), seconds, misfit)
+        return Saved(state, history, seconds, misfit)
     except InputError:
         raise
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} is not a whole symnmf checkpoint ({error}).") from error
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(
+            f"{path} is not a whole symnmf checkpoint ({error}); start afresh."
+        ) from error
 
 
-def _memory(
-    stored: dict[str, np.ndarray], prefix: str, tall: frozenset[str], ops: Ops
-) -> dict[str, Tall]:
-    """Return what a solver or a penalty remembered, each part where it lives."""
-    named = {
-        name.removeprefix(prefix): value
-        for name, value in stored.items()
-        if name.startswith(prefix)
-    }
-    return {name: ops.put(value) if name in tall else value for name, value in named.items()}
+def _check_identity(path: str | Path, text: str, identity: dict[str, Any]) -> None:
+    found = json.loads(text)
+    different = [key for key in identity if found.get(key) != identity[key]]
+    if different:
+        key = different[0]
+        what = "X" if key == "X" else f"{key} {identity[key]!r} (it has {found.get(key)!r})"
+        raise InputError(
+            f"the checkpoint {str(path)!r} belongs to another run: it does not match this "
+            f"{what}; pass what it was made with or start afresh."
+        )
+
+
+def _taken(stored: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Take what has a prefix out of an archive, under the names without it."""
+    names = [name for name in stored if name.startswith(prefix)]
+    return {name.removeprefix(prefix): stored.pop(name) for name in names}
+
+
+def _check_numbers(scalars: np.ndarray, history: History) -> None:
+    """Penalty, iteration, seconds and misfit of the start: none is ever negative."""
+    Kept((4,), least=0.0).check(scalars, "'scalars'")
+    iteration = float(scalars[1])
+    if iteration != np.floor(iteration) or iteration >= 2**53:
+        raise ValueError("its iteration is not a whole number")
+    if not len(history) or history["iteration"][-1] > iteration:
+        raise ValueError("its history is not that of its iterations")
+
+
+def _check_factors(
+    stored: dict[str, np.ndarray], shape: tuple[int, int], X: SymmetricMatrix, solver: Solver
+) -> None:
+    dtype = stored["U"].dtype
+    if dtype not in solver.precisions(*shape, X.dtype):
+        raise ValueError(f"U has the type {dtype} where X has {X.dtype}")
+    layout = {"U": Kept(shape, dtype, least=0.0)}
+    if solver.second_factor:
+        least = -np.inf if solver.free_second_factor else 0.0
+        layout["V"] = Kept(shape, dtype, least, optional=X.largest() == 0.0)
+    if not solver.splits:
+        layout["product"] = Kept(shape, dtype, optional=True)
+        layout["gram_U"] = Kept((shape[1], shape[1]), optional=True)
+    check_memory(stored, layout, "the factor")

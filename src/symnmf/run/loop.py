@@ -18,7 +18,7 @@ from symnmf.matrices import SymmetricMatrix, observed
 from symnmf.ops import Tall
 from symnmf.parallel import one_blas_thread
 from symnmf.penalty import Penalty, as_penalty
-from symnmf.run.checkpoint import Checkpoint, OwnedPath, Saved, read_checkpoint
+from symnmf.run.checkpoint import Checkpoint, Saved, owner_of, read_checkpoint
 from symnmf.run.interrupts import Interrupt, watching
 from symnmf.run.objective import (
     Measurement,
@@ -231,7 +231,7 @@ def _persistence(
         "rank": int(rank),
         "solver": repr(solver),
         "penalty": repr(penalty) if solver.splits else "none",
-        "owner": next((p.owner for p in (resume, checkpoint) if isinstance(p, OwnedPath)), "none"),
+        "owner": owner_of(resume or checkpoint),
     }
     saved = None if resume is None else read_checkpoint(resume, identity, X, solver, penalty)
     if checkpoint is None:

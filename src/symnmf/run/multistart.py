@@ -224,8 +224,9 @@ class Plan:
         if os.path.lexists(path):
             seed, fit = _stored_fit(path, identity)
         else:
-            seed, fit = identity.get("random_state"), secrets.token_hex(8)
-            if seed is None:  # drawn once and kept, so that the starts are the same next time
+            fit = secrets.token_hex(8)
+            seed = identity.get("random_state", -1)
+            if seed < 0:  # drawn once and kept, so that the starts are the same next time
                 seed = int(as_generator(self.random_state).integers(2**62))
             clear_leftovers(path)
             write_archive(

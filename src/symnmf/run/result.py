@@ -260,8 +260,10 @@ class Result:
         for name, factor in (("U", self.U), ("V", self.V)):
             if factor.dtype not in (np.float32, np.float64) or factor.dtype != self.U.dtype:
                 raise ValueError(f"{name} has the type {factor.dtype}")
-            if self.status != "diverged" and not (np.isfinite(factor) & (factor >= 0)).all():
-                raise ValueError(f"{name} has negative, infinite or NaN entries")
+            if self.status != "diverged" and not np.isfinite(factor).all():
+                raise ValueError(f"{name} has infinite or NaN entries")
+        if (self.U < 0).any():  # the second factor of a multiplier method may be
+            raise ValueError("U has negative entries")
         if self.status not in get_args(Status):
             raise ValueError(f"the status is {self.status[:20]!r}")
         if self.status != "diverged" and not all(np.isfinite(numbers)):

@@ -10,6 +10,7 @@ import numpy as np
 from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import Nnls, Tall
+from symnmf.run.memory import Kept, Layout
 from symnmf.run.objective import identity
 from symnmf.run.state import Point, State
 from symnmf.solvers.solver import Solver
@@ -53,6 +54,9 @@ class ADMM(Solver):
     summary: ClassVar[str] = "Y >= 0 and A held together by a multiplier (Lu, Hong and Wang 2017)"
     cost: ClassVar[str] = "2 products, n small nonnegative least squares and n solves of size r"
 
+    second_factor: ClassVar[bool] = True
+    free_second_factor: ClassVar[bool] = True
+
     first: float = 0.01
     limit: float = 10.0
     growth: float = 1.5
@@ -74,7 +78,13 @@ class ADMM(Solver):
         """
         return cls(proximal=1.0, rule="published")
 
-    tall_memory: ClassVar[frozenset[str]] = frozenset({MULTIPLIER})
+    def memory(self, n: int, rank: int, dtype: np.dtype) -> Layout:
+        return {
+            MULTIPLIER: Kept((n, rank), dtype, tall=True),
+            APART: Kept(least=0.0, infinite=True),
+            RHO: Kept(least=0.0),
+            FIRST_RHO: Kept(least=0.0),
+        }
 
     @property
     def rows(self) -> Nnls:

@@ -10,6 +10,7 @@ import numpy as np
 from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import Hals, Tall
+from symnmf.run.memory import Kept, Layout
 from symnmf.run.objective import best_multiple, quick_sqnorm
 from symnmf.run.state import State
 from symnmf.solvers.solver import Solver
@@ -75,22 +76,40 @@ class HalsNewton(Solver):
     def rows(self) -> Hals:
         return Hals()
 
-    tall_memory: ClassVar[frozenset[str]] = frozenset({"steps", "changes", "gradient", "dual"})
-
-    def start(self, X: SymmetricMatrix, U0: Tall) -> State:
-        in_cache = X.shape[0] * U0.shape[1] * X.dtype.itemsize <= IN_CACHE
+    def _layout(self, n: int, rank: int, dtype: np.dtype) -> tuple[int, bool]:
+        """Return the steps remembered, and whether the run begins in float32 where X can."""
+        in_cache = n * rank * dtype.itemsize <= IN_CACHE
         depth = self.depth
         if depth is None:
             depth = DEPTH if in_cache else 0
-        single = X.single if depth == 0 and not in_cache else None
+        return depth, depth == 0 and not in_cache
+
+    def memory(self, n: int, rank: int, dtype: np.dtype) -> Layout:
+        depth, _ = self._layout(n, rank, dtype)
+        return {
+            **quasi_newton.layout_of_pairs(depth, n, rank, dtype),
+            "weight": Kept(least=LEAST_WEIGHT, most=MOST_WEIGHT),
+            "newton_steps": Kept((), np.dtype(np.int64), 0, GUARD),
+            "error": Kept(infinite=True),
+            "left_dead": Kept((), np.dtype(np.int64), 0, rank),
+            "dual": Kept((n, rank), dtype, tall=True, optional=True),
+        }
+
+    def precisions(self, n: int, rank: int, dtype: np.dtype) -> tuple[np.dtype, ...]:
+        narrows = self._layout(n, rank, dtype)[1]
+        return (dtype, np.dtype(np.float32)) if narrows else (dtype,)
+
+    def start(self, X: SymmetricMatrix, U0: Tall) -> State:
+        depth, narrows = self._layout(X.shape[0], U0.shape[1], X.dtype)
+        single = X.single if narrows else None
         if single is not None:
             X, U0 = single, X.ops.cast(U0, single.dtype)
         memory = {
             **quasi_newton.room_for_pairs(X, depth, U0),
             "weight": np.array(FIRST_WEIGHT),
-            "newton_steps": np.array(0),
+            "newton_steps": np.array(0, np.int64),
             "error": np.array(np.inf),
-            "left_dead": np.array(0),
+            "left_dead": np.array(0, np.int64),
         }
         state = State.at(X, U0, memory=memory)
         state.U.product(X)
@@ -178,7 +197,7 @@ class HalsNewton(Solver):
 def _revive(X: SymmetricMatrix, state: State) -> bool:
     """Put a column from the residual in place of a zero one; where none is found remember that."""
     dead, column = dead_columns(state.U), column_from_residual(X, state.U)
-    state.memory["left_dead"] = np.array(len(dead) if column is None else 0)
+    state.memory["left_dead"] = np.array(len(dead) if column is None else 0, np.int64)
     if column is None:
         return False
     U = X.ops.get(state.U.values).copy()

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from symnmf.matrices import SymmetricMatrix
+from symnmf.run.memory import Kept, Layout
 from symnmf.run.state import State
 from symnmf.solvers.original import (
     Move,
@@ -51,6 +52,9 @@ class PGD(OriginalSolver):
     shrink: float = 0.1
     sufficient: float = 0.01
     max_trials: int = 20
+
+    def memory(self, n: int, rank: int, dtype: np.dtype) -> Layout:
+        return {STEP: Kept(least=0.0, optional=True)}
 
     def step(self, X: SymmetricMatrix, state: State) -> None:
         slope = gradient(X, state.U)

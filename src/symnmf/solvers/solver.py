@@ -6,9 +6,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import RowSolver, Tall
+from symnmf.run.memory import Layout
 from symnmf.run.state import Point, State
 
 
@@ -31,8 +34,9 @@ class Solver(ABC):
     takes_weights: ClassVar[bool] = False
     #: whether the argument for the method needs X >= 0
     needs_nonnegative: ClassVar[bool] = False
-    #: what of ``State.memory`` is as tall as U, and so lives where U does
-    tall_memory: ClassVar[frozenset[str]] = frozenset()
+    #: whether V is a second factor, and whether it may have negative entries
+    second_factor: ClassVar[bool] = False
+    free_second_factor: ClassVar[bool] = False
 
     @property
     def rows(self) -> RowSolver | None:
@@ -70,6 +74,14 @@ class Solver(ABC):
         """Return whether a stationary point is where this method ends; no to what it can leave."""
         return True
 
+    def memory(self, n: int, rank: int, dtype: np.dtype) -> Layout:
+        """Return what ``State.memory`` holds for an n x n matrix X of ``dtype``."""
+        return {}
+
+    def precisions(self, n: int, rank: int, dtype: np.dtype) -> tuple[np.dtype, ...]:
+        """Return the types that U may have for such an X."""
+        return (dtype,)
+
     @abstractmethod
     def step(self, X: SymmetricMatrix, state: State) -> None:
         """Do one iteration, in place."""
@@ -84,6 +96,7 @@ class SplitSolver(Solver):
 
     splits: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
+    second_factor: ClassVar[bool] = True
 
     @property
     @abstractmethod

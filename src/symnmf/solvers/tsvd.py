@@ -10,6 +10,7 @@ import numpy as np
 from symnmf.matrices import SymmetricMatrix
 from symnmf.matrices.spectrum import leading_eigenpairs
 from symnmf.ops import Tall
+from symnmf.run.memory import Kept, Layout
 from symnmf.run.state import State
 from symnmf.solvers.solver import Solver
 
@@ -31,7 +32,8 @@ class TSVD(Solver):
     needs: ClassVar[str] = "products with X, and those only to start"
     cost: ClassVar[str] = "no product, 4nr^2"
 
-    tall_memory: ClassVar[frozenset[str]] = frozenset({ROOT})
+    def memory(self, n: int, rank: int, dtype: np.dtype) -> Layout:
+        return {ROOT: Kept((n, rank), dtype, tall=True)}
 
     def start(self, X: SymmetricMatrix, U0: Tall) -> State:
         values, vectors = leading_eigenpairs(X, U0.shape[1])

@@ -7,6 +7,7 @@ import numpy as np
 from symnmf.kernels import pairs as kernels
 from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import Tall
+from symnmf.run.memory import Kept, Layout
 from symnmf.run.state import State
 
 FLATTEST = 1e-10  # curvature of a step worth keeping, in units of the mean diagonal of U^T U
@@ -25,6 +26,18 @@ def room_for_pairs(X: SymmetricMatrix, depth: int, U0: Tall) -> dict[str, Tall]:
         "gradient": ops.zeros((n if depth else 0, r), dtype),
         "pair_dots": np.zeros((2, depth, depth)),
         "counters": np.zeros(3, np.int64),
+    }
+
+
+def layout_of_pairs(depth: int, n: int, rank: int, dtype: np.dtype) -> Layout:
+    """Declare what :func:`room_for_pairs` makes room for."""
+    most = (depth, max(depth - 1, 0), 1 if depth else 0)
+    return {
+        "steps": Kept((depth, n, rank), dtype, tall=True),
+        "changes": Kept((depth, n, rank), dtype, tall=True),
+        "gradient": Kept((n if depth else 0, rank), dtype, tall=True),
+        "pair_dots": Kept((2, depth, depth)),
+        "counters": Kept((3,), np.dtype(np.int64), 0, most),
     }
 
 
