@@ -7,6 +7,7 @@ import gzip
 import io
 import os
 import threading
+import tracemalloc
 import zipfile
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,8 @@ import scipy.sparse as sp
 
 from reader_files import Make, dense, npy, npz, refused, stored, write_file
 from symnmf.errors import InputError
-from symnmf.readers import read_matrix
+from symnmf.readers import read_labels, read_matrix
+from symnmf.readers.labels import FREE_LINES
 
 DATA = Path(os.environ.get("SYMNMF_DATA", Path(__file__).parents[2] / "shared" / "data"))
 RNG = np.random.default_rng(0)
@@ -42,6 +44,16 @@ def test_npy_round_trip(make: Make, dtype: str, order: str, gz: str) -> None:
     np.testing.assert_array_equal(read.data, array.astype(float))
 
 
+def headed(header: bytes) -> bytes:
+    """A .npy file of 96 bytes with a header of one's own."""
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(96)
+
+
+def test_a_shape_may_be_written_as_python_2_did(make: Make) -> None:
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (4L,   3L), }"
+    assert read_matrix(make("a.npy", headed(header))).data.shape == (4, 3)
+
+
 def test_npy_refusals(make: Make) -> None:
     good = npy(np.ones((4, 3)))
     objects = io.BytesIO()
@@ -58,6 +70,13 @@ def test_npy_refusals(make: Make) -> None:
     refused(make("a.npy.gz", good[:-1]), "needs 96 bytes but the stream holds fewer")
     refused(make("a.npy.gz", good + b"!"), "needs 96 bytes but the stream holds more")
     refused(make("a.npy", good.replace(b"(4, 3)", b"(4, x)")), "damaged .npy header")
+    for shape in (b"(4L\n, 3)", b"(4\x1c, 3)", b"(4, " + 9000 * b" " + b"x)"):
+        refused(
+            make(
+                "a.npy", headed(b"{'descr': '<f8', 'fortran_order': False, 'shape': %s, }" % shape)
+            ),
+            "damaged .npy header",
+        )
     refused(make("a.npy", b"not an array at all"), "does not begin")
     refused(make("a.npy", good[:7]), "does not begin")
 
@@ -166,6 +185,24 @@ def test_zip_members_of_other_kinds_are_refused(make: Make) -> None:
 
 
 # Decompression
+
+
+def test_a_small_file_of_many_lines_is_no_long_list(make: Make) -> None:
+    """A line that is kept costs a hundred times what it may be compressed to."""
+    lines = 2 * FREE_LINES
+    tracemalloc.start()
+    try:
+        labels = read_labels(make("a.txt.gz", b"1\n" * lines))
+        assert labels.tolist() == [1] * lines
+        tracemalloc.reset_peak()
+        refused(make("b.txt.gz", b"x\n" * lines), "decompression bomb", read=read_labels)
+        assert tracemalloc.get_traced_memory()[1] < 2**27
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_sparse_format_that_is_no_text_is_refused(make: Make) -> None:
+    refused(make("a.npz", npz(format=np.array(3), shape=np.array([2, 2]))), "'format'", "text")
 
 
 def test_bombs_are_refused(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

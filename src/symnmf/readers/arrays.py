@@ -10,13 +10,14 @@ import numpy as np
 
 from symnmf.readers.source import CHUNK, Source, shown
 
-MAX_HEADER = 2**16
+MAX_HEADER = 2**14
 MAX_TEXT_ITEM = 4096
 
 _MAGIC = b"\x93NUMPY"
-_DESCR = re.compile(r"'descr'\s*:\s*'([<>|=]?)([a-zA-Z])(\d{1,5})'\s*[,}]")
-_ORDER = re.compile(r"'fortran_order'\s*:\s*(True|False)\s*[,}]")
-_SHAPE = re.compile(r"'shape'\s*:\s*\(((?:\d{1,18}L?\s*,\s*)*(?:\d{1,18}L?)?)\s*\)\s*[,}]")
+# Runs of spaces are made one before these look, so that no pattern has a choice of where they go.
+_DESCR = re.compile(r"'descr' ?: ?'([<>|=]?)([a-zA-Z])([0-9]{1,5})' ?[,}]")
+_ORDER = re.compile(r"'fortran_order' ?: ?(True|False) ?[,}]")
+_SHAPE = re.compile(r"'shape' ?: ?\( ?((?:[0-9]{1,18}L? ?, ?)*(?:[0-9]{1,18}L? ?)?)\) ?[,}]")
 
 
 class Readable(Protocol):
@@ -70,9 +71,10 @@ def _read_header(
     length = int.from_bytes(length_bytes, "little")
     if start[:6] != _MAGIC or not width or len(length_bytes) != width or length > MAX_HEADER:
         raise source.error(f"{label} does not begin as NumPy's .npy format does")
-    header = stream.read(length).decode("latin-1")
+    content = stream.read(length)
+    header = re.sub(" +", " ", content.decode("latin-1"))
     descr, order, shape = (p.search(header) for p in (_DESCR, _ORDER, _SHAPE))
-    if len(header) != length or not order or not shape:
+    if len(content) != length or not order or not shape:
         raise source.error(f"{label} has a damaged .npy header {shown(header)}")
     if not descr or descr[2] not in "biufUS":
         raise source.error(
@@ -85,7 +87,7 @@ def _read_header(
         raise source.error(f"{label} has the unknown type {shown(descr[0])}") from error
     if dtype.kind in "US" and dtype.itemsize > MAX_TEXT_ITEM:
         raise source.error(f"{label} holds texts of {dtype.itemsize} bytes each; shorten them")
-    sizes = tuple(int(size.strip(" \tL")) for size in shape[1].split(",") if size.strip())
+    sizes = tuple(map(int, re.findall("[0-9]+", shape[1])))
     if len(sizes) > 8:
         raise source.error(f"{label} has {len(sizes)} dimensions")
     return dtype, order[1] == "True", sizes, 8 + width + length
@@ -156,6 +158,8 @@ def as_labels(source: Source, array: np.ndarray, label: str, n: int | None = Non
 
 def as_text(source: Source, array: np.ndarray, label: str) -> np.ndarray:
     """Text as Python strings in an object array."""
+    if array.dtype.kind not in "US":
+        raise source.error(f"{label} must hold text, and it is of type {array.dtype}")
     try:
         plain = np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
         texts = plain.astype(object)

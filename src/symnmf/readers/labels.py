@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -114,8 +115,18 @@ class _Text(NamedTuple):
     labels: np.ndarray
 
 
+#: Lines of text that a file may hold whatever its size on disk, and for each of its bytes there:
+#: a line that is kept costs a hundred times what it may be compressed to.
+FREE_LINES, LINES_PER_BYTE = 2**20, 16
+
+_INTEGERS = re.compile(rb"(?:-?[0-9]{1,15}\n)*+")
+
+
 def _read_text(source: Source) -> _Text:
-    lines = _lines(source)
+    parts = list(blocks(source))
+    if parts and (whole := _plain_integers(parts)) is not None:
+        return _Text(1, [], None, whole)
+    lines = _lines(source, parts)
     rows = _rows(source, lines)
     width = len(rows[0])
     for (line, _), row in zip(lines, rows, strict=True):
@@ -143,11 +154,26 @@ def _read_text(source: Source) -> _Text:
     return _Text(width, lines, ids, _convert(source, lines, labels))
 
 
-def _lines(source: Source) -> list[Line]:
+def _plain_integers(parts: list[tuple[int, bytes]]) -> np.ndarray | None:
+    """The labels of a file of one integer per line and nothing else, without a list of lines."""
+    last = parts[-1][1]
+    ended = [*(block for _, block in parts[:-1]), last if last.endswith(b"\n") else last + b"\n"]
+    if not all(_INTEGERS.fullmatch(block) for block in ended):
+        return None
+    return np.concatenate([np.fromstring(block, np.int64, sep=" ") for block in ended])
+
+
+def _lines(source: Source, parts: list[tuple[int, bytes]]) -> list[Line]:
+    count = parts[-1][0] + parts[-1][1].count(b"\n") if parts else 0
+    if count > max(FREE_LINES, LINES_PER_BYTE * source.size):
+        raise source.error(
+            f"its {source.size} bytes hold {count} lines, as a decompression bomb does; send it"
+            " uncompressed"
+        )
     kept: list[Line] = []
     blank = None
     margin = margin_of(source)
-    for first, block in blocks(source):
+    for first, block in parts:
         # A block's own last line feed ends its last line and starts no empty one.
         for line, text in enumerate(block.removesuffix(b"\n").split(b"\n"), first):
             text = text.strip(margin)
