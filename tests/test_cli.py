@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import math
 import os
@@ -350,6 +351,58 @@ def test_truth_is_matched_by_name(run, tmp_path):
 def test_truth_for_other_names_is_refused(run, friends, tmp_path, names, words):
     (tmp_path / "t.csv").write_text("".join(f"{name},1\n" for name in names))
     assert words in one_line(run("cluster friends.edges -k 2 --truth t.csv", expected=2))
+
+
+def test_names_that_differ_by_an_apostrophe_keep_their_labels(run, tmp_path):
+    (tmp_path / "g.edges").write_text("=x '=x\n=x b\n'=x b\nc d\nd e\nc e\nb c\n")
+    run("cluster g.edges -k 2 --seed 0 -o labels.csv -q")
+    again = run("cluster g.edges -k 2 --seed 0 -o more.csv -q --json --truth labels.csv")
+    assert json.loads(again.stdout)["accuracy"] == 1.0
+
+
+def test_a_picture_replaces_a_link_and_not_what_it_points_to(run, tmp_path):
+    (tmp_path / "thesis.png").write_text("years of work")
+    (tmp_path / "plot.png").symlink_to("thesis.png")
+    run("cluster karate -k 2 --seed 0 -o labels.csv -q --plot plot.png")
+    assert (tmp_path / "thesis.png").read_text() == "years of work"
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("option", ["--report page.html", "--plot p.png", "-o labels.csv"])
+def test_a_full_disk_is_the_machines_fault(run, tmp_path, monkeypatch, option):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    answer = run(f"cluster karate -k 2 --seed 0 -q --tol 1 {option}", expected=1)
+    assert "No space left on device" in answer.stderr
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("line", ["info", "cluster karate -k 2 --max-iter 3 -o l.csv", "--help"])
+def test_closed_streams_do_not_matter(tmp_path, closed, line):
+    program = f"{sys.executable} -c 'from symnmf.cli import main; main()' {line} {closed}"
+    done = subprocess.run(["sh", "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode in (0, 3), done.stderr
+    assert "Traceback" not in done.stderr
+    assert os.listdir(tmp_path) == (["l.csv"] if "l.csv" in line else [])
+
+
+def test_a_terminal_that_knows_only_ascii_gets_escapes(tmp_path):
+    (tmp_path / "g.edges").write_text("Zoë Bob\nBob Ann\n", encoding="utf-8")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", "from symnmf.cli import main; main()", "cluster", "g.edges"),
+            *("-k", "1", "--solver", "a-symhals", "--report", "é.html"),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii:strict", "PYTHONUTF8": "0"},
+    )
+    assert done.returncode in (0, 3), done.stderr
+    assert "Zoë" in done.stdout.decode("utf-8")  # a table is data, and UTF-8 everywhere
+    assert b"Traceback" not in done.stderr
 
 
 def test_names_with_an_apostrophe_in_front_are_still_found(run, tmp_path):

@@ -66,6 +66,9 @@ def test_csv_row_names(make: Make) -> None:
         ("name,2001,2002\na,1,2\nb,3,4\n", ["a", "b"]),
         ("a,1,2\nb,3,4\n", ["a", "b"]),
         ("x,2001\n1,2\n3,4\n", None),
+        ("a,1.0,2\nb,3,4\n", ["a", "b"]),
+        ("id,0.5,1\na,1,2\nb,3,4\n", ["a", "b"]),
+        (",a,2\n7,1,2\nb,3,4\n", ["7", "b"]),
         (",x,y\n7,1,2\nb,3,4\n", ["7", "b"]),
     ],
 )
@@ -91,6 +94,10 @@ def test_row_names_are_found_where_the_header_fills_a_block(make: Make) -> None:
     ("text", "parts"),
     [
         ("a,b\n1,2\n3,x\n", ("line 3: cell 2 is 'x', which is not a number",)),
+        ("1,n/a,3\n4,5,6\n", ("line 1: cell 2 is 'n/a', which is not a number",)),
+        ("1,oops\n4,5\n", ("line 1: cell 2 is 'oops', which is not a number",)),
+        ("NA,2\n3,4\n", ("line 1: cell 1 is 'NA', which is not a number",)),
+        ("NA,null\n3,4\n", ("line 1: cell 1 is 'NA', which is not a number",)),
         ("name,x,y\na,1,2\nb,3,x\n", ("line 3: cell 3 is 'x', which is not a number",)),
         ("x,y\nNA,2\n3,4\n", ("line 3: cell 1 is '3', but line 2 has the name 'NA' there",)),
         ("a,1\n,2\n", ("line 2: cell 1 is empty",)),

@@ -20,6 +20,7 @@ from symnmf.cli.output import (
     need_matplotlib,
     note,
     print_json,
+    save_picture,
     say,
     summary,
     write_columns,
@@ -251,7 +252,7 @@ class Found:
         """Draw the similarities by cluster."""
         from symnmf import plots
 
-        plots.similarity(self.matrix.A, self.labels).savefig(path, dpi=150)
+        save_picture(plots.similarity(self.matrix.A, self.labels), path)
 
     def save_report(self, path: Path, settings: dict[str, Any]) -> None:
         """Write the page."""

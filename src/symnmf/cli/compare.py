@@ -17,6 +17,7 @@ from symnmf.cli.output import (
     need_matplotlib,
     note,
     print_json,
+    save_picture,
     write_columns,
 )
 from symnmf.cli.progress import step
@@ -168,7 +169,7 @@ def _run(
 def _save_plot(comparison: Comparison, against: Axis, quantity: Quantity, path: Path) -> None:
     from symnmf import plots
 
-    plots.convergence(comparison, x=against.value, y=quantity.value).savefig(path, dpi=150)
+    save_picture(plots.convergence(comparison, x=against.value, y=quantity.value), path)
 
 
 def _rows(table: dict[str, Any]) -> list[list[Any]]:

@@ -17,6 +17,7 @@ from symnmf.cli.output import (
     need_matplotlib,
     note,
     print_json,
+    save_picture,
     say,
     summary,
     write_columns,
@@ -180,4 +181,4 @@ def save_convergence(result: Result, path: Path) -> None:
     if not len(result.history):
         note("nothing was recorded, so there is no picture.")
         return
-    plots.convergence(Comparison({(result.solver, 0): result})).savefig(path, dpi=150)
+    save_picture(plots.convergence(Comparison({(result.solver, 0): result})), path)

@@ -120,12 +120,15 @@ def with_truth(loaded: Loaded, path: Path | None) -> Any:
 def _places(loaded: Loaded, path: Path, ids: list[str]) -> list[int]:
     """Return where in ``ids`` each name of the input stands."""
     from symnmf.errors import InputError
+    from symnmf.readers.writing import without_apostrophe
 
     names = [str(name) for name in loaded.names or ()]
     advice = "leave out the column of names to match rows by their order"
     known = set(names)
     # a table written by this program has an apostrophe before what a spreadsheet would run
-    ids = [i[1:] if i not in known and i.startswith("'") and i[1:] in known else i for i in ids]
+    written = [without_apostrophe(name) for name in ids]
+    if set(ids) != known and known.issuperset(written):
+        ids = written
     if ids == names:  # also where names repeat
         return list(range(len(ids)))
     places = {name: place for place, name in enumerate(ids)}

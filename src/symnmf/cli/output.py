@@ -140,6 +140,14 @@ def check_writable(*paths: tuple[Path | None, tuple[str, ...]]) -> None:
 PICTURES = (".png", ".svg", ".pdf")
 
 
+def save_picture(figure: Any, path: Path) -> None:
+    """Write a figure whole or not at all, and never through a link to some other file."""
+    from symnmf.archives import write_atomically
+
+    kind = path.suffix[1:].lower()
+    write_atomically(path, lambda stream: figure.savefig(stream, format=kind, dpi=150))
+
+
 def need_matplotlib(*outputs: Path | None) -> None:
     """Ask for the extra before a run that would end in a picture."""
     from importlib.util import find_spec

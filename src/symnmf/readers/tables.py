@@ -52,6 +52,10 @@ def split_cells(source: Source, line: Line, delimiter: bytes) -> list[bytes]:
 NAME_WORDS = (b"name", b"names", b"id", b"ids", b"node", b"nodes", b"vertex", b"row", b"rows")
 
 
+#: What other programs write where there is no value.
+MISSING = (b"na", b"n/a", b"#n/a", b"null", b"none", b"missing", b"-", b"?", b".")
+
+
 class _Table:
     """The state of one pass: the layout found in the first lines, and the rows so far."""
 
@@ -79,6 +83,23 @@ class _Table:
             header = any(map(_is_word, cells[1:])) or cells[0].lower() in NAME_WORDS
             self.first_name = (following[0], below) if header else (line[0], cells[0])
         return header
+
+    def check_header(self, line: Line) -> None:
+        """Refuse a first line that is a row with something else than a number in it.
+
+        A header is words. Numbers may follow its first word, as years do; a word among numbers
+        and the mark of a missing value belong to a row, which must not be dropped as a header.
+        """
+        cells = split_cells(self.source, line, self.delimiter)
+        numbered = any(cell and not _is_word(cell) for cell in cells)
+        for place, cell in enumerate(cells):
+            mixed = numbered and place and cells[0].lower() not in (b"", *NAME_WORDS)
+            if _is_word(cell) and (mixed or cell.lower() in MISSING):
+                raise self.source.error(
+                    f"cell {place + 1} is {shown(cell)}, which is not a number, and the line is no"
+                    " header, whose cells are words",
+                    line[0],
+                )
 
     def add(self, lines: Lines) -> None:
         values = None if self.named else self._fast(lines)
@@ -133,10 +154,12 @@ def _is_word(cell: bytes) -> bool:
 def read_table(source: Source) -> MatrixFile:
     """A table of finite numbers, one row per line.
 
-    The first line is a header when one of its cells is no number (a header of years is a row). The
-    first column holds row names when the header's first cell is empty, as pandas and R write it,
-    or when it holds text in every row; with such names a first line whose other cells are all
-    numbers is a header only when it starts with a word such as ``name`` or ``id``.
+    The first line is a header when one of its cells is no number (a header of years is a row), and
+    then all are words, but for numbers behind a first word or an empty first cell: a word among
+    numbers, or the mark of a missing value, is refused. The first column holds row names when the
+    header's first cell is empty, as pandas and R write it, or when it holds text in every row; with
+    such names a first line whose other cells are all numbers is a header only when it starts with a
+    word such as ``name`` or ``id``.
     Cells are separated by commas (semicolons where the first line has no comma), in .tsv by tabs.
     Blank lines and lines that start with ``#`` are skipped.
     """
@@ -146,6 +169,7 @@ def read_table(source: Source) -> MatrixFile:
         if len(lines) == 1 and (more := next(parts, None)) is not None:
             lines = Lines(np.append(lines.numbers, more.numbers), lines.texts + more.texts)
         if table.start(lines[0], lines[1] if len(lines) > 1 else None):
+            table.check_header(lines[0])
             lines = lines.rest()
         for part in chain([lines], parts):
             if len(part):

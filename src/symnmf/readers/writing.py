@@ -16,6 +16,7 @@ from symnmf.readers.source import AnyPath, checked_path, shown, split_ending
 from symnmf.readers.text import number
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+APOSTROPHE = "'"
 
 
 def write_table(path: AnyPath, columns: Mapping[str, Sequence[object] | np.ndarray]) -> int:
@@ -37,7 +38,8 @@ def write_table(path: AnyPath, columns: Mapping[str, Sequence[object] | np.ndarr
     int
         How many cells were changed to keep spreadsheets from running them: text that starts with
         ``=``, ``+``, ``-``, ``@``, a tab or a carriage return gets an apostrophe in front, in the
-        header too. Numbers, also those written as text (``-5``), stay as they are, and floats are
+        header too, and so does text that has such an apostrophe already, so that no two cells
+        become one. Numbers, also those written as text (``-5``), stay as they are, and floats are
         written so that reading them gives the same float.
 
     Raises
@@ -45,6 +47,8 @@ def write_table(path: AnyPath, columns: Mapping[str, Sequence[object] | np.ndarr
     InputError
         On another ending, columns of different lengths, cells of another type, or a place that
         cannot be written to.
+    OSError
+        When the disk is full or fails.
     """
     name = checked_path(path)
     ending, zipped = split_ending(name)
@@ -93,10 +97,16 @@ def _plain(cell: object) -> object:
 
 
 def _safe(cell: object) -> object:
-    if not isinstance(cell, str) or not cell.startswith(FORMULA_STARTS):
+    if not isinstance(cell, str) or not cell.lstrip(APOSTROPHE).startswith(FORMULA_STARTS):
         return cell
     is_number = number(cell.encode("utf-8", "replace")) is not None
-    return cell if is_number else "'" + cell
+    return cell if is_number else APOSTROPHE + cell
+
+
+def without_apostrophe(cell: str) -> str:
+    """The text that :func:`write_table` wrote as ``cell``."""
+    bare = cell.lstrip(APOSTROPHE)
+    return cell[1:] if bare != cell and bare.startswith(FORMULA_STARTS) else cell
 
 
 def _replace(path: str, content: bytes) -> None:
