@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from symnmf.run.certificate import Certificate
     from symnmf.run.loop import Snapshot, factorize
     from symnmf.run.result import History, Result
+    from symnmf.selection.selecting import RankSelection, select_rank
 
 _HOMES = {
     "Certificate": "symnmf.run.certificate",
@@ -44,6 +45,8 @@ _HOMES = {
     "communities": "symnmf.community",
     "compare": "symnmf.comparison",
     "factorize": "symnmf.run.loop",
+    "select_rank": "symnmf.selection.selecting",
+    "RankSelection": "symnmf.selection.selecting",
 }
 _MODULES = {
     "certificate": "symnmf.run.certificate",
@@ -65,6 +68,7 @@ __all__ = [
     "Comparison",
     "History",
     "InputError",
+    "RankSelection",
     "Result",
     "Snapshot",
     "SymNMF",
@@ -82,6 +86,7 @@ __all__ = [
     "plots",
     "readers",
     "report",
+    "select_rank",
     "solvers",
 ]
 

@@ -1,0 +1,110 @@
+"""From scores to a choice: each criterion's own, and one recommendation with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+#: A rank is as good as the best where it misses less than this share of what the best gains.
+NEGLIGIBLE = 0.005
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one criterion says.
+
+    Attributes
+    ----------
+    rank : int or None
+        Its choice; None where it sees no clusters.
+    low, high : int
+        The ranks it cannot tell from its choice.
+    at_edge : bool
+        Whether the score still rises at the largest rank, so that the choice may be larger.
+    """
+
+    rank: int | None
+    low: int
+    high: int
+    at_edge: bool = False
+
+    def __str__(self) -> str:
+        if self.rank is None:
+            return "none"
+        span = "" if self.low == self.high else f" ({self.low} to {self.high})"
+        return f"{self.rank}{span}" + (", still rising" if self.at_edge else "")
+
+
+def by_heldout(ranks: Sequence[int], errors: np.ndarray) -> Choice:
+    """Return the smallest rank whose error, fold by fold, is within one standard error of the best.
+
+    ``errors`` has a row for each fold and a column for each rank, of which the first is 1.
+    """
+    mean = errors.mean(axis=0)
+    best = int(np.argmin(mean))
+    apart = errors - errors[:, [best]]
+    spread = apart.std(axis=0, ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else 0.0 * mean
+    margin = NEGLIGIBLE * (mean[0] - mean[best])
+    equal = np.flatnonzero(apart.mean(axis=0) <= np.maximum(spread, margin))
+    chosen = int(equal[0])
+    if chosen == 0 and ranks[0] == 1:
+        return Choice(None, 1, int(ranks[equal[-1]]))
+    at_edge = ranks[chosen] == ranks[-1] and len(ranks) > 1
+    return Choice(int(ranks[chosen]), int(ranks[chosen]), int(ranks[equal[-1]]), at_edge)
+
+
+def by_stability(ranks: Sequence[int], excess: np.ndarray, spread: np.ndarray) -> Choice:
+    """Return the rank whose runs agree most beyond what degrees alone bring about."""
+    best = int(np.argmax(excess))
+    near = np.flatnonzero(excess >= excess[best] - spread[best])
+    low, high = int(ranks[near[0]]), int(ranks[near[-1]])
+    clear = excess[best] > max(2.0 * spread[best], 0.05)
+    return Choice(int(ranks[best]) if clear else None, low, high)
+
+
+def by_eigengap(ranks: Sequence[int], values: np.ndarray) -> Choice:
+    """Return the rank after which the eigenvalues fall furthest."""
+    usable = [rank for rank in ranks if rank < len(values)]
+    gaps = np.array([values[rank - 1] - values[rank] for rank in usable])
+    best = int(np.argmax(gaps))
+    near = np.flatnonzero(gaps >= 0.8 * gaps[best])
+    clear = gaps[best] > 2.0 * float(np.median(gaps))
+    rank = int(usable[best]) if clear and usable[best] > 1 else None
+    return Choice(rank, int(usable[near[0]]), int(usable[near[-1]]))
+
+
+def recommend(choices: dict[str, Choice]) -> tuple[int | None, str]:
+    """Return a rank, or None, and one sentence that says why."""
+    heldout = choices.get("heldout")
+    others = {name: found for name, found in choices.items() if name != "heldout"}
+    if heldout is not None and heldout.rank is None:
+        return None, "No clear number: one factor predicts hidden pairs as well as more do."
+    if heldout is not None and not heldout.at_edge:
+        rank = heldout.rank
+        assert rank is not None
+        agreeing = [name for name, found in others.items() if _near(found.rank, rank)]
+        also = f", and {' and '.join(agreeing)} agree{'s' * (len(agreeing) == 1)}"
+        return rank, (
+            f"Fewer than {rank} predict hidden pairs worse and more do not better"
+            f"{also if agreeing else ''}."
+        )
+    votes = [found.rank for found in others.values() if found.rank is not None]
+    pairs = [(a, b) for k, a in enumerate(votes) for b in votes[k + 1 :] if _near(a, b)]
+    if pairs:
+        rank = pairs[0][0]
+        names = [name for name, found in others.items() if _near(found.rank, rank)]
+        return rank, f"{' and '.join(names).capitalize()} agree on it."
+    if heldout is not None:
+        return None, (
+            f"No clear number: the held-out error still falls at {heldout.rank}, and the other "
+            f"criteria do not agree."
+        )
+    if len(votes) == 1:
+        return votes[0], f"It is what {next(n for n, c in others.items() if c.rank)} says."
+    return None, "No clear number: the criteria do not agree."
+
+
+def _near(found: int | None, rank: int) -> bool:
+    return found is not None and abs(found - rank) <= max(1, round(0.1 * rank))

@@ -1,0 +1,86 @@
+"""How much runs on perturbed matrices agree, and a matrix with the same degrees and no clusters."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
+
+from symnmf.matrices import DenseMatrix, HostMatrix, SparseMatrix
+from symnmf.parallel import Threads
+
+#: Pairs on which the consensus of runs is looked at.
+SAMPLED_PAIRS = 20_000
+
+
+def matched_cosine(U: np.ndarray, V: np.ndarray) -> float:
+    """Return the mean cosine between columns of U and V that belong together (Hungarian)."""
+    sizes = np.linalg.norm(U, axis=0), np.linalg.norm(V, axis=0)
+    cosines = (U.T @ V) / np.maximum(np.outer(*sizes), np.finfo(np.float64).tiny)
+    return float(cosines[linear_sum_assignment(-cosines)].mean())
+
+
+def agreements(factors: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the AMI of labels and the matched cosine for every two of the runs."""
+    from sklearn.metrics import adjusted_mutual_info_score
+
+    labels = [np.argmax(U, axis=1) for U in factors]
+    both = list(itertools.combinations(range(len(factors)), 2))
+    return (
+        np.array([adjusted_mutual_info_score(labels[a], labels[b]) for a, b in both]),
+        np.array([matched_cosine(factors[a], factors[b]) for a, b in both]),
+    )
+
+
+def consensus(factors: list[np.ndarray], rng: np.random.Generator) -> tuple[float, float]:
+    """Return PAC and dispersion of how often sampled pairs share a cluster.
+
+    PAC is the share of pairs together in some runs and apart in others; dispersion is 1 where all
+    runs agree on every pair.
+    """
+    n = len(factors[0])
+    i, j = rng.integers(n, size=(2, SAMPLED_PAIRS))
+    labels = np.array([np.argmax(U, axis=1) for U in factors])
+    share = np.mean(labels[:, i] == labels[:, j], axis=0)[i != j]
+    return (
+        float(np.mean((share > 0.1) & (share < 0.9))),
+        float(np.mean(4.0 * (share - 0.5) ** 2)),
+    )
+
+
+def without_clusters(X: HostMatrix, rng: np.random.Generator, threads: Threads) -> HostMatrix:
+    """Return a random matrix with the degrees of X: a graph's edges rewired, an array's residual
+
+    of d_i d_j / sum(d) shuffled.
+    """
+    if isinstance(X, SparseMatrix):
+        return _rewired(X, rng, threads)
+    assert isinstance(X, DenseMatrix)
+    degrees = X.array.sum(axis=1, dtype=np.float64)
+    total = degrees.sum()
+    expected = np.outer(degrees, degrees) / (total if total else 1.0)
+    i, j = np.triu_indices(X.shape[0], 1)
+    ratio = X.array[i, j] / np.maximum(expected[i, j], np.finfo(np.float64).tiny)
+    null = np.zeros_like(expected)
+    null[i, j] = expected[i, j] * rng.permutation(ratio)
+    null += null.T
+    np.fill_diagonal(null, np.diag(X.array))
+    return DenseMatrix(np.ascontiguousarray(null, dtype=X.dtype), threads)
+
+
+def _rewired(X: SparseMatrix, rng: np.random.Generator, threads: Threads) -> SparseMatrix:
+    """Join the loose ends of all edges at random; loops and repeats, few as a rule, are dropped."""
+    n = X.shape[0]
+    rows = np.repeat(np.arange(n), np.diff(X.indptr))
+    above = X.indices > rows
+    ends = rng.permutation(np.concatenate([rows[above], X.indices[above]]))
+    i, j = np.sort(ends.reshape(2, -1), axis=0)
+    kept = i != j
+    places, first = np.unique(i[kept] * np.int64(n) + j[kept], return_index=True)
+    values = rng.permutation(X.data[above])[kept][first]
+    half = sp.coo_array((values, (places // n, places % n)), shape=(n, n))
+    whole = sp.csr_array(half + half.T, dtype=X.dtype)
+    whole.sort_indices()
+    return SparseMatrix(whole.indptr, whole.indices, whole.data, threads)
