@@ -1,0 +1,252 @@
+"""The number of clusters: folds that keep pairs together, and answers that are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+import symnmf
+from conftest import synthetic_problem
+from symnmf.matrices import as_symmetric
+from symnmf.parallel import Threads
+from symnmf.selection.choosing_rank import Choice, by_eigengap, by_heldout, by_stability, recommend
+from symnmf.selection.folds import pair_folds
+from symnmf.selection.paths import rank_path
+from symnmf.selection.spectra import bethe_hessian_count
+from symnmf.selection.stability import consensus, matched_cosine, without_clusters
+
+
+def random_graph(n, chance, seed):
+    upper = np.triu(np.random.default_rng(seed).random((n, n)) < chance, 1)
+    return sp.csr_array((upper + upper.T).astype(float))
+
+
+def block_graph(n, blocks, seed, within=0.4, between=0.02):
+    rng = np.random.default_rng(seed)
+    block = np.arange(n) * blocks // n
+    chance = np.where(block[:, None] == block, within, between)
+    upper = np.triu(rng.random((n, n)) < chance, 1)
+    return sp.csr_array((upper + upper.T).astype(float)), block
+
+
+@given(st.integers(10, 40), st.integers(2, 6), st.booleans(), st.integers(0, 999))
+def test_mirror_images_never_part_and_the_diagonal_stays(n, count, dense, seed):
+    X = random_graph(n, 0.3, seed)
+    X.setdiag(1.0)
+    matrix = as_symmetric(X.toarray() if dense else X)
+    folds = pair_folds(matrix, count, np.random.default_rng(seed))
+    seen = set()
+    for fold in folds:
+        assert np.all(fold.rows < fold.columns)  # one of the two, so the other cannot be elsewhere
+        np.testing.assert_array_equal(fold.values, X.toarray()[fold.rows, fold.columns])
+        pairs = set(zip(fold.rows.tolist(), fold.columns.tolist(), strict=True))
+        assert len(pairs) == len(fold.rows)
+        assert not pairs & seen
+        seen |= pairs
+    edges = {(i, j) for i, j in zip(*X.nonzero(), strict=True) if i < j}
+    if dense:
+        assert len(seen) == n * (n - 1) // 2 // count * count
+    else:
+        assert edges <= seen
+        stood_for = sum(fold.weights.sum() for fold in folds)
+        if len(edges) and len(seen) > len(edges):
+            assert stood_for == pytest.approx(n * (n - 1) / 2)
+
+
+def test_hidden_pairs_are_not_looked_at():
+    X = synthetic_problem(40, 3, 0.1, seed=0)
+    fold = pair_folds(as_symmetric(X), 4, np.random.default_rng(0))[0]
+    broken = X.copy()
+    broken[fold.rows, fold.columns] = broken[fold.columns, fold.rows] = 50.0
+    from symnmf.matrices.observing import hide
+
+    ends = [
+        [
+            result.U
+            for result in rank_path(
+                hide(as_symmetric(A), fold.rows, fold.columns),
+                [1, 2, 4],
+                np.random.default_rng(1),
+                lambda: False,
+                {"max_iter": 20},
+            )
+        ]
+        for A in (X, broken)
+    ]
+    for one, other in zip(*ends, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_path_is_as_good_as_fresh_starts():
+    X = synthetic_problem(60, 6, 0.1, seed=1)
+    matrix = as_symmetric(X)
+    rng = np.random.default_rng(0)
+    path = rank_path(matrix, range(1, 9), rng, lambda: False, {"tol": 1e-4})
+    for rank, result in enumerate(path, 1):
+        fresh = min(
+            symnmf.factorize(X, rank, random_state=seed, tol=1e-4).error for seed in range(5)
+        )
+        assert result.error <= 1.05 * fresh
+
+
+@pytest.mark.parametrize("rank", [3, 7])
+def test_planted_factors_are_counted(rank):
+    X, _ = symnmf.datasets.synthetic(150, rank, 0.1, random_state=rank)
+    found = symnmf.select_rank(
+        X, range(2, 10), criteria=("heldout", "eigengap"), n_folds=4, random_state=0
+    )
+    assert found.recommendation == rank
+    assert found.best.U.shape == (150, rank)
+    assert found.table["heldout_error"][rank - 1] < found.table["heldout_error"][rank - 2]
+
+
+def test_blocks_of_a_graph_are_counted_by_every_criterion():
+    A, _ = block_graph(160, 4, seed=2)
+    found = symnmf.select_rank(A, range(2, 8), n_folds=4, n_runs=4, random_state=0)
+    assert found.recommendation == 4
+    assert {name: choice.rank for name, choice in found.choices.items()} == {
+        "heldout": 4,
+        "stability": 4,
+        "eigengap": 4,
+    }
+    assert found.bethe_hessian == 4
+    table = found.table
+    assert set(table["rank"]) == set(range(1, 8))
+    assert table["heldout_auc"][3] > 0.75
+    assert table["pac"][3] < table["null_pac"][3]
+    assert table["dispersion"][3] > table["null_dispersion"][3]
+    assert found.to_frame().shape == (7, len(table))
+    figure = found.plot()
+    assert [axes.get_title() for axes in figure.axes] == [
+        "Error on hidden pairs",
+        "Agreement of runs",
+        "Eigengap",
+    ]
+    assert "4 clusters" in figure.get_suptitle()
+
+
+@pytest.mark.parametrize("kind", ["graph", "matrix"])
+def test_no_clusters_is_an_answer(kind):
+    if kind == "graph":
+        X = random_graph(150, 0.1, seed=3)
+    else:
+        X = np.random.default_rng(3).random((80, 80))
+        X = (X + X.T) / 2
+    found = symnmf.select_rank(X, range(2, 6), n_folds=4, n_runs=3, random_state=0)
+    assert found.recommendation is None
+    assert found.best is None
+    assert "No clear number" in found.reason
+    assert str(found).startswith("Clusters: no clear number")
+
+
+def test_the_same_seed_gives_the_same_table_on_any_number_of_threads():
+    A, _ = block_graph(60, 3, seed=4)
+    tables = [
+        symnmf.select_rank(A, (2, 3, 4), n_folds=3, n_runs=3, random_state=5, n_jobs=jobs).table
+        for jobs in (1, 2)
+    ]
+    for name, column in tables[0].items():
+        np.testing.assert_array_equal(tables[1][name], column)
+
+
+def test_a_search_that_was_stopped_goes_on(tmp_path):
+    A, _ = block_graph(60, 3, seed=6)
+    options = {"n_folds": 3, "n_runs": 3, "random_state": 7, "n_jobs": 1}
+    whole = symnmf.select_rank(A, (2, 3, 4), **options)
+    file = tmp_path / "ranks.npz"
+    fits = []
+    stopped = symnmf.select_rank(
+        A, (2, 3, 4), checkpoint=file, callback=lambda done, total: done >= 9, **options
+    )
+    assert stopped.status == "stopped"
+    assert stopped.best is None
+    rest = symnmf.select_rank(
+        A, (2, 3, 4), checkpoint=file, callback=lambda done, _: fits.append(done), **options
+    )
+    assert rest.status == "done"
+    assert fits[0] == 9  # two of the six runs were kept
+    np.testing.assert_allclose(rest.table["heldout_error"], whole.table["heldout_error"], rtol=1e-6)
+    assert rest.recommendation == whole.recommendation
+    with pytest.raises(symnmf.InputError, match="another search"):
+        symnmf.select_rank(A, (2, 3), checkpoint=file, **options)
+
+
+def test_one_standard_error_takes_the_smallest_and_trifles_do_not_count():
+    errors = np.array([[1.0, 0.5, 0.20, 0.19], [1.0, 0.5, 0.20, 0.21], [1.1, 0.6, 0.30, 0.29]])
+    assert by_heldout([1, 2, 3, 4], errors) == Choice(3, 3, 4)
+    falling = np.array([[1.0, 0.8, 0.6], [1.0, 0.8, 0.6]])
+    assert by_heldout([1, 2, 3], falling).at_edge
+    rising = np.array([[1.0, 1.1], [1.0, 1.2]])
+    assert by_heldout([1, 2], rising).rank is None
+    tiny = np.array([[1.0, 0.1, 0.0999], [1.0, 0.1, 0.0999]])
+    assert by_heldout([1, 2, 3], tiny).rank == 2
+
+
+def test_recommendations_say_why():
+    assert recommend({"heldout": Choice(4, 4, 5), "eigengap": Choice(4, 4, 4)}) == (
+        4,
+        "Fewer than 4 predict hidden pairs worse and more do not better, and eigengap agrees.",
+    )
+    edge = Choice(9, 9, 9, at_edge=True)
+    rank, reason = recommend(
+        {"heldout": edge, "stability": Choice(4, 4, 4), "eigengap": Choice(5, 5, 5)}
+    )
+    assert (rank, "agree" in reason) == (4, True)
+    assert recommend({"heldout": edge, "eigengap": Choice(4, 4, 4)})[0] is None
+    assert by_stability([2, 3, 4], np.array([0.1, 0.6, 0.2]), np.full(3, 0.01)).rank == 3
+    assert by_stability([2, 3], np.array([0.02, 0.01]), np.full(2, 0.01)).rank is None
+    assert by_eigengap([2, 3, 4, 5], np.array([1, 0.95, 0.9, 0.3, 0.28, 0.27])).rank == 3
+
+
+def test_scores_of_agreement():
+    rng = np.random.default_rng(8)
+    U = rng.random((50, 4))
+    assert matched_cosine(U, 3.0 * U[:, [2, 0, 3, 1]]) == pytest.approx(1.0)
+    assert matched_cosine(U, rng.random((50, 4))) < 0.95
+    sharp = np.eye(4)[rng.integers(4, size=50)]
+    assert consensus([sharp, sharp[:, ::-1], sharp], rng) == (0.0, 1.0)
+    pac, dispersion = consensus([np.eye(4)[rng.integers(4, size=50)] for _ in range(6)], rng)
+    assert pac > 0.4
+    assert dispersion < 0.6
+
+
+def test_the_null_keeps_degrees_and_has_no_blocks():
+    A, block = block_graph(200, 4, seed=9)
+    for kind in (A, A.toarray() + 0.01):
+        X = as_symmetric(kind)
+        null = without_clusters(X, np.random.default_rng(0), Threads(1))
+        array = null.matmul(np.eye(200))
+        np.testing.assert_array_equal(array, array.T)
+        before, after = np.asarray(kind.sum(axis=1)).ravel(), array.sum(axis=1)
+        assert np.corrcoef(before, after)[0, 1] > 0.7
+        assert after.sum() == pytest.approx(before.sum(), rel=0.15)
+        same = block[:, None] == block
+        assert array[same].mean() < 1.3 * array[~same].mean()
+
+
+def test_the_bethe_hessian_counts_blocks_and_wants_zeros_and_ones():
+    A, _ = block_graph(300, 5, seed=10)
+    assert bethe_hessian_count(as_symmetric(A), 20) == 5
+    assert bethe_hessian_count(as_symmetric(2.0 * A), 20) is None
+    assert bethe_hessian_count(as_symmetric(A.toarray()), 20) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({"ranks": ()}, "ranks must be"),
+        ({"ranks": (0, 2)}, "ranks must be"),
+        ({"ranks": (2, 999)}, "ranks must be"),
+        ({"ranks": 3}, "ranks must be"),
+        ({"criteria": "heldout"}, "criteria must be"),
+        ({"criteria": ("luck",)}, "criteria must be"),
+        ({"n_folds": 1}, "n_folds must be"),
+        ({"n_runs": 2.5}, "n_runs must be"),
+    ],
+)
+def test_wrong_searches_are_refused(told, says):
+    with pytest.raises(symnmf.InputError, match=says):
+        symnmf.select_rank(np.ones((20, 20)), **({"ranks": (2, 3)} | told))
