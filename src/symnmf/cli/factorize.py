@@ -40,6 +40,14 @@ def factorize(
             help="Where U goes: .npz (all of the run; symnmf.Result.load reads it) or .csv.",
         ),
     ],
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="Work within this much, such as 4GB, and read X in blocks: for a folder that "
+            "symnmf convert wrote, or a .npy, .zarr or .h5 array.",
+            show_default=False,
+        ),
+    ] = None,
     normalize: Annotated[
         bool,
         typer.Option("--normalize", help="Divide X by the roots of its row sums first."),
@@ -76,6 +84,7 @@ def factorize(
       symnmf factorize X.mtx.gz -r 20 -o U.csv --solver symanls --max-time 60
       symnmf factorize X.npz -r 20 -o U.npz --checkpoint run.npz
       symnmf factorize X.npz -r 20 -o U.npz --resume run.npz
+      symnmf factorize blocks/ -r 50 -o U.npz --memory 4GB
     """
     check_writable((output, (".npz", ".csv", ".csv.gz")), (plot, PICTURES), (checkpoint, (".npz",)))
     check_distinct(
@@ -93,7 +102,10 @@ def factorize(
     )
     _check_overwriting(checkpoint, resume)
     with step("reading", quiet=quiet):
-        loaded = inputs.load(given)
+        if memory is not None or inputs.is_stored(given):
+            loaded = inputs.stored(given, memory, rank, jobs, normalize)
+        else:
+            loaded = inputs.load(given)
         X = _square(loaded, normalize)
     with noticing() as signals:
         result = _run(

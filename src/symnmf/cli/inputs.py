@@ -19,6 +19,8 @@ Input = Annotated[
         show_default=False,
     ),
 ]
+PROGRAM = 300_000_000  # bytes of the interpreter with its compiled code
+FACTORS = 10  # tall arrays at a time, those that the default solver remembers among them
 AFFINITIES = ("self-tuning", "nearest_neighbors", "rbf", "cosine", "precomputed")
 Affinity = Annotated[
     str | None,
@@ -69,6 +71,37 @@ def load(given: str) -> Loaded:
         names = None if file.names is None else file.names.tolist()
         return Loaded(path.name, file.data, file.kind == "graph", names, file.labels)
     return _built_in(given)
+
+
+def is_stored(given: str) -> bool:
+    """Whether INPUT is one that is always read in blocks."""
+    path = Path(given)
+    return path.is_dir() or path.suffix in (".h5", ".hdf5", ".zarr")
+
+
+def stored(given: str, memory: str | None, rank: int, jobs: int | None, normalize: bool) -> Loaded:
+    """Open a matrix on disk, to be read in blocks within the memory that is allowed."""
+    from symnmf.errors import InputError
+    from symnmf.matrices.blocks import MEMORY, Blocks, as_bytes
+    from symnmf.matrices.opening import open_store
+    from symnmf.readers.converting import read_names
+
+    if normalize:
+        raise InputError(f"--normalize needs X in memory, and {given} is read in blocks.")
+    path = Path(given)
+    allowed = MEMORY if memory is None else as_bytes(memory, "--memory")
+    store = open_store(path)
+    if memory is not None:
+        besides = PROGRAM + FACTORS * store.n * max(rank, 1) * store.dtype.itemsize
+        if allowed <= besides:
+            raise InputError(
+                f"--memory {memory} leaves no room for X: the program and the factors take about "
+                f"{besides / 1e6:.0f} MB; allow more."
+            )
+        allowed -= besides
+    names = read_names(path) if path.is_dir() else None
+    X = Blocks(store, memory=allowed, n_jobs=jobs, name=path.name)
+    return Loaded(path.name, X, False, names)
 
 
 def _built_in(name: str) -> Loaded:

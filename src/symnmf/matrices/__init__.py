@@ -1,6 +1,7 @@
 """Where X lives. :func:`as_symmetric` takes what a user has and gives what a solver needs."""
 
 from symnmf.matrices.blocks import Blocks
+from symnmf.matrices.dask import DaskMatrix
 from symnmf.matrices.dense import DenseMatrix
 from symnmf.matrices.host import HostMatrix
 from symnmf.matrices.lowrank import LowRank
@@ -12,6 +13,7 @@ from symnmf.matrices.wrapping import as_symmetric
 
 __all__ = [
     "Blocks",
+    "DaskMatrix",
     "DenseMatrix",
     "Entries",
     "HostMatrix",

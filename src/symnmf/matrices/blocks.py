@@ -122,7 +122,11 @@ class Blocks(TiledMatrix):
 
     def residual_shares(self, U: np.ndarray, V: np.ndarray) -> Iterator[float]:
         for tile, block in self._stream():
-            yield residual_share(block, tile, U, V, self.scales)
+            above, beside = (
+                (U[first:last],) * 2 if U is V else (U[first:last], V[first:last])
+                for first, last in (tile[:2], tile[2:])
+            )
+            yield residual_share(block, tile, above, beside, self.scales)
 
     @property
     def entries(self) -> Blocks | None:
@@ -156,6 +160,10 @@ class Blocks(TiledMatrix):
             result[rows, columns] = part - U[rows].astype(np.float64) @ U[columns].T
             result[columns, rows] = result[rows, columns].T
         return result
+
+    def squares(self, side: int) -> Iterator[tuple[Tile, np.ndarray]]:
+        """Yield squares of the upper triangle, of a source that can be sliced."""
+        return self._stream(_squares(self.shape[0], side * side))
 
     def _numbers(self) -> int:
         """Numbers in the largest tile."""

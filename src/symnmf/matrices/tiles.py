@@ -225,23 +225,32 @@ def _in_pieces(work: Callable[[int, int], None], size: int, cost: float, threads
 
 
 def residual_share(
-    block: Block, tile: Tile, U: np.ndarray, V: np.ndarray, scales: tuple[float, float]
+    block: Block,
+    tile: Tile,
+    above: tuple[np.ndarray, np.ndarray],
+    beside: tuple[np.ndarray, np.ndarray],
+    scales: tuple[float, float],
 ) -> float:
-    """Return what a tile and its mirror image add to ||X - U V^T||_F^2."""
-    rows, columns = slice(tile.top, tile.bottom), slice(tile.left, tile.right)
+    """Return what a tile and its mirror image add to ||X - U V^T||_F^2.
+
+    ``above`` are the rows of U and V that belong to the tile's rows, ``beside`` those that belong
+    to its columns.
+    """
     step = max(1, AT_ONCE // tile.shape[1])
     own = tile.mirrored - tile.left
+    (U, V), (U_right, V_right) = (
+        tuple(rows.astype(np.float64, copy=False) for rows in pair) for pair in (above, beside)
+    )
     total = 0.0
     for first in range(0, tile.shape[0], step):
         part = block[first : first + step]
         exact = (part.toarray() if sp.issparse(part) else part).astype(np.float64)
         exact *= scales[0]
         exact *= scales[1]
-        here = slice(rows.start + first, rows.start + first + len(exact))
-        apart = exact - U[here].astype(np.float64) @ V[columns].astype(np.float64).T
+        apart = exact - U[first : first + step] @ V_right.T
         total += float(np.vdot(apart, apart))
-        if U is not V:
-            apart = exact - V[here].astype(np.float64) @ U[columns].astype(np.float64).T
+        if above[0] is not above[1]:
+            apart = exact - V[first : first + step] @ U_right.T
         total += float(np.sum(apart[:, own:] ** 2))
     return total
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from symnmf.errors import InputError
 from symnmf.matrices.blocks import AT_A_TIME, MEMORY, Blocks
 from symnmf.matrices.checks import check_asymmetry, check_shape, check_values
+from symnmf.matrices.dask import DaskMatrix, is_dask
 from symnmf.matrices.dense import DenseMatrix
 from symnmf.matrices.dtypes import float_dtype
 from symnmf.matrices.indices import checked_csr
@@ -30,7 +31,8 @@ def as_symmetric(
     ----------
     X : array-like, scipy sparse array or matrix, SymmetricMatrix, or a matrix on disk
         Square, symmetric, finite, nonnegative. What :class:`Blocks` takes (a path, a memory map,
-        a Zarr or HDF5 array) is read block by block unless it is as small as a block.
+        a Zarr or HDF5 array) is read block by block unless it is as small as a block; a Dask
+        array is computed by the current scheduler.
         float32 and float64 are kept; float16 becomes float32; integers, booleans and longer
         floats become float64. A SymmetricMatrix, such as :class:`LowRank`, has checked itself.
     n_jobs : int or None
@@ -47,6 +49,8 @@ def as_symmetric(
         return X.on(threads)
     if sp.issparse(X):
         return checked_sparse(X, threads, name, allow_negative)
+    if is_dask(X):
+        return DaskMatrix(X, n_jobs=n_jobs, name=name)
     if is_stored(X):
         return _stored(X, n_jobs, threads, name)
     return checked_dense(X, threads, name, allow_negative)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
 
 import numpy as np
@@ -38,7 +39,7 @@ def _digits(ids: np.ndarray) -> int:
     return int(np.searchsorted(powers, ids, side="right").sum()) + ids.size
 
 
-class _Nodes:
+class Nodes:
     """Node ids as they arrive: integers as long as all are, text from the first that is not.
 
     An integer id is a plain decimal without sign or leading zero, so its text can be recovered
@@ -83,22 +84,15 @@ def _is_header(line: bytes) -> bool:
     return words in HEADERS
 
 
-def read_edges(source: Source) -> MatrixFile:
-    """The symmetric adjacency matrix of an edge list.
+def edge_chunks(source: Source) -> Iterator[tuple[list[list[bytes]], Lines, np.ndarray | None]]:
+    """Yield the two ends of some edges, the lines they are on, and their weights if they have any.
 
     Fields are separated by commas when the first edge has one (names may then hold spaces), by
-    white space otherwise. Ids that are all plain nonnegative integers are nodes in increasing
-    order, renumbered 0..n-1 with ``names`` holding the ids unless they were 0..n-1 already; so a
-    huge id costs nothing. Any other id (text, a negative number, a leading zero, more than 18
-    digits) makes all of them text names, numbered in order of appearance. A first line
-    ``source target``, ``from to`` or ``src dst`` is a header.
+    white space otherwise. A first line ``source target``, ``from to`` or ``src dst`` is a header.
     """
-    nodes = _Nodes()
-    weights: list[np.ndarray] = []
-    numbers: list[np.ndarray] = []
     comma, width = False, 0
     for lines in lines_of(source, b"#%"):
-        if not numbers:
+        if not width:
             comma = b"," in lines.texts[0]
             if _is_header(lines.texts[0]):
                 lines = lines.rest()
@@ -111,12 +105,28 @@ def read_edges(source: Source) -> MatrixFile:
                 )
         columns = split_columns(source, lines, width, comma)
         _check_named(source, lines, columns)
-        nodes.add(columns[:2])
-        numbers.append(lines.numbers)
-        if width == 3:
-            weights.append(number_column(source, lines, columns[2], "weight"))
-    if not numbers:
+        weights = number_column(source, lines, columns[2], "weight") if width == 3 else None
+        yield columns[:2], lines, weights
+    if not width:
         raise source.error("it holds no edges")
+
+
+def read_edges(source: Source) -> MatrixFile:
+    """The symmetric adjacency matrix of an edge list.
+
+    Ids that are all plain nonnegative integers are nodes in increasing order, renumbered 0..n-1
+    with ``names`` holding the ids unless they were 0..n-1 already; so a huge id costs nothing. Any
+    other id (text, a negative number, a leading zero, more than 18 digits) makes all of them text
+    names, numbered in order of appearance.
+    """
+    nodes = Nodes()
+    weights: list[np.ndarray] = []
+    numbers: list[np.ndarray] = []
+    for ends, lines, weight in edge_chunks(source):
+        nodes.add(ends)
+        numbers.append(lines.numbers)
+        if weight is not None:
+            weights.append(weight)
     n, pairs, names = nodes.finish()
     data = adjacency(
         source,

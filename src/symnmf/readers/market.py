@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -19,7 +22,7 @@ from symnmf.readers.text import (
 )
 
 
-class _Market:
+class Market:
     """The state of one pass: banner, sizes, and the entries read so far."""
 
     def __init__(self, source: Source) -> None:
@@ -112,7 +115,8 @@ class _Market:
         assert values is not None
         return values - 1
 
-    def finish(self) -> np.ndarray | sp.csr_array:
+    def check_complete(self) -> None:
+        """Refuse a file that ended early."""
         if self.banner is None or self.sizes is None:
             raise self.source.error("it ends before its size line")
         if self.count != self.expected or not self.count:
@@ -121,6 +125,9 @@ class _Market:
                 if self.expected
                 else "its size line announces no entries"
             )
+
+    def finish(self) -> np.ndarray | sp.csr_array:
+        assert self.banner is not None
         parts = [np.concatenate(column) for column in zip(*self.columns, strict=True)]
         symmetric = self.banner[2] == "symmetric"
         if self.banner[0] == "array":
@@ -162,13 +169,9 @@ class _Market:
         return from_coordinates(self.source, shape, high, low, values)
 
 
-def read_mtx(source: Source) -> MatrixFile:
-    """A Matrix Market file: a csr array (coordinate) or an ndarray (array).
-
-    The number of entries is checked as they arrive and sizes nothing. A symmetric file may hold
-    either triangle but no entry twice.
-    """
-    market = _Market(source)
+def market_chunks(source: Source) -> Iterator[Market]:
+    """Yield the state of the pass whenever entries have arrived."""
+    market = Market(source)
     for first, block in blocks(source):
         if market.banner is None:
             market.read_banner(block.split(b"\n", 1)[0])
@@ -178,4 +181,15 @@ def read_mtx(source: Source) -> MatrixFile:
             lines = lines.rest()
         if len(lines):
             market.read_entries(lines)
+            yield market
+    market.check_complete()
+
+
+def read_mtx(source: Source) -> MatrixFile:
+    """A Matrix Market file: a csr array (coordinate) or an ndarray (array).
+
+    The number of entries is checked as they arrive and sizes nothing. A symmetric file may hold
+    either triangle but no entry twice.
+    """
+    market = deque(market_chunks(source), maxlen=1).pop()
     return MatrixFile(market.finish(), "matrix")

@@ -96,7 +96,8 @@ def factorize(
     X : array-like, scipy sparse, a matrix of symnmf.matrices or on disk, n x n
         Symmetric, nonnegative, finite. float32 and float64 are kept. On disk: the path of a .npy,
         .h5 or .zarr array or of a folder of blocks, a memory map, a Zarr or HDF5 array, or
-        :class:`symnmf.matrices.Blocks` of any of these; it is read in blocks.
+        :class:`symnmf.matrices.Blocks` of any of these; it is read in blocks. A Dask array is
+        computed by the current scheduler or client.
     rank : int
         Columns of U, from 1 to n.
     solver : str or Solver

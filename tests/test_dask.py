@@ -1,0 +1,223 @@
+"""A Dask array gives the same bits on threads, on a cluster, and on one that loses workers."""
+
+import os
+import random
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import symnmf
+from symnmf.errors import InputError
+from symnmf.matrices import DaskMatrix
+
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+N, RANK, SIDE = 260, 4, 70
+RUN = {"solver": "a-symhals", "random_state": 0, "max_iter": 6, "tol": 0}
+
+
+@pytest.fixture(scope="module")
+def X():
+    rng = np.random.default_rng(0)
+    B, noise = rng.random((N, RANK)), 0.1 * rng.random((N, N))
+    return B @ B.T + noise + noise.T
+
+
+@pytest.fixture(scope="module")
+def path(X, tmp_path_factory):
+    path = tmp_path_factory.mktemp("dask") / "X.npy"
+    np.save(path, X)
+    return path
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def from_file(path, side=SIDE, pause=0.0, change=None):
+    """Blocks that are read from a file wherever they are needed."""
+
+    def load(block_info=None):
+        import time
+
+        import numpy as np
+
+        time.sleep(pause)
+        (a, b), (c, d) = block_info[None]["array-location"]
+        block = np.load(path, mmap_mode="r")[a:b, c:d]
+        place = block_info[None]["chunk-location"]
+        return block if change is None else change(np.array(block), place)
+
+    n = np.load(path, mmap_mode="r").shape[0]
+    sizes = tuple(min(side, n - first) for first in range(0, n, side))
+    return da.map_blocks(load, chunks=(sizes, sizes), dtype=float, meta=np.empty((0, 0)))
+
+
+def test_threads_give_the_iterates_of_memory(X, path):
+    expected = symnmf.factorize(X, RANK, **RUN)
+    for blocks in (from_file(path), da.from_array(X, chunks=(90, 130))):
+        found = symnmf.factorize(blocks, RANK, **RUN)
+        np.testing.assert_allclose(found.U, expected.U, rtol=0, atol=1e-12 * expected.U.max())
+    matrix = DaskMatrix(from_file(path), assume_symmetric=True)
+    assert matrix.residual_sqnorm(found.U, found.V) == pytest.approx(
+        np.sum((X - found.U @ found.V.T) ** 2), rel=1e-10
+    )
+    assert str(found.certificate(matrix))
+
+
+def test_sparse_blocks_give_the_iterates_of_memory(X):
+    A = sp.csr_array(np.where(np.quantile(X, 0.9) < X, X, 0))
+    blocks = da.from_array(A.toarray(), chunks=SIDE).map_blocks(sp.csr_array)
+    found, expected = (symnmf.factorize(M, RANK, **RUN) for M in (blocks, A))
+    np.testing.assert_allclose(found.U, expected.U, rtol=0, atol=1e-12 * expected.U.max())
+    assert DaskMatrix(blocks).is_sparse
+
+
+def test_one_task_per_block_and_two_per_row_of_blocks(path, monkeypatch):
+    sizes = []
+
+    def count(self, graph, keys):
+        sizes.append(len(graph))
+        return []
+
+    for side in (130, 26):
+        matrix = DaskMatrix(from_file(path, side))
+        with monkeypatch.context() as patch:
+            patch.setattr(DaskMatrix, "_compute", count)
+            matrix.matmul(np.ones((N, 2)))
+    assert sizes == [3 + 2 * 2, 55 + 2 * 10]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda block, place: block[1:] if place == (0, 1) else block, r"block \(0, 1\).* is 69 x"),
+        (
+            lambda block, place: block * (1j if place == (1, 2) else 1),
+            r"block \(1, 2\).*complex128",
+        ),
+        (lambda block, place: block + (place == (0, 2)), r"symmetric in block \(0, 2\)"),
+        (lambda block, place: block - 9 * (place == (1, 1)), r"negative .* in block \(1, 1\)"),
+        (lambda block, place: block.astype("f") if place == (0, 0) else block, "holds float32"),
+    ],
+)
+def test_a_bad_block_is_named(change, said, path):
+    with pytest.raises(InputError, match=said):
+        DaskMatrix(from_file(path, change=change))
+
+
+def test_shapes_and_unknown_chunks_are_refused(X):
+    array = da.from_array(X, chunks=SIDE)
+    with pytest.raises(InputError, match=r"unknown chunk sizes; call X\.compute_chunk_sizes"):
+        symnmf.factorize(array[array[:, 0] > 0], RANK)
+    with pytest.raises(InputError, match="must be square"):
+        symnmf.factorize(array[:, :3], RANK)
+
+
+def test_a_cluster_gives_the_bits_of_threads(X, path, cluster):
+    threads = symnmf.factorize(from_file(path), RANK, **RUN)
+    with cluster.as_current():
+        for blocks in (from_file(path), from_file(path).persist()):
+            assert np.array_equal(symnmf.factorize(blocks, RANK, **RUN).U, threads.U)
+        heavy = da.from_array(np.tile(X, (2, 2)), chunks=2 * N)
+        assert DaskMatrix(heavy)._held is not None
+        with pytest.raises(InputError, match=r"negative .* in block \(1, 1\)"):
+            DaskMatrix(from_file(path, change=lambda block, at: block - 9 * (at == (1, 1))))
+
+
+def kill(client, number=None):
+    """End a worker as the kernel would, without a word to anybody."""
+    workers = client.run(os.getpid, on_error="ignore")
+    pids = sorted(workers.values())
+    if pids:
+        os.kill(random.choice(pids) if number is None else pids[number % len(pids)], signal.SIGKILL)
+
+
+def test_lost_workers_cost_work_and_not_the_result(path, cluster):
+    undisturbed = symnmf.factorize(from_file(path), RANK, **RUN)
+    killed = []
+
+    def every_second_iteration(now):
+        if now.iteration in (1, 3):  # each worker in turn
+            kill(cluster, len(killed))
+            killed.append(now.iteration)
+
+    with cluster.as_current():
+        found = symnmf.factorize(
+            from_file(path, pause=0.02), RANK, callback=every_second_iteration, **RUN
+        )
+    assert len(killed) == 2
+    assert np.array_equal(found.U, undisturbed.U)
+
+
+@pytest.mark.long
+def test_a_hundred_killed_workers(path, cluster):
+    undisturbed = symnmf.factorize(from_file(path), RANK, **RUN)
+    rng = random.Random(0)
+    with cluster.as_current():
+        clock = time.perf_counter()
+        symnmf.factorize(from_file(path, pause=0.02), RANK, **RUN)
+        usual = time.perf_counter() - clock
+        for _ in range(100):
+            cluster.wait_for_workers(2, timeout=120)
+            moment = threading.Timer(rng.uniform(0.0, usual), kill, [cluster])
+            moment.start()
+            found = symnmf.factorize(from_file(path, pause=0.02), RANK, **RUN)
+            moment.join()
+            assert np.array_equal(found.U, undisturbed.U)
+
+
+def test_a_cluster_without_workers_is_an_error_and_not_a_hang(path):
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        client.as_current(),
+        pytest.raises(InputError, match=r"no workers for 0\.2 seconds"),
+    ):
+        DaskMatrix(from_file(path), patience=0.2)
+
+
+def test_workers_that_leave_for_good_end_the_run_and_leave_the_checkpoint(path, tmp_path):
+    kept = tmp_path / "run.npz"
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        client.as_current(),
+    ):
+        matrix = DaskMatrix(from_file(path), patience=0.5)
+
+        def leave(now):
+            if now.iteration == 2:
+                cluster.scale(0)
+
+        with pytest.raises(InputError, match=r"no workers for 0\.5 seconds"):
+            symnmf.factorize(
+                matrix, RANK, callback=leave, checkpoint=kept, checkpoint_every=0, **RUN
+            )
+    resumed = symnmf.factorize(from_file(path), RANK, resume=kept, **RUN)
+    assert np.array_equal(resumed.U, symnmf.factorize(from_file(path), RANK, **RUN).U)
+
+
+def test_a_worker_without_the_package_is_named(path, cluster, monkeypatch):
+    monkeypatch.setattr(
+        type(cluster), "run", lambda self, *_, **__: {"tcp://a:1": None, "tcp://b:2": object()}
+    )
+    with (
+        cluster.as_current(),
+        pytest.raises(InputError, match="not installed on 1 of 2 Dask workers, such as tcp://a:1"),
+    ):
+        DaskMatrix(from_file(path))
