@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         readers,
         report,
         solvers,
+        tensors,
     )
     from symnmf.community import communities
     from symnmf.comparison import Comparison, compare
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from symnmf.run.loop import Snapshot, factorize
     from symnmf.run.result import History, Result
     from symnmf.selection.selecting import RankSelection, select_rank
+    from symnmf.tensors.factorizing import factorize_tensor
 
 _HOMES = {
     "Certificate": "symnmf.run.certificate",
@@ -47,6 +49,7 @@ _HOMES = {
     "factorize": "symnmf.run.loop",
     "select_rank": "symnmf.selection.selecting",
     "RankSelection": "symnmf.selection.selecting",
+    "factorize_tensor": "symnmf.tensors.factorizing",
 }
 _MODULES = {
     "certificate": "symnmf.run.certificate",
@@ -61,6 +64,7 @@ _MODULES = {
     "readers": "symnmf.readers",
     "report": "symnmf.report",
     "solvers": "symnmf.solvers",
+    "tensors": "symnmf.tensors",
 }
 
 __all__ = [
@@ -79,6 +83,7 @@ __all__ = [
     "errors",
     "experiments",
     "factorize",
+    "factorize_tensor",
     "graphs",
     "matrices",
     "metrics",
@@ -88,6 +93,7 @@ __all__ = [
     "report",
     "select_rank",
     "solvers",
+    "tensors",
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
@@ -51,7 +52,8 @@ class Adaptive(Penalty):
 
     lambda_{k+1} = lambda_k (||U_k||^2 + ||V_k||^2) / (2 |<U_k, V_k>|), from ``initial``.
 
-    It is computed as 1 + (||U - V||^2) / (2 <U, V>), the same number without the cancellation.
+    It is computed as 1 + (||U - V||^2) / (2 <U, V>), the same number without the cancellation;
+    with more than two factors both are sums over all pairs.
     The rule has no unit of its own, so ``initial`` does not follow the scale of X.
     """
 
@@ -66,7 +68,9 @@ class Adaptive(Penalty):
         return self.initial
 
     def next(self, X: SymmetricMatrix, state: State) -> float:
-        apart, together, _ = X.ops.pair(state.U.values, state.V.values)
+        pairs = itertools.combinations(state.factors, 2)
+        sums = np.sum([X.ops.pair(p.values, q.values) for p, q in pairs], axis=0)
+        apart, together = float(sums[0]), float(sums[1])
         if together <= 0.0:  # orthogonal factors (both zero, say): the formula is not defined
             return state.penalty
         grown = state.penalty * (1.0 + apart / (2.0 * together))

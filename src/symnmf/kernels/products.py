@@ -52,13 +52,13 @@ def balanced_chunks(indptr: np.ndarray, parts: int) -> list[tuple[int, int]]:
 
 
 # Entries between the prefetch of a row of V and its use; 8 and 32 measured nearly the same.
-_PREFETCH_AHEAD = 16
-_CACHE_LINE = 64
-_CACHED_BYTES = 1 << 19
+PREFETCH_AHEAD = 16
+CACHE_LINE = 64
+CACHED_BYTES = 1 << 19
 
 
 @intrinsic
-def _prefetch(typing_context: Any, array: Any, offset: Any) -> Any:
+def prefetch(typing_context: Any, array: Any, offset: Any) -> Any:
     """Ask for the cache line of ``array[offset]``: a hint, harmless whatever the address."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -80,9 +80,9 @@ def prefetch_pair(indices: np.ndarray, position: int, last: int, V: np.ndarray) 
         columns = V.shape[1]
         first = np.int64(indices[position]) * columns
         second = np.int64(indices[position + 1]) * columns
-        for c in range(0, columns, _CACHE_LINE // V.itemsize):
-            _prefetch(V, first + c)
-            _prefetch(V, second + c)
+        for c in range(0, columns, CACHE_LINE // V.itemsize):
+            prefetch(V, first + c)
+            prefetch(V, second + c)
 
 
 @compiled()
@@ -116,12 +116,12 @@ def csr_rows(
     """
     columns = V.shape[1]
     # a small V is in cache already: the hints would only cost
-    last = indptr[end] if V.size * V.itemsize > _CACHED_BYTES else 0
+    last = indptr[end] if V.size * V.itemsize > CACHED_BYTES else 0
     for i in range(begin, end):
         row = out[i]
         position, stop = indptr[i], indptr[i + 1]
         if (stop - position) & 1:
-            prefetch_pair(indices, position + _PREFETCH_AHEAD, last, V)
+            prefetch_pair(indices, position + PREFETCH_AHEAD, last, V)
             first, x = V[indices[position]], data[position]
             for c in range(columns):
                 row[c] = x * first[c]
@@ -130,7 +130,7 @@ def csr_rows(
             for c in range(columns):
                 row[c] = 0
         while position < stop:
-            prefetch_pair(indices, position + _PREFETCH_AHEAD, last, V)
+            prefetch_pair(indices, position + PREFETCH_AHEAD, last, V)
             first, second = V[indices[position]], V[indices[position + 1]]
             x, y = data[position], data[position + 1]
             for c in range(columns):

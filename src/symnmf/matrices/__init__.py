@@ -3,12 +3,12 @@
 from symnmf.matrices.blocks import Blocks
 from symnmf.matrices.dask import DaskMatrix
 from symnmf.matrices.dense import DenseMatrix
-from symnmf.matrices.host import HostMatrix
+from symnmf.matrices.host import HostArray, HostMatrix
 from symnmf.matrices.lowrank import LowRank
 from symnmf.matrices.masked import MaskedMatrix
 from symnmf.matrices.observing import observed
 from symnmf.matrices.sparse import SparseMatrix
-from symnmf.matrices.symmetric import Entries, SymmetricMatrix
+from symnmf.matrices.symmetric import Entries, SymmetricArray, SymmetricMatrix
 from symnmf.matrices.wrapping import as_symmetric
 
 __all__ = [
@@ -16,10 +16,12 @@ __all__ = [
     "DaskMatrix",
     "DenseMatrix",
     "Entries",
+    "HostArray",
     "HostMatrix",
     "LowRank",
     "MaskedMatrix",
     "SparseMatrix",
+    "SymmetricArray",
     "SymmetricMatrix",
     "as_symmetric",
     "observed",

@@ -6,11 +6,11 @@ import copy
 import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Self
 
 import numpy as np
 
-from symnmf.matrices.symmetric import SymmetricMatrix
+from symnmf.matrices.symmetric import SymmetricArray, SymmetricMatrix
 from symnmf.ops import HostOps, RowSolver
 from symnmf.ops.host import row_kernel
 from symnmf.parallel import Bounds, Threads
@@ -21,24 +21,52 @@ FUSED_ROWS = 2048
 #: Numbers in a block of dense rows that is formed at a time (2 MB).
 BLOCK_SIZE = 262_144
 
-Self = TypeVar("Self", bound="HostMatrix")
 
-
-class HostMatrix(SymmetricMatrix):
-    """A matrix whose products are computed row by row on this machine's threads.
-
-    Subclasses say how rows of ``X @ V`` and of ``X - U V^T`` are computed; the rest follows.
-    """
+class HostArray(SymmetricArray):
+    """An array in this machine's memory: its values can be read block by block."""
 
     ops: HostOps
-
-    def __init__(self, n: int, dtype: np.dtype, threads: Threads) -> None:
-        super().__init__(n, dtype, HostOps(threads))
 
     @property
     def threads(self) -> Threads:
         """The pool that every row-wise operation uses."""
         return self.ops.threads
+
+    @abstractmethod
+    def values(self) -> Iterator[np.ndarray]:
+        """Yield the stored values, block by block."""
+
+    def pattern(self) -> Iterator[np.ndarray]:
+        """Yield what says where the values are, for a fingerprint; nothing for a full array."""
+        return iter(())
+
+    def largest(self) -> float:
+        if not self.signed:
+            return max((float(block.max(initial=0.0)) for block in self.values()), default=0.0)
+        return max((float(np.abs(block).max(initial=0.0)) for block in self.values()), default=0.0)
+
+    def digest(self) -> str:
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(f"{self.shape} {self.dtype}".encode())
+        for part in (self.pattern(), self.values()):
+            for block in part:
+                digest.update(np.ascontiguousarray(block).data)
+        return digest.hexdigest()
+
+    def on(self, threads: Threads) -> Self:
+        other = copy.copy(self)  # the caller's own keeps its threads
+        other.ops = HostOps(threads)
+        return other
+
+
+class HostMatrix(HostArray, SymmetricMatrix):
+    """A matrix whose products are computed row by row on this machine's threads.
+
+    Subclasses say how rows of ``X @ V`` and of ``X - U V^T`` are computed; the rest follows.
+    """
+
+    def __init__(self, n: int, dtype: np.dtype, threads: Threads) -> None:
+        super().__init__(n, dtype, HostOps(threads))
 
     @abstractmethod
     def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
@@ -51,14 +79,6 @@ class HostMatrix(SymmetricMatrix):
     @abstractmethod
     def residual_rows(self, U: np.ndarray, V: np.ndarray, begin: int, end: int) -> np.ndarray:
         """Return rows ``begin..end`` of X - U V^T as a dense float64 block."""
-
-    @abstractmethod
-    def values(self) -> Iterator[np.ndarray]:
-        """Yield the stored values, block by block."""
-
-    def pattern(self) -> Iterator[np.ndarray]:
-        """Yield what says where the values are, for a fingerprint; nothing for a full matrix."""
-        return iter(())
 
     def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         result = np.empty(V.shape, self.dtype) if out is None else out
@@ -105,24 +125,6 @@ class HostMatrix(SymmetricMatrix):
     def residual(self, U: np.ndarray) -> np.ndarray:
         """Return X - U U^T as an n x n array."""
         return self.residual_rows(U, U, 0, self.shape[0])
-
-    def largest(self) -> float:
-        if not self.signed:
-            return max((float(block.max(initial=0.0)) for block in self.values()), default=0.0)
-        return max((float(np.abs(block).max(initial=0.0)) for block in self.values()), default=0.0)
-
-    def digest(self) -> str:
-        digest = hashlib.blake2b(digest_size=16)
-        digest.update(f"{self.shape} {self.dtype}".encode())
-        for part in (self.pattern(), self.values()):
-            for block in part:
-                digest.update(np.ascontiguousarray(block).data)
-        return digest.hexdigest()
-
-    def on(self: Self, threads: Threads) -> Self:
-        other = copy.copy(self)  # the caller's own keeps its threads
-        other.ops = HostOps(threads)
-        return other
 
     def threads_for(self, rank: int) -> int:
         return len(self.chunks(rank))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
@@ -26,8 +26,10 @@ class Entries(Protocol):
         """Return X - U U^T as an n x n host array."""
 
 
-class SymmetricMatrix(ABC):
-    """A symmetric n x n matrix that can be multiplied by thin matrices.
+class SymmetricArray(ABC):
+    """A symmetric array to be explained by U >= 0: what the loop asks of X.
+
+    A matrix is of order 2; tensors are in :mod:`symnmf.tensors`.
 
     Attributes
     ----------
@@ -35,7 +37,8 @@ class SymmetricMatrix(ABC):
         Whether entries count with weights, f(U) = 1/2 sum_ij w_ij (x_ij - <u_i, u_j>)^2.
     signed : bool
         Whether X is known to have negative entries.
-    shape : (n, n)
+    shape : tuple of int
+        (n, ..., n), as many times as the order d says.
     dtype : numpy dtype
         float32 or float64, the precision of X and of the factors.
     ops : Ops
@@ -45,15 +48,20 @@ class SymmetricMatrix(ABC):
     weighted: bool = False
     signed: bool = False
 
-    def __init__(self, n: int, dtype: np.dtype, ops: Ops) -> None:
-        self.shape = (n, n)
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, ops: Ops) -> None:
+        self.shape = shape
         self.dtype = np.dtype(dtype)
         self.ops = ops
         self._sqnorm: float | None = None
 
+    @property
+    def order(self) -> int:
+        """d, the number of indices of an entry."""
+        return len(self.shape)
+
     @abstractmethod
     def matmul(self, V: Tall, out: Tall | None = None) -> Tall:
-        """Return X @ V; ``out`` may be overwritten with it."""
+        """Return X times V in all indices but one (X @ V); ``out`` may be overwritten with it."""
 
     @abstractmethod
     def compute_sqnorm(self) -> float:
@@ -64,31 +72,12 @@ class SymmetricMatrix(ABC):
         """Return the largest entry of X, or a bound of that order."""
 
     @abstractmethod
-    def scaled(self, factor: float) -> SymmetricMatrix:
-        """Return ``factor * X``, a new matrix."""
+    def scaled(self, factor: float) -> SymmetricArray:
+        """Return ``factor * X``, a new array."""
 
     @abstractmethod
     def digest(self) -> str:
         """Return a fingerprint of all there is to X."""
-
-    @property
-    def entries(self) -> Entries | None:
-        """Access to single entries, or None where they cannot be read."""
-        return None
-
-    @property
-    def single(self) -> SymmetricMatrix | None:
-        """X in float32, or None where a copy of X would cost more than it saves."""
-        return None
-
-    def residual_sqnorm(self, U: Tall, V: Tall) -> float | None:
-        """Return ||X - U V^T||_F^2 from the entries, exact down to rounding of each entry.
-
-        None where that would cost much more than a product.
-        """
-        return None
-
-    # --- what depends on the point where entries have weights; the defaults are those without
 
     def product_at(
         self,
@@ -113,6 +102,71 @@ class SymmetricMatrix(ABC):
         ``product`` is :meth:`product_at` for U = V, where it is known.
         """
         return None
+
+    def for_rank(self, rank: int, *, warn: bool = True) -> Self:
+        """Return X ready for factors of ``rank`` columns; warn of rows that are hardly observed."""
+        return self
+
+    @property
+    def unseen(self) -> np.ndarray | None:
+        """The rows of which nothing is observed, or None where there are none."""
+        return None
+
+    @property
+    def sqnorm(self) -> float:
+        """||X||_F^2."""
+        if self._sqnorm is None:
+            self._sqnorm = self.compute_sqnorm()
+        return self._sqnorm
+
+    @property
+    def norm(self) -> float:
+        """||X||_F."""
+        return float(np.sqrt(self.sqnorm))
+
+    # --- several starts
+
+    def on(self, threads: Threads) -> Self:
+        """Return X for use on these threads of the host; X itself where it uses none."""
+        return self
+
+    def threads_for(self, rank: int) -> int:
+        """Return how many threads of the host one iteration keeps busy."""
+        return 1
+
+    def starts_per_reading(self, rank: int) -> int:
+        """Return how many starts gain from one common reading of X; 1 where none does."""
+        return 1
+
+
+class SymmetricMatrix(SymmetricArray):
+    """A symmetric n x n matrix that can be multiplied by thin matrices."""
+
+    def __init__(self, n: int, dtype: np.dtype, ops: Ops) -> None:
+        super().__init__((n, n), dtype, ops)
+
+    @abstractmethod
+    def scaled(self, factor: float) -> SymmetricMatrix:
+        """Return ``factor * X``, a new matrix."""
+
+    @property
+    def entries(self) -> Entries | None:
+        """Access to single entries, or None where they cannot be read."""
+        return None
+
+    @property
+    def single(self) -> SymmetricMatrix | None:
+        """X in float32, or None where a copy of X would cost more than it saves."""
+        return None
+
+    def residual_sqnorm(self, U: Tall, V: Tall) -> float | None:
+        """Return ||X - U V^T||_F^2 from the entries, exact down to rounding of each entry.
+
+        None where that would cost much more than a product.
+        """
+        return None
+
+    # --- what depends on the point where entries have weights; the defaults are those without
 
     def residual_times(self, U: Tall, V: Tall, T: np.ndarray) -> np.ndarray:
         """Return the symmetric part of the residual X - U V^T times a host array, in float64."""
@@ -148,15 +202,6 @@ class SymmetricMatrix(ABC):
         """
         return product
 
-    def for_rank(self, rank: int, *, warn: bool = True) -> SymmetricMatrix:
-        """Return X ready for factors of ``rank`` columns; warn of rows that are hardly observed."""
-        return self
-
-    @property
-    def unseen(self) -> np.ndarray | None:
-        """The rows of which nothing is observed, or None where there are none."""
-        return None
-
     def update(
         self,
         rows: RowSolver,
@@ -173,29 +218,3 @@ class SymmetricMatrix(ABC):
         """
         product = self.matmul(other, out)
         return self.ops.solve_rows(rows, factor, product, other, gram, penalty), product
-
-    @property
-    def sqnorm(self) -> float:
-        """||X||_F^2."""
-        if self._sqnorm is None:
-            self._sqnorm = self.compute_sqnorm()
-        return self._sqnorm
-
-    @property
-    def norm(self) -> float:
-        """||X||_F."""
-        return float(np.sqrt(self.sqnorm))
-
-    # --- several starts
-
-    def on(self, threads: Threads) -> SymmetricMatrix:
-        """Return X for use on these threads of the host; X itself where it uses none."""
-        return self
-
-    def threads_for(self, rank: int) -> int:
-        """Return how many threads of the host one iteration keeps busy."""
-        return 1
-
-    def starts_per_reading(self, rank: int) -> int:
-        """Return how many starts gain from one common reading of X; 1 where none does."""
-        return 1

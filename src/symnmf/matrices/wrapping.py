@@ -17,14 +17,14 @@ from symnmf.matrices.dtypes import float_dtype
 from symnmf.matrices.indices import checked_csr
 from symnmf.matrices.opening import is_stored, open_store
 from symnmf.matrices.sparse import SparseMatrix
-from symnmf.matrices.symmetric import SymmetricMatrix
+from symnmf.matrices.symmetric import SymmetricArray, SymmetricMatrix
 from symnmf.matrices.tiles import Tile
 from symnmf.parallel import Threads
 
 
 def as_symmetric(
     X: Any, *, n_jobs: int | None = None, name: str = "X", allow_negative: bool = False
-) -> SymmetricMatrix:
+) -> Any:
     """Check X and wrap it, without a copy where its layout allows.
 
     Parameters
@@ -42,10 +42,10 @@ def as_symmetric(
     allow_negative : bool
         Whether entries may be negative; not for matrices on disk.
     """
-    if isinstance(X, SymmetricMatrix) and n_jobs is None:
+    if isinstance(X, SymmetricArray) and n_jobs is None:
         return X
     threads = Threads(n_jobs)
-    if isinstance(X, SymmetricMatrix):
+    if isinstance(X, SymmetricArray):
         return X.on(threads)
     if sp.issparse(X):
         return checked_sparse(X, threads, name, allow_negative)

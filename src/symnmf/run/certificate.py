@@ -196,9 +196,9 @@ def certify(X: Any, result: Result, *, tol: float = 1e-5, **observing: Any) -> C
     V = units.factor_in(result.V) if splits else U
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         scaled = units.matrix(matrix)
-        ops, penalty = scaled.ops, result.penalty / units.square
+        ops, penalty = scaled.ops, result.penalty / units.penalty
         state = State.at(scaled, ops.put(U), ops.put(V) if splits else None, penalty=penalty)
-        return Certificate(**known, **_measured(scaled, state, splits, units.square))
+        return Certificate(**known, **_measured(scaled, state, splits, units.data))
 
 
 def _measured(X: SymmetricMatrix, state: State, splits: bool, unit: float) -> dict[str, Any]:

@@ -14,11 +14,11 @@ import numpy as np
 
 from symnmf.archives import clear_leftovers, read_archive, write_archive
 from symnmf.errors import InputError
-from symnmf.matrices import SymmetricMatrix
+from symnmf.matrices import SymmetricArray
 from symnmf.ops import Ops
 from symnmf.penalty import Penalty
 from symnmf.run.memory import Kept, check_memory
-from symnmf.run.result import History
+from symnmf.run.result import OTHER, History
 from symnmf.run.state import Point, State
 from symnmf.solvers import Solver
 
@@ -104,6 +104,8 @@ class Checkpoint:
         }
         if state.V is not state.U:
             arrays["V"] = ops.get(state.V.values)
+        for number, point in enumerate(state.others):
+            arrays[f"{OTHER}{number}"] = ops.get(point.values)
         if with_product and state.U.known_product is not None:
             arrays["product"] = ops.get(state.U.known_product)
             if state.U.known_gram is not None:
@@ -128,7 +130,7 @@ class Checkpoint:
 def read_checkpoint(
     path: str | Path,
     identity: dict[str, Any],
-    X: SymmetricMatrix,
+    X: SymmetricArray,
     solver: Solver,
     penalty: Penalty,
 ) -> Saved:
@@ -168,6 +170,9 @@ def read_checkpoint(
             iteration=int(iteration),
             memory={n: put(v) if layout[n].tall else v for n, v in memory.items()},
             schedule={n: put(v) if rule[n].tall else v for n, v in schedule.items()},
+            others=[
+                Point(X.ops, put(stored[name])) for name in sorted(stored) if name.startswith(OTHER)
+            ],
         )
         return Saved(state, history, seconds, misfit)
     except InputError:
@@ -207,7 +212,7 @@ def _check_numbers(scalars: np.ndarray, history: History) -> None:
 
 
 def _check_factors(
-    stored: dict[str, np.ndarray], shape: tuple[int, int], X: SymmetricMatrix, solver: Solver
+    stored: dict[str, np.ndarray], shape: tuple[int, int], X: SymmetricArray, solver: Solver
 ) -> None:
     dtype = stored["U"].dtype
     if dtype not in solver.precisions(*shape, X.dtype):
@@ -215,7 +220,8 @@ def _check_factors(
     layout = {"U": Kept(shape, dtype, least=0.0)}
     if solver.second_factor:
         least = -np.inf if solver.free_second_factor else 0.0
-        layout["V"] = Kept(shape, dtype, least, optional=X.largest() == 0.0)
+        for name in ("V", *(f"{OTHER}{number}" for number in range(X.order - 2))):
+            layout[name] = Kept(shape, dtype, least, optional=X.largest() == 0.0)
     if not solver.splits:
         layout["product"] = Kept(shape, dtype, optional=True)
         layout["gram_U"] = Kept((shape[1], shape[1]), optional=True)

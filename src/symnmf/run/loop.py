@@ -334,20 +334,21 @@ class Run:
     def _measure(self) -> None:
         if self.X.sqnorm == 0.0:  # the zero matrix: U = 0 is the answer, and nothing to iterate
             self.state.moved(self.X.ops.zeros(self.state.U.values.shape, self.X.dtype))
+            self.state.others.clear()
             self.latest = Measurement(0.0, 0.0, 0.0, 0.0, 0.0)
         else:
             self.latest = measure(self.X, self.state)
 
     def _record(self) -> bool:
         """Add a row to the history, show it to the callback, return whether to stop."""
-        now, root, square = self.latest, self.units.root, self.units.square
+        now, units = self.latest, self.units
         row = (
             self.state.iteration,
             self.seconds,
-            now.objective * square * square,
+            now.objective * units.data * units.data,
             now.error,
-            self.state.penalty * square,
-            now.consensus * root,
+            self.state.penalty * units.penalty,
+            now.consensus * units.root,
             now.stationarity,
         )
         self.history.append(row)
@@ -409,14 +410,16 @@ class Run:
         return Result(
             U=U,
             V=self._shown(self.state.V) if split else U,
+            others=tuple(self._shown(point) for point in self.state.others),
+            order=self.X.order,
             error=self.latest.error,
             n_iter=self.state.iteration,
             status=status,
-            penalty=self.state.penalty * self.units.square,
+            penalty=self.state.penalty * self.units.penalty,
             history=self.history,
             solver=self.solver.name,
             tol=float(self.limits.tol),
-            start_misfit=self.start_misfit * self.units.square,
+            start_misfit=self.start_misfit * self.units.data,
         )
 
 

@@ -340,7 +340,11 @@ def _without_remainders(result: Result, X: SymmetricMatrix) -> Result:
     alone = sums[:, 0] == 0
     if not alone.any():
         return result
-    U, V = (np.where(alone[:, None], 0, factor) for factor in (result.U, result.V))
+    U, V, *others = (
+        np.where(alone[:, None], 0, factor) for factor in (result.U, result.V, *result.others)
+    )
+    if X.order > 2:
+        return dataclasses.replace(result, U=U, V=V, others=tuple(others))
     units = Units.of(X)
     sqnorm = units.matrix(X).sqnorm
     # the error falls by what the rows had of U U^T: nothing to speak of after convergence

@@ -6,11 +6,15 @@ The fitting error comes from the trace identity
 
 which needs no product beyond X U. It loses all digits when the error is small, so then the
 residual is formed entry by entry instead.
+
+Generic functions, so that an X of another order brings its own (:mod:`symnmf.tensors.measuring`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
 
 import numpy as np
 
@@ -78,16 +82,18 @@ def fitting_sqnorm(X: SymmetricMatrix, U: Point, V: Point, explained: float) -> 
     return max(total, 0.0)
 
 
-def stationarity(X: SymmetricMatrix, U: Point) -> float:
+@singledispatch
+def stationarity(X: Any, U: Point) -> float:
     """Return the ``stationarity`` of a :class:`Measurement` at U."""
     size = float(np.sqrt(np.trace(U.gram)))
     if size == 0.0:
         return np.inf
     moved = X.ops.natural_residual(U.values, U.product(X), U.gram, 1.0 / X.norm)
-    return moved / (REFERENCE_SHARE * size)
+    return float(moved / (REFERENCE_SHARE * size))
 
 
-def best_multiple(X: SymmetricMatrix, U: Point) -> float:
+@singledispatch
+def best_multiple(X: Any, U: Point) -> float:
     """Return the s >= 0 that minimises ||X - (sU)(sU)^T||_F."""
     sums = U.weighted_sums(X)
     fourth = float(np.sum(U.gram**2)) if sums is None else sums[2]
@@ -97,7 +103,8 @@ def best_multiple(X: SymmetricMatrix, U: Point) -> float:
     return float(np.sqrt(max(explained, 0.0) / fourth))
 
 
-def measure(X: SymmetricMatrix, state: State) -> Measurement:
+@singledispatch
+def measure(X: Any, state: State) -> Measurement:
     """Evaluate a state; one product with X only where the step left none behind."""
     U, V = state.U, state.V
     product = U.product(X)

@@ -16,11 +16,10 @@ from symnmf.naming import lookup
 if TYPE_CHECKING:
     import pandas as pd
 
-    from symnmf.run.certificate import Certificate
-
 Status = Literal["converged", "max_iter", "max_time", "stopped", "diverged"]
 
 RESULT = "symnmf-result-2"
+OTHER = "other_"  # in archives: the third factor and the fourth
 
 COLUMNS = (
     "iteration",
@@ -149,6 +148,10 @@ class Result:
         The name of the method.
     tol : float
         The tolerance the run was given.
+    others : tuple of ndarray
+        The third factor and the fourth of a tensor's split method, else empty.
+    order : int
+        d: 2 for a matrix, 3 or 4 for a tensor.
     """
 
     U: np.ndarray
@@ -160,6 +163,8 @@ class Result:
     history: History = field(repr=False)
     solver: str = ""
     tol: float = field(default=0.0, repr=False)
+    others: tuple[np.ndarray, ...] = field(default=(), repr=False)
+    order: int = field(default=2, repr=False)
     #: ||X - U_0 U_0^T||_F, which a certificate refers to
     start_misfit: float = field(default=float("nan"), repr=False)
 
@@ -192,16 +197,22 @@ class Result:
         """The columns of U that are zero: a cluster asked for and not found."""
         return np.flatnonzero(~self.U.any(axis=0))
 
-    def certificate(self, X: Any, *, tol: float | None = None, **observing: Any) -> Certificate:
+    def certificate(self, X: Any, *, tol: float | None = None, **observing: Any) -> Any:
         """Check what was reached against the theorems; see :class:`symnmf.Certificate`.
+
+        For a tensor, see :class:`symnmf.tensors.TensorCertificate`.
 
         ``tol`` is the run's own unless given, or 1e-5 after a run without one; ``observing`` is
         what the run was told of X besides: mask, weights, missing, ignore_diagonal,
         allow_negative.
         """
+        chosen = tol if tol is not None else self.tol or 1e-5
+        if self.order > 2:
+            from symnmf.tensors.condition import certify as certify_tensor
+
+            return certify_tensor(X, self, tol=chosen)
         from symnmf.run.certificate import certify
 
-        chosen = tol if tol is not None else self.tol or 1e-5
         return certify(X, self, tol=chosen, **observing)
 
     def save(self, path: str | Path, *, names: Sequence[Any] | None = None) -> None:
@@ -228,6 +239,8 @@ class Result:
                 "solver": np.array(self.solver),
                 "tol": np.array(self.tol),
                 "start_misfit": np.array(self.start_misfit),
+                "order": np.array(self.order),
+                **{f"{OTHER}{number}": factor for number, factor in enumerate(self.others)},
                 "history": self.history.to_array(),
             },
         )
@@ -248,6 +261,8 @@ class Result:
                 solver=str(stored["solver"]),
                 tol=float(stored["tol"]),
                 start_misfit=float(stored["start_misfit"]),
+                order=int(stored.get("order", 2)),
+                others=tuple(stored[n] for n in sorted(stored) if n.startswith(OTHER)),
             )
             loaded._check()
         except (KeyError, ValueError, TypeError, OverflowError) as error:
@@ -257,7 +272,8 @@ class Result:
     def _check(self) -> None:
         """Refuse what no run gives back: the fields of a file, not of a run."""
         numbers = [self.error, self.penalty]
-        for name, factor in (("U", self.U), ("V", self.V)):
+        others = ((f"{OTHER}{number}", factor) for number, factor in enumerate(self.others))
+        for name, factor in (("U", self.U), ("V", self.V), *others):
             if factor.dtype not in (np.float32, np.float64) or factor.dtype != self.U.dtype:
                 raise ValueError(f"{name} has the type {factor.dtype}")
             if self.status != "diverged" and not np.isfinite(factor).all():

@@ -128,7 +128,8 @@ def at_scale(X: SymmetricMatrix, U: np.ndarray) -> np.ndarray:
     whole = Point(X.ops, X.ops.put(W))
     best = best_multiple(X, whole)
     if best == 0.0:
-        best = float(np.sqrt(X.norm / np.linalg.norm(whole.gram)))
+        size = np.sqrt(np.sum(whole.gram**X.order))
+        best = float((X.norm / size) ** (1.0 / X.order))
     if best / FAR_OFF <= largest <= best * FAR_OFF:
         return U.astype(X.dtype)
     return (best * W).astype(X.dtype)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from symnmf.matrices import SymmetricMatrix
+from symnmf.matrices import SymmetricArray
 from symnmf.ops import Ops, Tall
 
 
@@ -58,25 +58,25 @@ class Point:
         """X U where it has been computed, else None."""
         return self._product
 
-    def product(self, X: SymmetricMatrix) -> Tall:
+    def product(self, X: SymmetricArray) -> Tall:
         """Return X U, or what stands for it at this point where entries have weights."""
         if self._product is None:
             self._product = X.product_at(self.values, self.values, gram=self._gram)
         return self._product
 
-    def weighted_sums(self, X: SymmetricMatrix) -> tuple[float, float, float] | None:
+    def weighted_sums(self, X: SymmetricArray) -> tuple[float, float, float] | None:
         """Return the sums of w (x - m)^2, w x m and w m^2, M = U U^T; None without weights."""
         if self._sums is None and X.weighted:
             self._sums = X.weighted_sums(self.values, self.values, self._product)
         return self._sums
 
-    def scaled(self, factor: float, X: SymmetricMatrix) -> Point:
+    def scaled(self, factor: float, X: SymmetricArray) -> Point:
         """Return the point ``factor`` times this one, without a product."""
         product = None if X.weighted else self._product
         return Point(
             self.ops,
             self.ops.combine((factor, self.values)),
-            None if product is None else self.ops.combine((factor, product)),
+            None if product is None else self.ops.combine((factor ** (X.order - 1), product)),
             None if self._gram is None else factor**2 * self._gram,
         )
 
@@ -97,6 +97,8 @@ class State:
         What a solver remembers between steps; kept in checkpoints.
     schedule : dict of str to ndarray or Tall
         What a penalty remembers between steps; likewise.
+    others : list of Point
+        The third factor and the fourth, where a tensor's are held together by a penalty.
     spare : list of Tall
         Factors that a step may overwrite, so that large ones are not paid for page by page in
         every iteration; empty after a resume.
@@ -108,13 +110,19 @@ class State:
     iteration: int = 0
     memory: dict[str, Tall] = field(default_factory=dict)
     schedule: dict[str, Tall] = field(default_factory=dict)
+    others: list[Point] = field(default_factory=list)
     spare: list[Tall] = field(default_factory=list, repr=False)
 
     @classmethod
-    def at(cls, X: SymmetricMatrix, U: Tall, V: Tall | None = None, **known: Tall) -> State:
+    def at(cls, X: SymmetricArray, U: Tall, V: Tall | None = None, **known: Tall) -> State:
         """Return the state at a factor, or at two; ``known`` are memory and the like."""
         first = Point(X.ops, U)
         return cls(first, first if V is None else Point(X.ops, V), **known)
+
+    @property
+    def factors(self) -> list[Point]:
+        """All factors that are held together by a penalty; U alone where there is none."""
+        return [self.U] if self.V is self.U else [self.U, self.V, *self.others]
 
     @property
     def rank(self) -> int:

@@ -1,12 +1,13 @@
-"""Extreme scales: work on 4^-k X from 2^-k U_0 and give 2^k U back."""
+"""Extreme scales: work on 2^-dk X from 2^-k U_0 and give 2^k U back, d the order of X."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from symnmf.matrices import SymmetricMatrix
+from symnmf.matrices import SymmetricArray
 
 #: Largest entries inside this range need no rescaling: fourth powers of the factors stay finite in
 #: float32 too, in which a run on a float64 matrix may begin.
@@ -20,19 +21,22 @@ class Units:
     Attributes
     ----------
     exponent : int
-        k: the run sees 4^-k X and 2^-k U.
+        k: the run sees 2^-dk X and 2^-k U.
+    order : int
+        d: 2 for a matrix.
     """
 
     exponent: int = 0
+    order: int = 2
 
     @classmethod
-    def of(cls, X: SymmetricMatrix) -> Units:
+    def of(cls, X: SymmetricArray) -> Units:
         """Choose the units for X; the trivial ones unless its entries are extreme."""
         largest = X.largest()
         low, high = COMFORTABLE
         if largest == 0.0 or low <= largest <= high:
-            return cls()
-        return cls(int(np.floor(np.log2(largest) / 2.0)))
+            return cls(order=X.order)
+        return cls(int(np.floor(np.log2(largest) / X.order)), X.order)
 
     @property
     def root(self) -> float:
@@ -40,16 +44,22 @@ class Units:
         return float(2.0**self.exponent)
 
     @property
-    def square(self) -> float:
-        """4^k, the unit of X and lambda."""
-        return self.root * self.root
+    def data(self) -> float:
+        """2^dk, the unit of X; infinite where there is no such number."""
+        return float(np.exp2(self.order * self.exponent))
 
-    def matrix(self, X: SymmetricMatrix) -> SymmetricMatrix:
+    @property
+    def penalty(self) -> float:
+        """2^(2d-2)k, the unit of lambda: 1/2 ||X||^2 and lambda/2 ||U||^2 are of one kind."""
+        return float(np.exp2((2 * self.order - 2) * self.exponent))
+
+    def matrix(self, X: Any) -> Any:
         """Return X in the run's units."""
         if self.exponent == 0:
             return X
-        # two steps: 4^-k itself may overflow
-        return X.scaled(2.0**-self.exponent).scaled(2.0**-self.exponent)
+        for _ in range(self.order):  # step by step: 2^-dk itself may overflow
+            X = X.scaled(2.0**-self.exponent)
+        return X
 
     def factor_in(self, U: np.ndarray) -> np.ndarray:
         """Return a factor in the run's units."""
@@ -67,6 +77,6 @@ class Units:
         """
         if self.exponent == 0 or power == 1:
             return penalty
-        # one root at a time: their product may overflow
-        shift = self.root ** (power - 1)
-        return float(min(max(penalty * shift * shift, 1e-150), 1e150))
+        for _ in range(2 * self.order - 2):  # one root at a time: their product may overflow
+            penalty *= self.root ** (power - 1)
+        return float(min(max(penalty, 1e-150), 1e150))

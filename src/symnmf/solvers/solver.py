@@ -37,6 +37,8 @@ class Solver(ABC):
     #: whether V is a second factor, and whether it may have negative entries
     second_factor: ClassVar[bool] = False
     free_second_factor: ClassVar[bool] = False
+    #: the orders of X that this method takes
+    orders: ClassVar[tuple[int, ...]] = (2,)
 
     @property
     def rows(self) -> RowSolver | None:
@@ -45,6 +47,11 @@ class Solver(ABC):
 
     def check(self, X: SymmetricMatrix) -> None:
         """Refuse a matrix this method cannot work on, before any work is done."""
+        if X.order not in self.orders:
+            raise InputError(
+                f"solver {self.name!r} is not for X of order {X.order}; symnmf.factorize takes "
+                f"matrices, symnmf.factorize_tensor tensors."
+            )
         if self.reads_entries and X.entries is None:
             raise InputError(
                 f"solver {self.name!r} needs the entries of X, which {type(X).__name__} cannot "

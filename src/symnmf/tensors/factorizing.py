@@ -1,0 +1,100 @@
+"""``factorize_tensor``: the loop for matrices, on a tensor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from symnmf.errors import InputError
+from symnmf.penalty import Penalty
+from symnmf.run.loop import Callback, factorize
+from symnmf.run.result import Result
+from symnmf.run.start import RandomState
+from symnmf.solvers import Solver
+from symnmf.tensors.checking import as_tensor
+from symnmf.tensors.methods import as_tensor_solver
+from symnmf.tensors.schedules import as_tensor_penalty
+
+
+def factorize_tensor(
+    T: Any,
+    rank: int,
+    *,
+    solver: str | Solver = "auto",
+    penalty: str | float | Penalty | None = None,
+    init: str | Any = "scaled-random",
+    tol: float = 1e-5,
+    max_iter: int = 1000,
+    max_time: float | None = None,
+    random_state: RandomState = None,
+    callback: Callback | None = None,
+    record_every: int = 1,
+    n_jobs: int | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = 60.0,
+    resume: str | Path | None = None,
+) -> Result:
+    r"""Find U >= 0 of ``rank`` columns that minimises 1/2 ||T - [[U, ..., U]]||_F^2.
+
+    :math:`[[U, \dots, U]] = \sum_j u_j \otimes \cdots \otimes u_j`, d times, d = 3 or 4.
+
+    Parameters
+    ----------
+    T : array-like of three or four equal sides, or SymmetricTensor
+        Symmetric, nonnegative, finite: an array, or what :mod:`symnmf.tensors` makes of tuples,
+        hyperedges or a graph's triangles.
+    rank : int
+        Columns of U, from 1 to n.
+    solver : str or Solver
+        "auto" or "hals-newton" work on the original problem; "symhals" and "a-symhals" on d factors
+        held together by a penalty, the paper's splitting.
+    penalty : str, float, Penalty or None
+        lambda for these two: "adaptive" (the paper's, from 1e-5), "theory", "shrinking" (both with
+        a guarantee; every entry must be observed) or a number. None for "shrinking" where every
+        entry is observed, else "adaptive".
+    init : str, array of shape (n, rank) or callable
+        "scaled-random" (uniform, at T's scale), "random" (uniform(0, 1)), or U_0 itself.
+    tol, max_iter, max_time, random_state, callback, record_every, n_jobs
+        As in :func:`symnmf.factorize`.
+    checkpoint, checkpoint_every, resume
+        Likewise.
+
+    Returns
+    -------
+    Result
+        As :func:`symnmf.factorize` gives it; ``others`` holds the third factor and the fourth of a
+        split method.
+
+    Examples
+    --------
+    >>> import numpy as np, symnmf
+    >>> B = np.random.default_rng(0).random((20, 3))
+    >>> T = np.einsum("ir,jr,kr->ijk", B, B, B)
+    >>> symnmf.factorize_tensor(T, 3, random_state=0).status
+    'converged'
+    """
+    method = as_tensor_solver(solver)
+    tensor = as_tensor(T, n_jobs=n_jobs)
+    if penalty is None:
+        penalty = "shrinking" if tensor.repeats_observed else "adaptive"
+    schedule = as_tensor_penalty(penalty)
+    if isinstance(init, str) and init == "nndsvd":
+        raise InputError(
+            "init='nndsvd' is for matrices; use 'scaled-random', 'random' or an array."
+        )
+    return factorize(
+        tensor,
+        rank,
+        solver=method,
+        penalty=schedule,
+        init=init,
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        random_state=random_state,
+        callback=callback,
+        record_every=record_every,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+    )
