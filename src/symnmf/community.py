@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Hashable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from symnmf import graphs
+from symnmf import graphs, tensors
 from symnmf.errors import InputError
 from symnmf.estimator import check_cluster_count
 from symnmf.run.loop import Callback, factorize
@@ -24,6 +25,7 @@ def communities(
     G: Any,
     k: int,
     *,
+    order: int = 2,
     overlapping: bool = False,
     threshold: float = DEFAULT_THRESHOLD,
     weight: str | None = "weight",
@@ -51,6 +53,11 @@ def communities(
         Undirected, without parallel edges; weights finite and nonnegative.
     k : int
         Communities to look for, at most the number of nodes that have edges.
+    order : {2, 3}
+        2 looks at edges; 3 at triangles, by the tensor of :func:`symnmf.tensors.triangles`: a
+        community is then a group whose triples hold together. Entries with a repeated index count
+        as zeros and nothing is normalized, which did better on graphs with known communities
+        (docs/tensors.md). Nodes in no triangle are treated as nodes without edges are.
     overlapping : bool, default False
         Whether a node may belong to several communities.
     threshold : float, default 0.25
@@ -93,6 +100,8 @@ def communities(
     for name, flag in (("overlapping", overlapping), ("normalize", normalize)):
         if not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name} must be True or False, got {flag!r}.")
+    if order not in (2, 3):
+        raise InputError(f"order must be 2 (edges) or 3 (triangles), got {order!r}.")
     if not (isinstance(threshold, int | float | np.number) and 0 <= threshold < 1):
         raise InputError(f"threshold must be a number in [0, 1), got {threshold!r}.")
     plan = Plan(
@@ -109,18 +118,24 @@ def communities(
     )
     plan.check()
     A, names = graphs.from_graph(G, weight=weight)
-    connected = np.flatnonzero(A.sum(axis=1))
+    triangles = tensors.triangles(A, repeated="observed", n_jobs=n_jobs)[0] if order == 3 else None
+    connected = np.flatnonzero(A.sum(axis=1) if triangles is None else triangles.rows_in_use)
     alone = np.setdiff1d(np.arange(len(names)), connected)
     if connected.size == 0:
         return [{name} for name in names]
     if k > connected.size:
         raise InputError(
-            f"k={k} is more than the {connected.size} nodes of G that have edges; choose at most "
-            f"k={connected.size}."
+            f"k={k} is more than the {connected.size} nodes of G that have "
+            f"{'edges' if order == 2 else 'triangles'}; choose at most k={connected.size}."
         )
-    if alone.size:
-        A = A[connected][:, connected]
-    result = plan.best(graphs.normalize(A) if normalize else A)
+    if triangles is not None:
+        part = triangles.restricted(connected)
+        plan = replace(plan, options=tensors.tensor_options(part, plan.options))
+        result = plan.best(part)
+    else:
+        if alone.size:
+            A = A[connected][:, connected]
+        result = plan.best(graphs.normalize(A) if normalize else A)
     warn_unless_converged(result, tol, plan.starts, stacklevel=2)
     belongs = np.zeros(result.U.shape, dtype=bool)
     belongs[np.arange(connected.size), result.labels] = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from symnmf.run.certificate import Certificate
     from symnmf.run.multistart import Plan
     from symnmf.run.result import Result
+    from symnmf.tensors import SparseTensor
 
 NOWHERE = -1
 TABLES = (".csv", ".csv.gz")
@@ -56,6 +57,10 @@ def cluster(
     threshold: Annotated[
         float, typer.Option(help="With --overlapping: the share of a row that counts, below 1.")
     ] = 0.25,
+    triangles: Annotated[
+        bool,
+        typer.Option("--triangles", help="Cluster a graph by its triangles, not by its edges."),
+    ] = False,
     plot: options.Plot = None,
     report: Annotated[
         Path | None,
@@ -93,11 +98,13 @@ def cluster(
     Examples:
       symnmf cluster points.csv -k 10 -o labels.csv
       symnmf cluster friends.edges -k 4 -o labels.csv --report page.html
+      symnmf cluster friends.edges -k 4 --triangles
       symnmf cluster digits -k 10 --seed 0 --json
       symnmf cluster big.npz -k 20 -o labels.csv --checkpoint run.npz --resume
     """
     from symnmf.errors import InputError
     from symnmf.run.multistart import Plan
+    from symnmf.tensors import tensor_options
 
     check_distinct(
         {"INPUT": given, "--truth": truth},
@@ -116,6 +123,11 @@ def cluster(
     )
     if not 0 <= threshold < 1:
         raise InputError(f"--threshold must be at least 0 and below 1, got {threshold}.")
+    if triangles and report:
+        raise InputError(
+            "--triangles goes with -o, --json and --plot but not with --report, whose page is of a "
+            "matrix; leave one of them out."
+        )
     check_writable((output, TABLES), (plot, PICTURES), (report, (".html", ".htm")))
     need_matplotlib(plot, report)
     plan = Plan(
@@ -137,11 +149,16 @@ def cluster(
     with step("reading and building the graph", quiet=quiet):
         loaded = inputs.load(given)
         classes = inputs.with_truth(loaded, truth)
-        matrix = inputs.similarities(loaded, affinity, neighbors, normalize, jobs)
+        matrix = inputs.similarities(
+            loaded, affinity, neighbors, False if triangles else normalize, jobs
+        )
+        tensor = _triangles(loaded, matrix, jobs) if triangles else None
     _check_count(k, loaded)
     with noticing() as signals:
-        result = _run(plan, matrix.A, signals, quiet)
-        found = Found(loaded, matrix, result, classes, threshold if overlapping else None)
+        if tensor is not None:
+            plan = replace(plan, options=tensor_options(tensor, plan.options))
+        result = _run(plan, matrix.A if tensor is None else tensor, signals, quiet)
+        found = Found(loaded, matrix, result, classes, threshold if overlapping else None, tensor)
         code = exit_code(result.status, signals.first, tol)
         if output or not json:
             write_columns(found.table(), output)
@@ -179,6 +196,21 @@ def _check_count(k: int, loaded: inputs.Loaded) -> None:
         raise InputError(f"-k must be from 1 to the {n} rows of the input, got {k}.")
 
 
+def _triangles(
+    loaded: inputs.Loaded, matrix: inputs.Similarities, jobs: int | None
+) -> SparseTensor:
+    from symnmf import tensors
+    from symnmf.errors import InputError
+
+    if matrix.affinity != "precomputed":
+        raise InputError(
+            f"--triangles needs a graph, but {loaded.title} is a table of points; leave it out, or "
+            f"give an edge list."
+        )
+    T, _ = tensors.triangles(matrix.A, repeated="observed", n_jobs=jobs)
+    return T
+
+
 def _run(plan: Plan, A: Any, signals: Signals, quiet: bool) -> Result:
     from dataclasses import replace
 
@@ -202,18 +234,21 @@ class Found:
     result: Result
     truth: Any
     threshold: float | None
+    tensor: SparseTensor | None = None
 
     @cached_property
     def certificate(self) -> Certificate:
         """What the theorems say of the run."""
-        return self.result.certificate(self.matrix.A)
+        return self.result.certificate(self.matrix.A if self.tensor is None else self.tensor)
 
     @cached_property
     def labels(self) -> np.ndarray:
         """The cluster of each row; -1 where a row has no similarity to any other."""
         import numpy as np
 
-        return np.where(self.matrix.A.sum(axis=1) > 0, self.result.labels, NOWHERE)
+        tensor = self.tensor
+        inside = self.matrix.A.sum(axis=1) > 0 if tensor is None else tensor.rows_in_use
+        return np.where(inside, self.result.labels, NOWHERE)
 
     def table(self) -> dict[str, Any]:
         """Return the columns of the table of labels."""

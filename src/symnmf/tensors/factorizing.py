@@ -13,7 +13,8 @@ from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
 from symnmf.tensors.checking import as_tensor
 from symnmf.tensors.methods import as_tensor_solver
-from symnmf.tensors.schedules import as_tensor_penalty
+from symnmf.tensors.schedules import as_tensor_penalty, default_penalty
+from symnmf.tensors.tensor import SymmetricTensor
 
 
 def factorize_tensor(
@@ -75,9 +76,7 @@ def factorize_tensor(
     """
     method = as_tensor_solver(solver)
     tensor = as_tensor(T, n_jobs=n_jobs)
-    if penalty is None:
-        penalty = "shrinking" if tensor.repeats_observed else "adaptive"
-    schedule = as_tensor_penalty(penalty)
+    schedule = default_penalty(tensor) if penalty is None else as_tensor_penalty(penalty)
     if isinstance(init, str) and init == "nndsvd":
         raise InputError(
             "init='nndsvd' is for matrices; use 'scaled-random', 'random' or an array."
@@ -98,3 +97,13 @@ def factorize_tensor(
         checkpoint_every=checkpoint_every,
         resume=resume,
     )
+
+
+def tensor_options(T: SymmetricTensor, options: dict[str, Any]) -> dict[str, Any]:
+    """Return options of :func:`symnmf.factorize` with the method and the penalty for T in them."""
+    penalty = options.get("penalty")
+    return {
+        **{name: value for name, value in options.items() if name != "inner_sweeps"},
+        "solver": as_tensor_solver(options.get("solver", "auto")),
+        "penalty": default_penalty(T) if penalty is None else as_tensor_penalty(penalty),
+    }

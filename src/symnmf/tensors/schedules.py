@@ -67,6 +67,11 @@ PENALTIES: dict[str, Any] = {
 }
 
 
+def default_penalty(T: SymmetricTensor) -> Penalty:
+    """Return the schedule where the caller names none: the guarantee where it can be had."""
+    return TensorShrinking() if T.repeats_observed else Adaptive()
+
+
 def as_tensor_penalty(penalty: str | float | Penalty) -> Penalty:
     """Return the schedule a name, a number (fixed) or an object stands for."""
     if isinstance(penalty, str):
