@@ -11,6 +11,7 @@ import argparse
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,10 @@ def random_graph(n: int, seed: int) -> sp.csr_array:
     return sp.csr_array((upper + upper.T).astype(float))
 
 
+def random_matrix(n: int, seed: int) -> np.ndarray:
+    return mirrored(np.random.default_rng(seed).random((n, n)))
+
+
 def repeat(name: str, make: Callable[[int], Any], ranks: range, seeds: int, **options: Any) -> None:
     found: Counter[Any] = Counter()
     began = time.process_time()
@@ -63,21 +68,18 @@ def known(args: argparse.Namespace) -> None:
     for r, most in ((3, 8), (8, 13), (20, 25)):
         for sigma in args.sigma:
             name = f"planted {r}, sigma = {sigma}, n = 200"
-            make = lambda seed, r=r, sigma=sigma: planted(200, r, sigma, seed)  # noqa: E731
-            repeat(name, make, range(2, most + 1), seeds, **options)
+            repeat(name, partial(planted, 200, r, sigma), range(2, most + 1), seeds, **options)
     for blocks in (5, 10):
         name = f"block model, {blocks} blocks, n = 600"
-        make = lambda seed, blocks=blocks: block_model(600, blocks, seed)  # noqa: E731
-        repeat(name, make, range(2, 15), seeds, **options)
-    repeat(
-        "Erdos-Renyi, n = 400", lambda seed: random_graph(400, seed), range(2, 9), seeds, **options
-    )
-    uniform = lambda seed: mirrored(np.random.default_rng(seed).random((150, 150)))  # noqa: E731
-    repeat("uniform random matrix, n = 150", uniform, range(2, 9), seeds, **options)
+        repeat(name, partial(block_model, 600, blocks), range(2, 15), seeds, **options)
+    graph, noise = partial(random_graph, 400), partial(random_matrix, 150)
+    repeat("Erdos-Renyi, n = 400", graph, range(2, 9), seeds, **options)
+    repeat("uniform random matrix, n = 150", noise, range(2, 9), seeds, **options)
 
 
 def graph_of(name: str) -> tuple[Any, int]:
     data = symnmf.datasets.load(name)
+    assert data.target is not None
     classes = len(np.unique(data.target))
     if data.kind == "graph":
         return data.data, classes

@@ -250,3 +250,69 @@ def test_the_bethe_hessian_counts_blocks_and_wants_zeros_and_ones():
 def test_wrong_searches_are_refused(told, says):
     with pytest.raises(symnmf.InputError, match=says):
         symnmf.select_rank(np.ones((20, 20)), **({"ranks": (2, 3)} | told))
+
+
+def test_the_estimator_counts_clusters_itself():
+    from sklearn.datasets import make_blobs
+    from sklearn.metrics import adjusted_rand_score
+
+    A, block = block_graph(100, 3, seed=11, within=0.5, between=0.02)
+    model = symnmf.SymNMF("auto", affinity="precomputed", random_state=0).fit(A)
+    assert model.n_clusters_ == 3
+    assert model.embedding_.shape == (100, 3)
+    assert model.rank_selection_.recommendation == 3
+    assert adjusted_rand_score(block, model.labels_) > 0.9
+    refined = model.set_params(warm_start=True).fit(A)
+    assert refined.n_clusters_ == 3
+    points, _ = make_blobs(60, centers=3, random_state=0)
+    with pytest.raises(symnmf.InputError, match="n_clusters must be a whole number"):
+        symnmf.SymNMF("many").fit(points)
+
+
+def test_the_estimator_says_when_no_number_is_clear():
+    with pytest.warns(UserWarning, match="No clear number"):
+        model = symnmf.SymNMF("auto", affinity="precomputed", random_state=0).fit(
+            random_graph(80, 0.15, seed=12)
+        )
+    assert model.n_clusters_ == 1
+
+
+def test_the_estimator_leaves_missing_affinities_out():
+    A, block = block_graph(90, 3, seed=13, within=0.6, between=0.05)
+    X = A.toarray()
+    hidden = np.triu(np.random.default_rng(0).random(X.shape) < 0.3, 1)
+    X[hidden | hidden.T] = np.nan
+    model = symnmf.SymNMF(3, affinity="precomputed", missing="nan", random_state=0).fit(X)
+    from sklearn.metrics import adjusted_rand_score
+
+    assert adjusted_rand_score(block, model.labels_) > 0.9
+    assert model.certificate_.certified or model.certificate_.stationarity < 1e-3
+    for told in ({"missing": "zero"}, {"missing": "nan", "affinity": "rbf"}):
+        with pytest.raises(symnmf.InputError, match="missing"):
+            symnmf.SymNMF(3, **({"affinity": "precomputed"} | told)).fit(X)
+
+
+def test_the_command_recommends_and_reports(tmp_path):
+    import json
+
+    from typer.testing import CliRunner
+
+    from symnmf.cli.app import app
+
+    A, _ = block_graph(80, 3, seed=14, within=0.5, between=0.03)
+    sp.save_npz(tmp_path / "A.npz", A)
+    names = ("rank.html", "rank.png", "rank.csv")
+    page, picture, table = (tmp_path / name for name in names)
+    told = ["rank", str(tmp_path / "A.npz"), "--max", "5", "--folds", "3", "--seed", "0", "--json"]
+    told += ["--report", str(page), "--plot", str(picture), "-o", str(table)]
+    ran = CliRunner().invoke(app, told)
+    assert ran.exit_code == 0, ran.output
+    found = json.loads(ran.stdout)
+    assert found["clusters"] == 3
+    assert found["status"] == "done"
+    assert "3 clusters" in page.read_text()
+    assert "Error on hidden" not in page.read_text()  # it is in the picture
+    assert picture.stat().st_size > 1000
+    assert table.read_text().startswith("rank,heldout_error")
+    wrong = CliRunner().invoke(app, ["rank", str(tmp_path / "A.npz"), "--min", "9", "--max", "3"])
+    assert wrong.exit_code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symnmf import graphs
 from symnmf.errors import InputError
+from symnmf.matrices import observed
+from symnmf.matrices.observing import MISSING
 from symnmf.penalty import Penalty
 from symnmf.run.certificate import Certificate
 from symnmf.run.loop import Snapshot
 from symnmf.run.multistart import DEFAULT_STARTS, Plan, warn_unless_converged
 from symnmf.run.start import RandomState
+from symnmf.selection import select_rank
 from symnmf.solvers import Solver
 
 PRECOMPUTED = "precomputed"
@@ -41,14 +45,19 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     Parameters
     ----------
-    n_clusters : int, default 8
-        Clusters, and columns of U.
+    n_clusters : int or "auto", default 8
+        Clusters, and columns of U. "auto" asks :func:`symnmf.select_rank` for a number from 2 to
+        20, see ``rank_selection_``; where none is clear the criterion that has one is followed,
+        or everything is one cluster, with a warning.
     affinity : str or callable, default "self-tuning"
         "self-tuning", "nearest_neighbors", "rbf" and "cosine" build a sparse normalised graph of
         the rows of X, see :mod:`symnmf.graphs`; "precomputed" takes X itself as A, unchanged; a
         callable gets X (and ``n_neighbors`` where given) and returns A.
     n_neighbors : int or None
         Neighbours kept per sample; None for the kind's own rule, floor(log2 n) + 1 for most.
+    missing : "nan", "unstored" or None
+        Which entries of a precomputed affinity were not observed, as in
+        :func:`symnmf.factorize`.
     solver, penalty, init
         As in :func:`symnmf.factorize`.
     n_init : int, default 5
@@ -90,6 +99,10 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     Attributes
     ----------
+    n_clusters_ : int
+        The number of clusters of the fit.
+    rank_selection_ : RankSelection
+        How it was found, with ``n_clusters="auto"``.
     labels_ : ndarray of shape (n_samples,)
         The cluster of each sample: the column of the largest entry in its row of U. A sample
         without any similarity to others has a row of zeros and goes to cluster 0.
@@ -137,10 +150,11 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | str = 8,
         *,
         affinity: str | Callable[..., Any] = "self-tuning",
         n_neighbors: int | None = None,
+        missing: str | None = None,
         solver: str | Solver = "auto",
         penalty: str | float | Penalty | None = None,
         init: Any = "scaled-random",
@@ -158,6 +172,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.n_clusters = n_clusters
         self.affinity = affinity
         self.n_neighbors = n_neighbors
+        self.missing = missing
         self.solver = solver
         self.penalty = penalty
         self.init = init
@@ -181,19 +196,22 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             The samples; with ``affinity="precomputed"`` their symmetric nonnegative similarities.
         y : ignored
         """
-        check_cluster_count(self.n_clusters, "n_clusters")
+        if not self._automatic:
+            check_cluster_count(self.n_clusters, "n_clusters")
+        given = 0 if self._automatic else int(self.n_clusters)
         self._check_verbose()
-        plan = self._plan()
-        plan.check()
+        self._check_missing()
+        self._plan(given or 1).check()
         samples = validate_data(
             self,
             X,
             accept_sparse="csr",
             dtype=[np.float64, np.float32] if self._precomputed else np.float64,
             ensure_min_samples=2,
+            ensure_all_finite="allow-nan" if self.missing == "nan" else True,
         )
         n = samples.shape[0]
-        if self.n_clusters > n:
+        if given > n:
             raise InputError(
                 f"n_clusters={self.n_clusters} is more than the {n} samples of X; choose at most "
                 f"n_clusters={n}."
@@ -201,7 +219,12 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if self.warm_start and hasattr(self, "embedding_"):
             self._check_same_shape(n)
         A = self._affinities(samples)
-        result = plan.best(A)
+        if not given:
+            given = self._choose_clusters(A)
+        self.n_clusters_ = given
+        plan = self._plan(self.n_clusters_)
+        matrix = A if self.missing is None else observed(A, missing=self.missing)
+        result = plan.best(matrix)
         warn_unless_converged(result, self.tol, plan.starts, stacklevel=2)
         self.affinity_matrix_ = A
         self._result = result
@@ -212,7 +235,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.reconstruction_err_ = result.error
         self.history_ = result.history
         self.status_ = result.status
-        self._n_features_out = self.n_clusters
+        self._n_features_out = self.n_clusters_
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
@@ -230,13 +253,54 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         """What the theorems say of the fit, see :class:`symnmf.Certificate`."""
         check_is_fitted(self)
         if self._certificate is None:
-            self._certificate = self._result.certificate(self.affinity_matrix_)
+            self._certificate = self._result.certificate(
+                self.affinity_matrix_, missing=self.missing
+            )
         return self._certificate
 
-    def _plan(self) -> Plan:
+    @property
+    def _automatic(self) -> bool:
+        return isinstance(self.n_clusters, str) and self.n_clusters == "auto"
+
+    def _choose_clusters(self, A: Any) -> int:
+        """Ask how many clusters there are; a warm start has as many as before."""
+        if self.warm_start and hasattr(self, "embedding_"):
+            return int(self.embedding_.shape[1])
+        n = A.shape[0]
+        self.rank_selection_ = found = select_rank(
+            A,
+            range(2, min(20, n - 1) + 1),
+            n_init=1,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+        if found.recommendation is not None:
+            return found.recommendation
+        heldout = found.choices["heldout"].rank
+        others = [found.choices[name].rank for name in ("stability", "eigengap")]
+        chosen = next((rank for rank in others if rank is not None), heldout) if heldout else 1
+        warnings.warn(
+            f"{found.reason} {chosen or 1} is taken; see rank_selection_, or set n_clusters.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return chosen or 1
+
+    def _check_missing(self) -> None:
+        if self.missing is None:
+            return
+        if self.missing not in MISSING:
+            raise InputError(f"missing must be None, 'nan' or 'unstored', got {self.missing!r}.")
+        if not self._precomputed or self._automatic:
+            raise InputError(
+                f"missing={self.missing!r} is for affinity='precomputed' with a given n_clusters; "
+                f"fill in missing features first, for instance with sklearn.impute."
+            )
+
+    def _plan(self, clusters: int) -> Plan:
         warm = self.warm_start and hasattr(self, "embedding_")
         return Plan(
-            self.n_clusters,
+            clusters,
             n_init=self.n_init,
             init=self.embedding_ if warm else self.init,
             random_state=self.random_state,
@@ -264,7 +328,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 self.affinity,
                 n_neighbors=self.n_neighbors,
                 n_jobs=self.n_jobs,
-                n_clusters=int(self.n_clusters),
+                n_clusters=1 if self._automatic else int(self.n_clusters),
             )
         n, columns = samples.shape
         if n != columns:
@@ -272,7 +336,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 f"X must be square for affinity='precomputed', got {n} x {columns}; choose "
                 f"affinity='self-tuning' or another named kind for samples x features."
             )
-        smallest = samples.min()
+        smallest = np.nanmin(samples) if self.missing == "nan" else samples.min()
         if smallest < 0:
             raise InputError(
                 f"Negative values in data passed to SymNMF: affinities must be at least 0 and the "
@@ -289,6 +353,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def _check_same_shape(self, n: int) -> None:
         before, clusters = self.embedding_.shape
+        if self._automatic and before == n:
+            return
         if (before, clusters) != (n, self.n_clusters):
             raise InputError(
                 f"warm_start=True needs the {before} samples and {clusters} clusters of the "

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from symnmf import __version__
-from symnmf.cli import cluster, compare, convert, factorize, info, reproduce
+from symnmf.cli import cluster, compare, convert, factorize, info, rank, reproduce
 from symnmf.cli.output import FAILED, INTERRUPTED, MISUSED, UNREAD, drop_stdout, note
 
 EPILOG = (
@@ -104,6 +104,7 @@ def options(
 
 app.command("cluster")(cluster.cluster)
 app.command("factorize")(factorize.factorize)
+app.command("rank")(rank.rank)
 app.command("compare")(compare.compare)
 app.command("convert")(convert.convert)
 app.command("reproduce")(reproduce.reproduce)

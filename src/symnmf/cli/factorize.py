@@ -52,6 +52,14 @@ def factorize(
         bool,
         typer.Option("--normalize", help="Divide X by the roots of its row sums first."),
     ] = False,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            help="nan: NaN entries were not observed. unstored: what a sparse INPUT does not "
+            "store was not.",
+            show_default=False,
+        ),
+    ] = None,
     init: options.Init = "scaled-random",
     seed: options.Seed = None,
     solver: options.Solver = "auto",
@@ -85,6 +93,7 @@ def factorize(
       symnmf factorize X.npz -r 20 -o U.npz --checkpoint run.npz
       symnmf factorize X.npz -r 20 -o U.npz --resume run.npz
       symnmf factorize blocks/ -r 50 -o U.npz --memory 4GB
+      symnmf factorize seen.npz -r 20 -o U.npz --missing unstored
     """
     check_writable((output, (".npz", ".csv", ".csv.gz")), (plot, PICTURES), (checkpoint, (".npz",)))
     check_distinct(
@@ -124,12 +133,13 @@ def factorize(
             checkpoint=checkpoint or resume,
             checkpoint_every=checkpoint_every,
             resume=resume,
+            missing=missing,
         )
         code = exit_code(result.status, signals.first, tol)
         save(result, loaded.names, output)
         if plot:
             save_convergence(result, plot)
-        certificate = result.certificate(X)
+        certificate = result.certificate(X, missing=missing)
     if json:
         print_json({"input": loaded.title, **summary(result, certificate), "exit_code": code})
     else:

@@ -117,13 +117,14 @@ def watching(forecast: Forecast, *, quiet: bool) -> Iterator[Watcher | None]:
     if quiet:
         yield None
     elif sys.stderr.isatty():
-        with _bar() as bar:
+        with progress_bar() as bar:
             yield Watcher(forecast, bar)
     else:
         yield Watcher(forecast, None)
 
 
-def _bar() -> Any:
+def progress_bar() -> Any:
+    """Return a bar on stderr that goes when it is done."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 

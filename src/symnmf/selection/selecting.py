@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -262,7 +263,7 @@ class _Search:
             self._resume(path, identity)
         todo = [name for name in self.tasks if name not in self.done]
         self.fits = len(self.ranks) * (len(self.tasks) - len(todo))
-        with watching() as interrupt, ThreadPoolExecutor(workers) as pool:
+        with watching(signal.SIGINT) as interrupt, ThreadPoolExecutor(workers) as pool:
 
             def one(name: str) -> None:
                 factors = self._path(name, lambda: self.halt.is_set() or bool(interrupt))
