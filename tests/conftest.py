@@ -38,3 +38,8 @@ def synthetic_problem(n, r, noise=0.0, seed=0):
     factor = np.abs(rng.standard_normal((n, r)))
     upper = np.triu(np.abs(rng.standard_normal((n, n))))
     return factor @ factor.T + noise * (upper + np.triu(upper, 1).T)
+
+
+def long_count(variable: str, default: int) -> int:
+    """How often a long test tries something; the environment may ask for more or less."""
+    return int(os.environ.get(variable, default))

@@ -19,8 +19,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from conftest import long_count
 from symnmf.errors import InputError
-from symnmf.readers import MatrixFile, read_labels, read_matrix
+from symnmf.readers import MatrixFile, edges, read_labels, read_matrix, text
 
 MEMORY = 64 * 2**20
 """Most bytes reading one of these small files may hold at any moment."""
@@ -156,6 +157,113 @@ def mutate(rng: random.Random, name: str, data: bytes) -> bytes:
     return _mutate_bytes(rng, data)
 
 
+def _field(rng: random.Random) -> bytes:
+    """A number, a name, or something that is almost one of these."""
+    kind = rng.randrange(12)
+    if kind < 6:
+        return b"%d" % rng.choice((rng.randrange(10), rng.randrange(300), rng.randrange(2**34)))
+    if kind == 6:
+        return repr(rng.uniform(-9, 9) * 10.0 ** rng.randint(-30, 30)).encode()
+    if kind == 7:
+        return b"%d.%de%d" % (rng.randrange(99), rng.randrange(10**9), rng.randint(-25, 25))
+    if kind == 8:
+        return rng.choice(NUMBERS)
+    if kind == 9:
+        return rng.choice([b"", b"=x", "Zoë".encode(), b'"a b"', b"NA", b"label", b"id", b"name"])
+    return bytes(rng.choice(b"abcXYZ'_") for _ in range(rng.randint(1, 6)))
+
+
+def _lines(rng: random.Random, separator: bytes, width: int) -> bytes:
+    """Rows of fields, most of them alike, with comments, blank lines and odd ends among them."""
+    plain = rng.random() < 0.7
+    rows = []
+    for _ in range(rng.randint(0, 40)):
+        length = width if rng.random() < 0.99 else rng.randint(0, 4)
+        digits = [b"%d" % rng.randrange(50) for _ in range(length)]
+        fields = digits if plain and rng.random() < 0.97 else [_field(rng) for _ in range(length)]
+        rows.append(rng.choice([separator] * 9 + [separator + b" "]).join(fields))
+        if rng.random() < 0.03:
+            rows.append(rng.choice([b"", b"# note", b"% note", b" ", b"\t", b"#"]))
+    return rng.choice([b"\n"] * 9 + [b"\r\n"]).join(rows) + rng.choice([b"\n", b"", b"\n\n"])
+
+
+def _market(rng: random.Random) -> bytes:
+    form = rng.choice([b"coordinate"] * 3 + [b"array", b"vector"])
+    field = rng.choice([b"real", b"integer", b"pattern", b"double", b"complex"])
+    symmetry = rng.choice([b"general", b"symmetric", b"hermitian"])
+    rows, columns, entries = (rng.randint(0, 6) for _ in range(3))
+    width = (2 if form == b"coordinate" else 0) + (field != b"pattern")
+    sizes = b"%d %d" % (rows, columns) + (b" %d" % entries if form == b"coordinate" else b"")
+    body = [
+        b" ".join([b"%d" % rng.randint(1, max(rows, 1))] * (width > 1) + [_field(rng)] * width)
+        for _ in range(entries if form == b"coordinate" else rows * columns)
+    ]
+    banner = b"%%MatrixMarket matrix " + b" ".join([form, field, symmetry])
+    return b"\n".join([banner, rng.choice([sizes, sizes, sizes + b" 1", b""]), *body])
+
+
+def _array(rng: random.Random) -> np.ndarray:
+    shape = tuple(rng.randint(0, 4) for _ in range(rng.choice((0, 1, 2, 2, 2, 3))))
+    kind = rng.choice(["f8", "f4", ">f8", "i8", "i4", "u8", "u1", "?", "U3", "S3", "c16", "f2"])
+    values = np.array([rng.randint(0, 5) for _ in range(int(np.prod(shape)))])
+    return values.astype(kind).reshape(shape)
+
+
+def _header(rng: random.Random) -> bytes:
+    """A .npy file whose header was written by hand."""
+    sizes = [rng.choice([str(rng.randint(0, 4)), "3L", " 2", "2 ", "1\x1c", "9" * 19, "-1", ""])]
+    sizes += [str(rng.randint(0, 4)) for _ in range(rng.randint(0, 2))]
+    descriptions = ["'<f8'", "'|O'", "'<i4'", "'|u1'", "[('a', '<f8')]", "'<U2'"]
+    parts = [
+        f"'descr': {rng.choice(descriptions)}",
+        f"'fortran_order': {rng.choice(['True', 'False', '1'])}",
+        f"'shape': ({', '.join(sizes)}{rng.choice(['', ',', ' , '])})",
+    ]
+    rng.shuffle(parts)
+    gap = " " * rng.choice((0, 1, 1, 50, 5000))
+    header = ("{" + f",{gap}".join(parts) + rng.choice([", }", "}", ""])).encode("latin-1")
+    length = len(header).to_bytes(2, "little")
+    return (
+        b"\x93NUMPY"
+        + rng.choice([b"\1\0", b"\2\0"])
+        + length
+        + header
+        + bytes(rng.choice((0, 8, 32, 96)))
+    )
+
+
+def _archive(rng: random.Random) -> bytes:
+    names = ["X", "y", "edges", "n", "weights", "node_names", "format", "shape", "data", "indices"]
+    names += ["indptr", "row", "col", "labels"]
+    chosen = rng.choice((names[:2], names[2:6], names[6:11], names[6:9] + names[11:13], names))
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in rng.sample(chosen, rng.randint(1, len(chosen))):
+            array = _array(rng)
+            if name == "format" and rng.random() < 0.8:
+                array = np.array(rng.choice([b"csr", b"csc", b"coo", b"bsr"]))
+            content = _npy(array) if rng.random() < 0.9 else _header(rng)
+            archive.writestr(f"{name}.npy", content)
+    return buffer.getvalue()
+
+
+def grow(rng: random.Random, name: str) -> bytes:
+    """A file of the kind ``name``, made by a grammar of what such files hold, well or badly."""
+    if name.endswith(".gz"):
+        return gzip.compress(grow(rng, name.removesuffix(".gz")), compresslevel=1, mtime=0)
+    if name.endswith(".npz"):
+        return _archive(rng)
+    if name.endswith(".npy"):
+        return _npy(_array(rng)) if rng.random() < 0.4 else _header(rng)
+    if name.endswith(".mtx"):
+        return _market(rng)
+    if name.startswith("labels"):
+        return _lines(rng, b",", rng.choice((1, 1, 2, 3)))
+    if name.endswith((".csv", ".tsv")):
+        return _lines(rng, b"," if name.endswith(".csv") else b"\t", rng.randint(1, 4))
+    return _lines(rng, rng.choice((b" ", b"\t", b",")), rng.choice((2, 2, 3)))
+
+
 @dataclass
 class Tally:
     """What a run of the fuzzer saw."""
@@ -238,30 +346,86 @@ def test_undamaged_seeds_are_read(name: str, tmp_path: Path) -> None:
     _check_result((read_labels if name.startswith("labels") else read_matrix)(tmp_path / name))
 
 
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the compiled reader of edges have a part in small files, all but their first lines."""
+    monkeypatch.setattr(text, "BLOCK", 64)
+
+
+def make(rng: random.Random, name: str) -> bytes:
+    """A file that was damaged, or one that a grammar gave, or both."""
+    kind = rng.randrange(3)
+    if kind == 0:
+        return mutate(rng, name, SEEDS[name])
+    grown = grow(rng, name)
+    return grown if kind == 1 else _mutate_bytes(rng, grown)
+
+
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", SEEDS)
 def test_damaged_files_raise_only_input_errors(name: str, tmp_path: Path) -> None:
     rng, tally = random.Random(f"short {name}"), Tally()
     for _ in range(300):
-        data = mutate(rng, name, SEEDS[name])
+        data = make(rng, name)
         with traced_memory(tally):
             attempt(tmp_path / name, data, tally)
-    # Both ends are reached, so the mutations are neither harmless nor caught at the door.
+    # Both ends are reached, so the files are neither harmless nor caught at the door.
     assert tally.read > 0
     assert tally.refused > 0
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", SEEDS)
-def test_a_hundred_thousand_damaged_files(
+def test_very_many_damaged_files(
     name: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     rng, tally = random.Random(f"long {name}"), Tally()
+    read_matrix(_written(tmp_path / "warm.edges", SEEDS["weighted.edges"] * 9))  # compiled, once
     with capped_memory():
-        for _ in range(100_000):
-            attempt(tmp_path / name, mutate(rng, name, SEEDS[name]), tally)
+        for _ in range(long_count("SYMNMF_FUZZ", 100_000)):
+            attempt(tmp_path / name, make(rng, name), tally)
     record_property("read", tally.read)
     record_property("refused", tally.refused)
     assert tally.read > 0
     assert tally.refused > 0
+
+
+def _written(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_compiled_and_general_reading_of_edges_agree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, used = random.Random(5), 0
+    for place in range(400):
+        path = _written(tmp_path / f"{place}.edges", grow(rng, "weighted.edges"))
+        answers = []
+        for compiled in (True, False):
+            with monkeypatch.context() as patch:
+                if not compiled:
+                    patch.setattr(edges._Plain, "parse", lambda *_: None)
+                try:
+                    read = read_matrix(path)
+                except InputError as error:
+                    answers.append(str(error))
+                else:
+                    matrix = read.data
+                    names = None if read.names is None else read.names.tolist()
+                    rows = matrix.indptr.tolist(), matrix.indices.tolist(), matrix.data.tolist()
+                    answers.append((names, rows))
+                    used += 1
+        assert answers[0] == answers[1], path.read_bytes()
+    assert used > 100
+
+
+@pytest.mark.parametrize("weight", ["0.1", "1e22", "123456789012345", "-7.25e-3", "+.5", "5.", "0"])
+def test_weights_are_the_nearest_floats(tmp_path: Path, weight: str) -> None:
+    lines = "".join(f"{k} {k + 1} {weight}\n" for k in range(60_000))  # more than one block
+    data = read_matrix(_written(tmp_path / "a.edges", lines.encode())).data
+    assert set(data.data.tolist()) == ({float(weight)} if float(weight) else set())

@@ -10,7 +10,15 @@ import numpy as np
 from symnmf.readers.matrix_file import MatrixFile
 from symnmf.readers.source import Source
 from symnmf.readers.sparse_parts import adjacency
-from symnmf.readers.text import Lines, integers, lines_of, number_column, split_columns
+from symnmf.readers.text import (
+    Lines,
+    blocks,
+    check_text,
+    content_lines,
+    integers,
+    number_column,
+    split_columns,
+)
 
 HEADERS = (("source", "target"), ("from", "to"), ("src", "dst"))
 
@@ -27,7 +35,7 @@ def compact(ids: np.ndarray) -> tuple[int, np.ndarray, np.ndarray | None]:
         present[ids] = True
         if present.all():
             return largest + 1, ids, None
-        known, places = np.flatnonzero(present), (np.cumsum(present) - 1)[ids]
+        known, places = np.flatnonzero(present), (np.cumsum(present, dtype=ids.dtype) - 1)[ids]
     else:
         known, places = np.unique(ids, return_inverse=True)
     return int(known.size), places.reshape(ids.shape), known
@@ -37,6 +45,10 @@ def _digits(ids: np.ndarray) -> int:
     """How many digits it takes to write all ids."""
     powers = 10 ** np.arange(1, 19, dtype=np.int64)
     return int(np.searchsorted(powers, ids, side="right").sum()) + ids.size
+
+
+def _as_text(ids: np.ndarray) -> list[bytes]:
+    return [b"%d" % value for value in ids.ravel().tolist()]
 
 
 class Nodes:
@@ -51,19 +63,31 @@ class Nodes:
         self.text: list[np.ndarray] = []
         self.index: dict[bytes, int] | None = None
 
-    def add(self, columns: list[list[bytes]]) -> None:
-        fields = list(chain.from_iterable(zip(*columns, strict=True)))
+    def add(self, ends: list[list[bytes]] | np.ndarray) -> None:
+        """Add both ends of some edges: two columns of text, or whole numbers in two columns."""
+        if isinstance(ends, np.ndarray):
+            if self.index is None:
+                self._add_integers(ends)
+            else:
+                self._add_text(_as_text(ends))
+            return
+        fields = list(chain.from_iterable(zip(*ends, strict=True)))
         if self.index is None:
             ids = integers(fields)
             # More digits than the numbers need are leading zeros: 007 and 7 are two names.
             if ids is not None and sum(map(len, fields)) == _digits(ids):
-                self.integer.append(ids.reshape(-1, 2))
+                self._add_integers(ids.reshape(-1, 2))
                 return
             self.index = {}
             for earlier in self.integer:
-                self._add_text([b"%d" % value for value in earlier.ravel().tolist()])
+                self._add_text(_as_text(earlier))
             self.integer.clear()
         self._add_text(fields)
+
+    def _add_integers(self, ids: np.ndarray) -> None:
+        # a copy, in half the room where they fit
+        short = not ids.size or ids.max() < 2**31
+        self.integer.append(ids.astype(np.int32 if short else np.int64))
 
     def _add_text(self, fields: list[bytes]) -> None:
         assert self.index is not None
@@ -84,31 +108,73 @@ def _is_header(line: bytes) -> bool:
     return words in HEADERS
 
 
-def edge_chunks(source: Source) -> Iterator[tuple[list[list[bytes]], Lines, np.ndarray | None]]:
-    """Yield the two ends of some edges, the lines they are on, and their weights if they have any.
+class _Plain:
+    """Compiled parsing of blocks whose edges are plain, with room that is used again."""
+
+    def __init__(self, comma: bool, weighted: bool) -> None:
+        self.comma, self.weighted = comma, weighted
+        self._room = (np.empty((0, 2), np.int64), np.empty(0), np.empty(0, np.int64))
+
+    def parse(self, block: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """The ends, the weights and the lines in the block of its edges; None if not all plain."""
+        from symnmf.readers.plain_edges import parse_edges
+
+        most = len(block) // 4 + 1
+        if len(self._room[0]) < most:
+            self._room = np.empty((most, 2), np.int64), np.empty(most), np.empty(most, np.int64)
+        content = np.frombuffer(block, np.uint8)
+        count = parse_edges(content, self.comma, self.weighted, *self._room)
+        if count < 0:
+            return None
+        ends, weights, lines = (array[:count] for array in self._room)
+        return ends, weights, lines
+
+
+#: The two ends of some edges (as text, or as whole numbers), the lines they are on, their weights.
+Chunk = tuple[list[list[bytes]] | np.ndarray, np.ndarray, np.ndarray | None]
+
+
+def edge_chunks(source: Source) -> Iterator[Chunk]:
+    """Yield the edges of a file, some at a time; arrays are overwritten by the next ones.
 
     Fields are separated by commas when the first edge has one (names may then hold spaces), by
     white space otherwise. A first line ``source target``, ``from to`` or ``src dst`` is a header.
+    The first edges are read line by line and show the layout, so that a small file costs no
+    compilation; compiled code reads the rest where it can.
     """
-    comma, width = False, 0
-    for lines in lines_of(source, b"#%"):
-        if not width:
-            comma = b"," in lines.texts[0]
+    width, plain = 0, _Plain(comma=False, weighted=False)
+    for first, block in blocks(source, checked=False):
+        parsed = plain.parse(block) if width else None
+        if parsed is not None:
+            ends, weight, places = parsed
+            if len(ends):
+                yield ends, first + places, weight if plain.weighted else None
+            continue
+        check_text(source, block, first)
+        lines = content_lines(block, first, b"#%")
+        if len(lines) and not width:
             if _is_header(lines.texts[0]):
                 lines = lines.rest()
-                if not len(lines):
-                    continue
-            width = lines.texts[0].count(b",") + 1 if comma else len(lines.texts[0].split())
-            if width not in (2, 3):
-                raise source.error(
-                    f"it has {width} fields, and an edge is 'u v' or 'u v weight'", lines[0][0]
-                )
-        columns = split_columns(source, lines, width, comma)
-        _check_named(source, lines, columns)
-        weights = number_column(source, lines, columns[2], "weight") if width == 3 else None
-        yield columns[:2], lines, weights
+            if len(lines):
+                width, comma = _layout(source, lines)
+                plain = _Plain(comma, width == 3)
+        if len(lines):
+            columns = split_columns(source, lines, width, plain.comma)
+            _check_named(source, lines, columns)
+            weights = number_column(source, lines, columns[2], "weight") if width == 3 else None
+            yield columns[:2], lines.numbers, weights
     if not width:
         raise source.error("it holds no edges")
+
+
+def _layout(source: Source, lines: Lines) -> tuple[int, bool]:
+    """The number of fields of the first edge, and whether commas separate them."""
+    number, first = lines[0]
+    comma = b"," in first
+    width = first.count(b",") + 1 if comma else len(first.split())
+    if width not in (2, 3):
+        raise source.error(f"it has {width} fields, and an edge is 'u v' or 'u v weight'", number)
+    return width, comma
 
 
 def read_edges(source: Source) -> MatrixFile:
@@ -121,12 +187,12 @@ def read_edges(source: Source) -> MatrixFile:
     """
     nodes = Nodes()
     weights: list[np.ndarray] = []
-    numbers: list[np.ndarray] = []
+    numbers: list[np.ndarray] = []  # of weighted edges, which alone can be at odds
     for ends, lines, weight in edge_chunks(source):
         nodes.add(ends)
-        numbers.append(lines.numbers)
         if weight is not None:
-            weights.append(weight)
+            weights.append(weight.copy())
+            numbers.append(lines)
     n, pairs, names = nodes.finish()
     data = adjacency(
         source,
@@ -134,7 +200,7 @@ def read_edges(source: Source) -> MatrixFile:
         (pairs[:, 0], pairs[:, 1]),
         np.concatenate(weights) if weights else None,
         names,
-        np.concatenate(numbers),
+        np.concatenate(numbers) if numbers else None,
     )
     return MatrixFile(data, "graph", names)
 

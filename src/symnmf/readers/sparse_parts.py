@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf.errors import InputError
 from symnmf.readers.source import Source, shown
 
 FREE_DIMENSION = 2**20
@@ -73,33 +74,62 @@ def adjacency(
     again with another weight it is refused, because sum, mean and maximum are all plausible. A
     self-loop stands once on the diagonal. Edges of weight zero are not stored.
     """
-    u, v = pairs
-    check_dimensions(source, (n, n), u.size)
-    high, low = np.maximum(u, v), np.minimum(u, v)
-    order, same = first_repeat(high, low)
-    if weights is not None:
-        differs = np.flatnonzero(same[1:] & (weights[order][1:] != weights[order][:-1]))
-        if differs.size:
-            first, second = (int(order[differs[0] + k]) for k in (0, 1))
-            nodes = [
-                shown(node if names is None else names[node])
-                for node in (int(u[first]), int(v[first]))
-            ]
-            raise source.error(
-                f"the edge between {nodes[0]} and {nodes[1]} has the weights"
-                f" {weights[first]:g} and {weights[second]:g}; list each edge once",
-                None if lines is None else int(lines[second]),
-            )
-    kept = order[~same]
-    high, low = high[kept], low[kept]
-    data = np.ones(kept.size) if weights is None else weights[kept]
-    off = high != low
-    matrix = from_coordinates(
-        source,
-        (n, n),
-        np.concatenate([high, low[off]]),
-        np.concatenate([low, high[off]]),
-        np.concatenate([data, data[off]]),
+    check_dimensions(source, (n, n), pairs[0].size)
+    u, v = (end.astype(np.int32, copy=False) for end in pairs)
+    off = u != v
+    both = sp.coo_array(
+        (
+            np.ones(u.size + np.count_nonzero(off), np.int8)
+            if weights is None
+            else np.concatenate([weights, weights[off]]),
+            (np.concatenate([u, v[off]]), np.concatenate([v, u[off]])),
+        ),
+        shape=(n, n),
     )
+    both.has_canonical_format = True  # repeats are dropped below, not summed
+    # turning rows into columns sorts them, in linear time, and A = A^T
+    turned = both.tocsr().tocsc()
+    indptr, indices, data = turned.indptr, turned.indices, turned.data
+    repeats = _repeats(indptr, indices)
+    if repeats.any():
+        if weights is not None and (data[1:] != data[:-1])[repeats].any():
+            raise _conflict(source, (u, v), weights, names, lines)
+        kept = np.append(True, ~repeats)
+        indptr = np.append(0, np.cumsum(kept))[indptr].astype(indptr.dtype)
+        indices, data = indices[kept], data[kept]
+    if weights is None:
+        data = np.ones(indices.size)
+    matrix = sp.csr_array((data, indices, indptr), shape=(n, n))
+    check_finite(source, matrix.data)
     matrix.eliminate_zeros()
     return matrix
+
+
+def _repeats(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Which sorted index, but for the first, equals the one before it in the same row."""
+    same = indices[1:] == indices[:-1]
+    starts = indptr[1:-1]
+    same[starts[(starts > 0) & (starts < indices.size)] - 1] = False
+    return same
+
+
+def _conflict(
+    source: Source,
+    pairs: tuple[np.ndarray, np.ndarray],
+    weights: np.ndarray,
+    names: np.ndarray | None,
+    lines: np.ndarray | None,
+) -> InputError:
+    """The error about the first edge that is listed with two weights."""
+    u, v = pairs
+    order, same = first_repeat(np.maximum(u, v), np.minimum(u, v))
+    differs = np.flatnonzero(same[1:] & (weights[order][1:] != weights[order][:-1]))
+    first, second = (int(order[differs[0] + k]) for k in (0, 1))
+    nodes = [
+        shown(node if names is None else names[node]) for node in (int(u[first]), int(v[first]))
+    ]
+    return source.error(
+        f"the edge between {nodes[0]} and {nodes[1]} has the weights {weights[first]:g} and"
+        f" {weights[second]:g}; list each edge once",
+        None if lines is None else int(lines[second]),
+    )

@@ -27,8 +27,8 @@ _BOM = b"\xef\xbb\xbf"
 Line = tuple[int, bytes]
 
 
-def blocks(source: Source) -> Iterator[tuple[int, bytes]]:
-    """Yield ``(number of the first line, whole lines)``, checked to be UTF-8 text."""
+def blocks(source: Source, *, checked: bool = True) -> Iterator[tuple[int, bytes]]:
+    """Yield ``(number of the first line, whole lines)``, checked to be UTF-8 text unless told."""
     first, tail = 1, b""
     while True:
         chunk = source.read(BLOCK)
@@ -43,14 +43,16 @@ def blocks(source: Source) -> Iterator[tuple[int, bytes]]:
             )
         if cut:
             block = data[:cut]
-            _check_text(source, block, first)
+            if checked:
+                check_text(source, block, first)
             yield first, block
             first += block.count(b"\n")
         if not chunk:
             return
 
 
-def _check_text(source: Source, block: bytes, first: int) -> None:
+def check_text(source: Source, block: bytes, first: int) -> None:
+    """Refuse bytes that do not belong in a text, each with its line."""
     if found := _CONTROL.search(block):
         line = first + block.count(b"\n", 0, found.start())
         raise source.error(f"the byte 0x{found.group()[0]:02x} does not belong in a text", line)

@@ -1,0 +1,181 @@
+"""Kills runs that keep a checkpoint, at random moments, until they are done: a program of its own.
+
+Run as ``python kills.py COUNT SEED FOLDER``. Every run is started again from what the killed one
+left; when it ends, its result must be that of a run nobody disturbed, bit for bit. Children are
+forked from a process that has everything loaded, so that they die in the work and not at its door.
+It prints the number of kills that met a living process, by what was running.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import symnmf
+from symnmf.solvers import SOLVERS
+
+Work = Callable[[Path], None]
+
+
+def problem() -> np.ndarray:
+    rng = np.random.default_rng(1)
+    factor = np.abs(rng.standard_normal((60, 5)))
+    noise = np.abs(rng.standard_normal((60, 60)))
+    return factor @ factor.T + 0.1 * (noise + noise.T)
+
+
+X = problem()
+
+
+def by_factorize(solver: str) -> Work:
+    def work(folder: Path) -> None:
+        path = folder / "run.npz"
+        options = {"solver": solver, "random_state": 0, "tol": 0.0, "n_jobs": 1, "max_iter": 40}
+        resume = path if path.exists() else None
+        result = symnmf.factorize(
+            X, 5, checkpoint=path, checkpoint_every=0.0, resume=resume, **options
+        )
+        result.save(folder / "result.npz")
+
+    return work
+
+
+def by_estimator(folder: Path) -> None:
+    model = symnmf.SymNMF(
+        5,
+        affinity="precomputed",
+        n_init=3,
+        random_state=0,
+        tol=0.0,
+        max_iter=30,
+        n_jobs=1,
+        checkpoint=folder / "fit.npz",
+        checkpoint_every=0.0,
+    )
+    model.fit(X)
+    np.save(folder / "embedding.npy", model.embedding_)
+
+
+def command(line: str) -> Work:
+    def work(folder: Path) -> None:
+        from symnmf.cli import main
+
+        os.chdir(folder)
+        np.save("X.npy", X)
+        resume = "--resume run.npz" if os.path.exists("run.npz") else "--checkpoint run.npz"
+        sys.argv = ["symnmf", *line.replace("KEEPING", resume).split(), "-q", "--jobs", "1"]
+        try:
+            main()
+        except SystemExit as end:
+            if end.code:
+                raise
+
+    return work
+
+
+KEPT = "--seed 0 --tol 0 --max-iter 40 --checkpoint-every 0"
+WORK: dict[str, Work] = {
+    **{f"factorize {name}": by_factorize(name) for name in SOLVERS if name != "lbfgs"},
+    "SymNMF": by_estimator,
+    "symnmf factorize": command(f"factorize X.npy -r 5 -o U.csv {KEPT} KEEPING"),
+    "symnmf cluster": command(
+        f"cluster X.npy -k 5 -o labels.csv --affinity precomputed --starts 3 {KEPT} "
+        "--checkpoint run.npz --resume"
+    ),
+}
+OUTPUTS = ("result.npz", "embedding.npy", "U.csv", "labels.csv")
+
+
+def child(work: Work, folder: Path, log: Path) -> int:
+    """Fork, do the work there, and return the number of the process."""
+    number = os.fork()
+    if number:
+        return number
+    try:
+        stream = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(stream, 1)
+        os.dup2(stream, 2)
+        work(folder)
+        os._exit(0)
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def outcome(folder: Path) -> dict[str, bytes]:
+    """What a finished run wrote, without its clock."""
+    found = {}
+    for name in OUTPUTS:
+        path = folder / name
+        if path.exists() and name == "result.npz":
+            result = symnmf.Result.load(path)
+            rows = np.delete(result.history.to_array(), 1, axis=1)
+            found[name] = result.U.tobytes() + result.V.tobytes() + rows.tobytes()
+        elif path.exists():
+            found[name] = path.read_bytes()
+    return found
+
+
+def undisturbed(work: Work, folder: Path, log: Path) -> tuple[dict[str, bytes], float]:
+    folder.mkdir()
+    begun = time.monotonic()
+    number = child(work, folder, log)
+    _, status = os.waitpid(number, 0)
+    assert status == 0, log.read_text()
+    seconds = time.monotonic() - begun
+    expected = outcome(folder)
+    assert expected
+    shutil.rmtree(folder)
+    return expected, seconds
+
+
+def main(count: int, seed: int, base: Path) -> None:
+    rng, kills = random.Random(seed), Counter[str]()
+    log = base / "log.txt"
+    folder = base / "work"
+    known = {}
+    for work in WORK.values():  # whatever is compiled or imported late is so once, before the fork
+        (base / "warm").mkdir()
+        here = os.getcwd()
+        if work is by_estimator or work.__qualname__.startswith("by_factorize"):
+            work(base / "warm")
+        os.chdir(here)
+        shutil.rmtree(base / "warm")
+    while kills.total() < count:
+        group = rng.choice(("factorize", "SymNMF", "symnmf factorize", "symnmf cluster"))
+        name = rng.choice([name for name in WORK if name == group or name.split()[0] == group])
+        if name not in known:
+            known[name] = undisturbed(WORK[name], folder, log)
+        expected, seconds = known[name]
+        folder.mkdir()
+        finished = False
+        while not finished:
+            number = child(WORK[name], folder, log)
+            if kills.total() < count:
+                time.sleep(rng.uniform(0.0, seconds))
+                os.kill(number, signal.SIGKILL)
+            _, status = os.waitpid(number, 0)
+            if os.WIFSIGNALED(status):
+                kills[name] += 1
+            else:
+                assert status == 0, f"{name}: {log.read_text()}"
+                finished = True
+        assert outcome(folder) == expected, name
+        shutil.rmtree(folder)
+    print(kills.total(), dict(kills), flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
