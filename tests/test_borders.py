@@ -103,3 +103,12 @@ def test_a_result_whose_factors_do_not_belong_together_is_refused(X):
     for U, V in ((result.U, result.V[:5]), (result.U[:, 0], result.V), (result.U, result.V[:, :1])):
         with pytest.raises(InputError, match="U and V"):
             dataclasses.replace(result, U=U, V=V)
+
+
+@pytest.mark.parametrize("argument", ["X", "mask", "weights"])
+def test_hidden_entries_come_through_the_same_border(X, argument):
+    broken = X.copy()
+    broken.indices = put(broken.indices, 3, 10**6)
+    options = {"missing": "unstored"} if argument == "X" else {argument: broken}
+    with pytest.raises(InputError, match=rf"{argument}\.indices must lie between 0 and 11"):
+        symnmf.factorize(broken if argument == "X" else X, 2, **options)

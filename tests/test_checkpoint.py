@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-import random
 import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -173,56 +169,3 @@ def test_signals_write_a_last_checkpoint_and_return(X, tmp_path, number):
     whole = symnmf.factorize(X, 3, max_iter=50, **SETTINGS)
     rest = symnmf.factorize(X, 3, max_iter=50, resume=path, **SETTINGS)
     assert np.array_equal(rest.U, whole.U)
-
-
-KILLED = """
-import os, sys, numpy as np, symnmf
-X, path = np.load(sys.argv[1]), sys.argv[2]
-options = dict(random_state=0, tol=0.0, n_jobs=1, max_iter=int(sys.argv[3]))
-if os.path.exists(path):
-    options["resume"] = path
-else:
-    symnmf.factorize(X, 6, checkpoint=path, **{**options, "max_iter": 0})
-    options["resume"] = path
-print("ready", flush=True)
-symnmf.factorize(X, 6, checkpoint=path, checkpoint_every=0.0, **options)
-print("done", flush=True)
-"""
-
-
-def kill_and_resume(tmp_path, kills, iterations, seed):
-    """Kill a checkpointing run ``kills`` times at random moments; compare what comes out."""
-    X = synthetic_problem(80, 6, 0.1, seed=1)
-    np.save(tmp_path / "X.npy", X)
-    path = tmp_path / "run.npz"
-    script = tmp_path / "run.py"
-    script.write_text(KILLED)
-    whole = symnmf.factorize(X, 6, random_state=0, tol=0.0, n_jobs=1, max_iter=iterations)
-    moments = random.Random(seed)
-    for _ in range(kills):
-        process = subprocess.Popen(
-            [sys.executable, script, tmp_path / "X.npy", path, str(iterations)],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdout.readline() == "ready\n"  # the first checkpoint is there
-        time.sleep(moments.uniform(0.0, 0.5))
-        process.send_signal(signal.SIGKILL)
-        finished = "done" in process.stdout.read()
-        process.wait()
-        process.stdout.close()
-        rest = symnmf.factorize(
-            X, 6, random_state=0, tol=0.0, n_jobs=1, max_iter=iterations, resume=path
-        )
-        assert np.array_equal(rest.U, whole.U)
-        if finished:
-            path.unlink()
-
-
-def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
-    kill_and_resume(tmp_path, kills=2, iterations=300, seed=0)
-
-
-@pytest.mark.long
-def test_fifty_kills(tmp_path):
-    kill_and_resume(tmp_path, kills=50, iterations=600, seed=1)

@@ -10,7 +10,9 @@ import scipy.sparse as sp
 from symnmf.errors import InputError
 from symnmf.matrices.checks import check_shape
 from symnmf.matrices.dense import DenseMatrix
+from symnmf.matrices.dtypes import float_dtype
 from symnmf.matrices.host import HostMatrix
+from symnmf.matrices.indices import checked_csr
 from symnmf.matrices.masked import MaskedMatrix, Pairs
 from symnmf.matrices.sparse import SparseMatrix
 from symnmf.matrices.symmetric import SymmetricMatrix
@@ -61,6 +63,8 @@ def observed(
     threads = Threads(n_jobs)
     values = X if sp.issparse(X) else _array(X)
     check_shape(values.shape, "X")
+    if sp.issparse(X):
+        values = checked_csr(X, float_dtype(X.dtype, "X"), "X")
     W = _weights(given, name, values.shape[0])
     W = _hide_missing(values, W, missing)
     if W is None:
@@ -110,8 +114,11 @@ def _weights(given: Any, name: str, n: int) -> Any:
     """Return the weights, at most 1, as an array or in CSR form; None where there are none."""
     if given is None:
         return None
-    W: Any = sp.csr_array(given, dtype=np.float64, copy=True) if sp.issparse(given) else None
-    if W is None:
+    W: Any = None
+    if sp.issparse(given):
+        check_shape(given.shape, name)
+        W = checked_csr(given, np.dtype(np.float64), name).copy()
+    else:
         try:
             W = np.array(given, dtype=np.float64)
         except (ValueError, TypeError) as error:
@@ -121,7 +128,6 @@ def _weights(given: Any, name: str, n: int) -> Any:
             f"{name} must have the shape of X, {n} x {n}, got {' x '.join(map(str, W.shape))}."
         )
     if sp.issparse(W):
-        W.sum_duplicates()
         W.eliminate_zeros()
     held = W.data if sp.issparse(W) else W
     largest = float(held.max(initial=0.0))
