@@ -107,6 +107,7 @@ def damaged(rng: random.Random, array: np.ndarray, donor: np.ndarray) -> np.ndar
     changed = array.copy()
     place = np.unravel_index(rng.randrange(array.size), array.shape)
     if array.dtype.kind == "i":
+        changed = changed.astype(np.int64)
         changed[place] += rng.choice([-1000, -1, 1, 2, 1000, 2**40, -(2**62)])
     elif action == 7:
         changed[place] = rng.choice(ODD)
