@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: install demo test test-long lint format bench bench-full clean
+.PHONY: install install-torch demo test test-gpu test-long lint format bench bench-full clean
 
 install: $(READY)
 
@@ -12,6 +12,11 @@ $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $(READY)
+
+# the build without CUDA's gigabytes: enough to test every operation on CPU tensors
+install-torch: $(READY)
+	$(BIN)/python -m pip install --quiet 'torch==2.13.0+cpu' \
+		--extra-index-url https://download.pytorch.org/whl/cpu
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -21,6 +26,11 @@ test: $(READY)
 
 test-long: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m long
+
+# on a machine with a CUDA device, and torch for it installed in .venv
+test-gpu: $(READY)
+	$(BIN)/python -m pytest tests/test_torch.py tests/test_homes.py
+	$(BIN)/python benchmarks/gpu.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

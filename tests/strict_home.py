@@ -51,6 +51,13 @@ class StrictOps(Ops):
         kind = xp.float32 if dtype == np.float32 else xp.float64
         return xp.zeros(shape, dtype=kind, device=DEVICE)
 
+    def beside(self, *parts):
+        return put(np.hstack([get(part) for part in parts]))
+
+    def columns(self, T, left, right, out):
+        out[:, :] = T[:, left:right]
+        return out
+
     def small(self, T, matrix):
         return self.cast(put(matrix), self.dtype(T))
 

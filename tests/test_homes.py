@@ -5,6 +5,7 @@ A new home joins with one line in ``HOMES``: a name and what makes it from a den
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,7 +16,7 @@ import scipy.sparse as sp
 import symnmf
 from conftest import synthetic_problem
 from strict_home import StrictMatrix
-from symnmf.matrices import DenseMatrix, LowRank, SymmetricMatrix, as_symmetric
+from symnmf.matrices import DenseMatrix, LowRank, SymmetricMatrix, as_symmetric, on_device
 from symnmf.matrices.observing import by_observed, hide
 from symnmf.matrices.shared import SharedReading
 from symnmf.ops import Hals
@@ -46,6 +47,14 @@ HOMES = {
     "all pairs observed": lambda X: by_observed(X, sp.csr_array(np.ones_like(X)), Threads(1)),
     "no pair hidden": lambda X: hide(as_symmetric(X), *np.zeros((2, 0), dtype=int)),
 }
+if importlib.util.find_spec("torch"):
+    import torch
+
+    torch.set_num_threads(1)  # on a busy machine its own threads mostly wait for one another
+    HOMES |= {
+        "torch": lambda X: on_device(X, "cpu"),
+        "torch, sparse": lambda X: on_device(sp.csr_array(X), "cpu"),
+    }
 
 
 class WithoutEntries(DenseMatrix):

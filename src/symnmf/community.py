@@ -36,6 +36,7 @@ def communities(
     tol: float = 1e-4,
     max_time: float | None = None,
     n_jobs: int | None = None,
+    device: Any = None,
     callback: Callback | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
@@ -70,7 +71,7 @@ def communities(
     normalize : bool, default True
         Factorize :math:`D^{-1/2} A D^{-1/2}`, D the degrees, so that hubs do not outweigh the
         rest; False takes A as it is.
-    n_init, init, random_state, tol, max_time, n_jobs, checkpoint, checkpoint_every
+    n_init, init, random_state, tol, max_time, n_jobs, device, checkpoint, checkpoint_every
         As in :class:`symnmf.SymNMF`.
     callback : callable or None
         As in :func:`symnmf.factorize`; it sees every start, which may run in a thread of its
@@ -111,6 +112,7 @@ def communities(
         random_state=random_state,
         max_time=max_time,
         n_jobs=n_jobs,
+        device=device,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
         progress=(lambda _, now: callback(now)) if callback else None,

@@ -83,6 +83,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         the factors exceed 32 MB. On a dense affinity of at least 2000 samples and up to 4
         clusters several starts share one reading of it, which is most of an iteration there
         (not with a checkpoint); all others run one after another.
+    device : str, torch.device or None
+        "cuda" to look for neighbours and factorize on a GPU, see :func:`symnmf.factorize`.
+        Several starts are then one wide product.
     warm_start : bool, default False
         Set out from the previous ``embedding_`` (a single start; n_init and init do not matter).
         ``tol`` then refers to that start, so a fit that had converged is refined.
@@ -164,6 +167,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         max_time: float | None = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
         checkpoint: str | Path | None = None,
@@ -182,6 +186,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.max_time = max_time
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.warm_start = warm_start
         self.verbose = verbose
         self.checkpoint = checkpoint
@@ -306,6 +311,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             random_state=self.random_state,
             max_time=self.max_time,
             n_jobs=self.n_jobs,
+            device=self.device,
             checkpoint=self.checkpoint,
             checkpoint_every=self.checkpoint_every,
             progress=_printer(int(self.verbose)) if self.verbose else None,

@@ -77,6 +77,7 @@ def cluster(
     max_time: options.MaxTime = None,
     tol: options.Tol = 1e-4,
     jobs: options.Jobs = None,
+    device: options.Device = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -136,6 +137,7 @@ def cluster(
         random_state=seed,
         max_time=max_time,
         n_jobs=jobs,
+        device=device,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
         options={

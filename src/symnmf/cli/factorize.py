@@ -68,6 +68,7 @@ def factorize(
     max_time: options.MaxTime = None,
     tol: options.Tol = 1e-5,
     jobs: options.Jobs = None,
+    device: options.Device = None,
     plot: options.Plot = None,
     checkpoint: Annotated[
         Path | None,
@@ -130,6 +131,7 @@ def factorize(
             max_time=max_time,
             tol=tol,
             n_jobs=jobs,
+            device=device,
             checkpoint=checkpoint or resume,
             checkpoint_every=checkpoint_every,
             resume=resume,

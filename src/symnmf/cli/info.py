@@ -19,6 +19,7 @@ EXTRAS = {
     "pandas": ("pandas",),
     "graphs": ("networkx", "igraph"),
     "approximate": ("pynndescent",),
+    "gpu": ("torch", "triton"),
 }
 
 
@@ -42,6 +43,7 @@ def info(json: options.Json = False) -> None:
             extra: {name: _version(name) for name in names} for extra, names in EXTRAS.items()
         },
         "threads": available_cores(),
+        "devices": _devices(),
         "solvers": [vars(solver) for solver in available()],
         "datasets": [entry._asdict() for entry in datasets.available()],
     }
@@ -58,10 +60,22 @@ def _version(package: str) -> str | None:
         return None
 
 
+def _devices() -> list[str]:
+    """Name the devices that ``--device`` can reach."""
+    try:
+        import torch
+    except ImportError:
+        return []
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    known = enumerate(map(torch.cuda.get_device_properties, range(count)))
+    return [f"cuda:{k} {it.name}, {it.total_memory / 2**30:.0f} GiB" for k, it in known]
+
+
 def _show(content: dict[str, Any], solvers: list[str]) -> None:
     core = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
     typer.echo(f"symnmf {content['symnmf']} on Python {content['python']}: {core}")
     typer.echo(f"threads: {content['threads']}")
+    typer.echo(f"devices: {', '.join(content['devices']) or 'none that torch can use'}")
     typer.echo("\nextras:")
     for extra, packages in content["extras"].items():
         found = ", ".join(f"{name} {version or '(absent)'}" for name, version in packages.items())

@@ -42,6 +42,12 @@ Jobs = Annotated[
     int | None,
     typer.Option(help="Threads.", rich_help_panel=RUN, show_default="all cores"),
 ]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        help="cuda for a GPU; needs torch.", rich_help_panel=RUN, show_default="the processor"
+    ),
+]
 CheckpointEvery = Annotated[
     float, typer.Option(help="Seconds between checkpoints.", rich_help_panel=FILES)
 ]

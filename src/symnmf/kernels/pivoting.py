@@ -350,6 +350,16 @@ def pivot_rows(
     return unsettled
 
 
+def equilibrated(gram: NDArray[Any], penalty: float) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the shifted Gram matrix as :func:`pivot_rows` solves with it, and how it was scaled.
+
+    Its diagonal is one but for the least ridge it needs; see ``_equilibrate``.
+    """
+    scale, work = np.empty(len(gram)), _workspace(len(gram))
+    _equilibrate(gram, penalty, scale, work)
+    return work.matrix, scale
+
+
 def nnls_rows(
     gram: ArrayLike, cross: ArrayLike, *, start: ArrayLike | None = None
 ) -> NDArray[np.floating[Any]]:

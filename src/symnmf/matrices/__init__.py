@@ -9,7 +9,7 @@ from symnmf.matrices.masked import MaskedMatrix
 from symnmf.matrices.observing import observed
 from symnmf.matrices.sparse import SparseMatrix
 from symnmf.matrices.symmetric import Entries, SymmetricArray, SymmetricMatrix
-from symnmf.matrices.wrapping import as_symmetric
+from symnmf.matrices.wrapping import as_symmetric, on_device
 
 __all__ = [
     "Blocks",
@@ -25,4 +25,5 @@ __all__ = [
     "SymmetricMatrix",
     "as_symmetric",
     "observed",
+    "on_device",
 ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import itertools
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Self
 
 import numpy as np
@@ -20,6 +21,15 @@ FUSED_ROWS = 2048
 
 #: Numbers in a block of dense rows that is formed at a time (2 MB).
 BLOCK_SIZE = 262_144
+
+
+def fingerprint(X: SymmetricArray, parts: Iterable[np.ndarray]) -> str:
+    """Return a digest of all there is to X; how it is cut into ``parts`` does not matter."""
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(f"{X.shape} {X.dtype}".encode())
+    for block in parts:
+        digest.update(np.ascontiguousarray(block).data)
+    return digest.hexdigest()
 
 
 class HostArray(SymmetricArray):
@@ -46,12 +56,7 @@ class HostArray(SymmetricArray):
         return max((float(np.abs(block).max(initial=0.0)) for block in self.values()), default=0.0)
 
     def digest(self) -> str:
-        digest = hashlib.blake2b(digest_size=16)
-        digest.update(f"{self.shape} {self.dtype}".encode())
-        for part in (self.pattern(), self.values()):
-            for block in part:
-                digest.update(np.ascontiguousarray(block).data)
-        return digest.hexdigest()
+        return fingerprint(self, itertools.chain(self.pattern(), self.values()))
 
     def on(self, threads: Threads) -> Self:
         other = copy.copy(self)  # the caller's own keeps its threads

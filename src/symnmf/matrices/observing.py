@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.errors import InputError
+from symnmf.interchange import is_tensor, to_host
 from symnmf.matrices.checks import check_shape
 from symnmf.matrices.dense import DenseMatrix
 from symnmf.matrices.dtypes import float_dtype
@@ -16,7 +17,7 @@ from symnmf.matrices.indices import checked_csr
 from symnmf.matrices.masked import MaskedMatrix, Pairs
 from symnmf.matrices.sparse import SparseMatrix
 from symnmf.matrices.symmetric import SymmetricMatrix
-from symnmf.matrices.wrapping import as_symmetric, checked_dense, checked_sparse
+from symnmf.matrices.wrapping import as_symmetric, checked_dense, checked_sparse, torch_device
 from symnmf.parallel import Threads
 
 #: What ``missing`` may be.
@@ -35,6 +36,7 @@ def observed(
     ignore_diagonal: bool = False,
     allow_negative: bool = False,
     n_jobs: int | None = None,
+    device: Any = None,
 ) -> SymmetricMatrix:
     """Return X for :func:`symnmf.factorize`, with what was not observed left out of the fit.
 
@@ -55,12 +57,19 @@ def observed(
         Whether observed entries may be negative.
     n_jobs : int or None
         Threads; None for all cores.
+    device : str, torch.device or None
+        As for :func:`as_symmetric`; for an X that was observed as a whole.
     """
     _check_options(X, mask, weights, missing, ignore_diagonal, allow_negative)
     given, name = (mask, "mask") if weights is None else (weights, "weights")
     if given is None and missing is None and not ignore_diagonal:
-        return as_symmetric(X, n_jobs=n_jobs, allow_negative=allow_negative)
-    threads = Threads(n_jobs)
+        return as_symmetric(X, n_jobs=n_jobs, device=device, allow_negative=allow_negative)
+    if (device is not None or is_tensor(X)) and torch_device(X, device) is not None:
+        raise InputError(
+            "a mask, weights, missing or ignore_diagonal cannot be used on a GPU; pass "
+            "device='cpu', or fill the entries that were not observed."
+        )
+    X, threads = to_host(X), Threads(n_jobs)
     values = X if sp.issparse(X) else _array(X)
     check_shape(values.shape, "X")
     if sp.issparse(X):

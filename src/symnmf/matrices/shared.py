@@ -6,13 +6,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numpy as np
-
 from symnmf.matrices.symmetric import Entries, SymmetricMatrix
 from symnmf.ops import Tall
 
 #: What a start asked for: its seat, the right factor and where the product goes.
-Request = tuple[int, np.ndarray, np.ndarray]
+Request = tuple[int, Tall, Tall]
 
 
 class SharedReading:
@@ -51,7 +49,7 @@ class SharedReading:
                 self._taken_up -= 1
                 self._compute_if_due()
 
-    def multiply(self, number: int, V: np.ndarray, out: np.ndarray) -> np.ndarray:
+    def multiply(self, number: int, V: Tall, out: Tall) -> Tall:
         """Write X @ V to ``out`` when the others have asked for their products too."""
         mine = self._round
         self._asked.append((number, V, out))
@@ -79,11 +77,12 @@ class SharedReading:
             _, V, out = batch[0]
             self.X.matmul(V, out=out)
             return
-        wide = self.X.matmul(np.hstack([V for _, V, _ in batch]))
+        ops = self.X.ops
+        wide = self.X.matmul(ops.beside(*(V for _, V, _ in batch)))
         left = 0
         for _, V, out in batch:
             right = left + V.shape[1]
-            out[...] = wide[:, left:right]
+            ops.columns(wide, left, right, out)
             left = right
 
 
@@ -95,7 +94,7 @@ class Seat(SymmetricMatrix):
         super().__init__(X.shape[0], X.dtype, X.ops)
         self._X, self._reading, self._number = X, reading, number
 
-    def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    def matmul(self, V: Tall, out: Tall | None = None) -> Tall:
         product = self.ops.empty(V) if out is None else out
         return self._reading.multiply(self._number, V, product)
 

@@ -131,7 +131,7 @@ class SymmetricArray(ABC):
         return self
 
     def threads_for(self, rank: int) -> int:
-        """Return how many threads of the host one iteration keeps busy."""
+        """Return how many threads of the host one iteration keeps busy; 0 for another device's."""
         return 1
 
     def starts_per_reading(self, rank: int) -> int:

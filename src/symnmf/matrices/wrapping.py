@@ -9,11 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.errors import InputError
+from symnmf.interchange import is_tensor, to_host
 from symnmf.matrices.blocks import AT_A_TIME, MEMORY, Blocks
 from symnmf.matrices.checks import check_asymmetry, check_shape, check_values
 from symnmf.matrices.dask import DaskMatrix, is_dask
 from symnmf.matrices.dense import DenseMatrix
 from symnmf.matrices.dtypes import float_dtype
+from symnmf.matrices.host import HostMatrix
 from symnmf.matrices.indices import checked_csr
 from symnmf.matrices.opening import is_stored, open_store
 from symnmf.matrices.sparse import SparseMatrix
@@ -23,13 +25,18 @@ from symnmf.parallel import Threads
 
 
 def as_symmetric(
-    X: Any, *, n_jobs: int | None = None, name: str = "X", allow_negative: bool = False
+    X: Any,
+    *,
+    n_jobs: int | None = None,
+    device: Any = None,
+    name: str = "X",
+    allow_negative: bool = False,
 ) -> Any:
     """Check X and wrap it, without a copy where its layout allows.
 
     Parameters
     ----------
-    X : array-like, scipy sparse array or matrix, SymmetricMatrix, or a matrix on disk
+    X : array-like, scipy sparse array or matrix, torch tensor, SymmetricMatrix, or on disk
         Square, symmetric, finite, nonnegative. What :class:`Blocks` takes (a path, a memory map,
         a Zarr or HDF5 array) is read block by block unless it is as small as a block; a Dask
         array is computed by the current scheduler.
@@ -37,11 +44,21 @@ def as_symmetric(
         floats become float64. A SymmetricMatrix, such as :class:`LowRank`, has checked itself.
     n_jobs : int or None
         Threads for every operation on X; None for all cores, or those a SymmetricMatrix has.
+    device : str, torch.device or None
+        Where X is worked on: "cuda" for a GPU, through torch; "cpu" for this machine's memory.
+        None for where X is.
     name : str
         What error messages call the argument.
     allow_negative : bool
         Whether entries may be negative; not for matrices on disk.
     """
+    if device is not None or is_tensor(X):
+        place = torch_device(X, device)
+        if place is not None:
+            from symnmf.matrices.torch_matrix import on_torch
+
+            return on_torch(X, place, name=name, signed=allow_negative)
+        X = to_host(X)
     if isinstance(X, SymmetricArray) and n_jobs is None:
         return X
     threads = Threads(n_jobs)
@@ -54,6 +71,41 @@ def as_symmetric(
     if is_stored(X):
         return _stored(X, n_jobs, threads, name)
     return checked_dense(X, threads, name, allow_negative)
+
+
+def on_device(X: Any, device: Any = "cuda", *, products: str = "float32") -> SymmetricMatrix:
+    """Return X on a device, checked, for :func:`symnmf.factorize` and everything else to take.
+
+    Parameters
+    ----------
+    X : array-like, scipy sparse or torch tensor
+        As for :func:`as_symmetric`.
+    device : str or torch.device
+        A device of torch's, "cpu" among them (for comparison: what runs there is plain torch).
+    products : {"float32", "tf32", "bfloat16"}
+        How a dense float32 X is multiplied. "tf32" keeps 11 bits of each number and "bfloat16" 8
+        (and a copy of X at half its memory): faster, and products are off by about 7e-4 and
+        3e-3 of their size. Line searches see that: runs end early, at a worse fit.
+    """
+    from symnmf.matrices.torch_matrix import on_torch, usable_device
+
+    return on_torch(X, usable_device(device), products=products)
+
+
+def torch_device(X: Any, device: Any) -> Any:
+    """Return torch's device that X is to be worked on, None for this machine's memory."""
+    kind = str(X.device if device is None else device).partition(":")[0]
+    if kind == "cpu":
+        if isinstance(X, SymmetricMatrix) and not isinstance(X, HostMatrix):
+            raise InputError(f"device='cpu' cannot be had for a {type(X).__name__}; pass X itself.")
+        return None
+    try:
+        from symnmf.matrices.torch_matrix import usable_device
+    except ImportError:
+        raise InputError(
+            f"device={device!r} needs torch, which is not installed: pip install 'symnmf[gpu]'."
+        ) from None
+    return usable_device(X.device if device is None else device)
 
 
 def _stored(X: Any, n_jobs: int | None, threads: Threads, name: str) -> SymmetricMatrix:

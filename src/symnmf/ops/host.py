@@ -76,6 +76,13 @@ class HostOps(Ops):
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         return np.zeros(shape, dtype)
 
+    def beside(self, *parts: np.ndarray) -> np.ndarray:
+        return np.hstack(parts)
+
+    def columns(self, T: np.ndarray, left: int, right: int, out: np.ndarray) -> np.ndarray:
+        out[...] = T[:, left:right]
+        return out
+
     def combine(self, *terms: tuple[float, np.ndarray]) -> np.ndarray:
         (first, T), *others = terms
         kind = T.dtype.type

@@ -102,6 +102,17 @@ class Ops(ABC):
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype) -> Tall:
         """Return a factor, or a stack of them, full of zeros."""
 
+    @abstractmethod
+    def beside(self, *parts: Tall) -> Tall:
+        """Return factors side by side, as one with more columns."""
+
+    @abstractmethod
+    def columns(self, T: Tall, left: int, right: int, out: Tall) -> Tall:
+        """Return some columns of a factor, written to ``out``."""
+
+    def wait(self) -> None:  # noqa: B027
+        """Return when all that was asked for so far is done, so that a clock may be read."""
+
     # --- entry by entry
 
     @abstractmethod

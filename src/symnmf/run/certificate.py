@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from symnmf.errors import InputError
+from symnmf.interchange import to_host
 from symnmf.matrices import SymmetricMatrix, observed
 from symnmf.matrices.spectrum import largest_eigenvalue
 from symnmf.parallel import one_blas_thread
@@ -192,8 +193,8 @@ def certify(X: Any, result: Result, *, tol: float = 1e-5, **observing: Any) -> C
         "tol": tol,
     }
     units = Units.of(matrix)
-    U = units.factor_in(result.U)
-    V = units.factor_in(result.V) if splits else U
+    U = units.factor_in(to_host(result.U))
+    V = units.factor_in(to_host(result.V)) if splits else U
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         scaled = units.matrix(matrix)
         ops, penalty = scaled.ops, result.penalty / units.penalty

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from symnmf import errors
 from symnmf.errors import InputError
+from symnmf.interchange import to_host
 from symnmf.matrices import SymmetricMatrix, observed
 from symnmf.ops import Tall
 from symnmf.parallel import one_blas_thread
@@ -45,18 +47,18 @@ class Snapshot:
     penalty: float
     consensus: float
     stationarity: float
-    _U: np.ndarray = field(repr=False)
-    _V: np.ndarray = field(repr=False)
+    _U: Callable[[], np.ndarray] = field(repr=False)
+    _V: Callable[[], np.ndarray] = field(repr=False)
 
     @property
     def U(self) -> np.ndarray:
         """The factor, as a read-only view that the next iteration overwrites."""
-        return _read_only(self._U)
+        return _read_only(self._U())
 
     @property
     def V(self) -> np.ndarray:
         """The second factor, likewise."""
-        return _read_only(self._V)
+        return _read_only(self._V())
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
@@ -80,6 +82,7 @@ def factorize(
     callback: Callback | None = None,
     record_every: int = 1,
     n_jobs: int | None = None,
+    device: Any = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
     resume: str | Path | None = None,
@@ -93,7 +96,7 @@ def factorize(
 
     Parameters
     ----------
-    X : array-like, scipy sparse, a matrix of symnmf.matrices or on disk, n x n
+    X : array-like, scipy sparse, torch tensor, a matrix of symnmf.matrices or on disk, n x n
         Symmetric, nonnegative, finite. float32 and float64 are kept. On disk: the path of a .npy,
         .h5 or .zarr array or of a folder of blocks, a memory map, a Zarr or HDF5 array, or
         :class:`symnmf.matrices.Blocks` of any of these; it is read in blocks. A Dask array is
@@ -130,6 +133,9 @@ def factorize(
         Evaluate, record and check for convergence every so many iterations.
     n_jobs : int or None
         Threads; None for all cores.
+    device : str, torch.device or None
+        Where the run takes place: "cuda" for a GPU (needs torch), "cpu" for this machine's
+        processor, None for where X is. A tensor gives tensors back, on its own device.
     checkpoint : path or None
         Keep the state in this npz file, every ``checkpoint_every`` seconds and at the end.
     resume : path or None
@@ -172,6 +178,7 @@ def factorize(
         ignore_diagonal=ignore_diagonal,
         allow_negative=allow_negative,
         n_jobs=n_jobs,
+        device=device,
     )
     check_rank(rank, matrix)
     method.check(matrix)
@@ -196,14 +203,14 @@ def factorize(
         with watching(*signals) as interrupt:
             result = run.loop(interrupt)
     _warn(result, limits)
-    return result
+    return result.as_given(X)
 
 
 def _start_in(init: Any, units: Units) -> Any:
     """Bring a given U_0 to the run's units."""
     if units.exponent == 0 or isinstance(init, str) or callable(init):
         return init
-    return units.factor_in(np.asarray(init, dtype=np.float64))
+    return units.factor_in(np.asarray(to_host(init), dtype=np.float64))
 
 
 def check_rank(rank: int, X: SymmetricMatrix) -> None:
@@ -293,6 +300,7 @@ class Run:
         if self.solver.splits and self.X.sqnorm > 0.0:
             penalty = self.penalty.start(self.X, self.state)
             self.state.penalty = self.units.penalty_in(penalty, self.penalty.power)
+        self.X.ops.wait()
         self.seconds = self.clock() - began
         self._measure()
         self.start_misfit = float(np.sqrt(self.latest.error * self.X.sqnorm))
@@ -329,6 +337,7 @@ class Run:
             self.state.penalty = self.penalty.next(self.X, self.state)
         self.solver.step(self.X, self.state)
         self.state.iteration += 1
+        self.X.ops.wait()
         self.seconds += self.clock() - began
 
     def _measure(self) -> None:
@@ -354,7 +363,7 @@ class Run:
         self.history.append(row)
         if self.callback is None:
             return False
-        U, V = (self._shown(point) for point in (self.state.U, self.state.V))
+        U, V = (partial(self._shown, point) for point in (self.state.U, self.state.V))
         try:
             return bool(self.callback(Snapshot(*row, _U=U, _V=V)))
         except KeyboardInterrupt:

@@ -25,6 +25,7 @@ from symnmf.archives import clear_leftovers, read_archive, write_archive
 from symnmf.errors import InputError
 from symnmf.matrices import SymmetricMatrix, as_symmetric
 from symnmf.matrices.shared import SharedReading
+from symnmf.matrices.wrapping import torch_device
 from symnmf.naming import lookup
 from symnmf.parallel import Threads
 from symnmf.penalty import as_penalty
@@ -84,6 +85,7 @@ class Plan:
     random_state: RandomState = None
     max_time: float | None = None
     n_jobs: int | None = None
+    device: Any = None
     checkpoint: str | Path | None = None
     checkpoint_every: float = 60.0
     progress: Progress | None = None
@@ -109,6 +111,8 @@ class Plan:
             self.options.get("record_every", Limits.record_every),
         )
         Threads(self.n_jobs)
+        if self.device is not None:
+            torch_device(None, self.device)
         self._check_checkpoint()
 
     def _check_checkpoint(self) -> None:
@@ -146,7 +150,7 @@ class Plan:
         split methods only come near to, and the share of such a remainder would be arbitrary.
         """
         self.check()
-        matrix = as_symmetric(X, n_jobs=self.n_jobs)
+        matrix = as_symmetric(X, n_jobs=self.n_jobs, device=self.device)
         workers, seats = 1, self._seats(matrix)
         if seats == 1 and self._apart(matrix):
             # one thread each wastes none on waiting, and makes the bits independent of n_jobs
@@ -180,12 +184,13 @@ class Plan:
                 results = list(_sharing(run, self.starts, seats, matrix))
             else:
                 results = list(_in_order(run, self.starts, workers))
-        return _without_remainders(_best(results), matrix)
+        return _without_remainders(_best(results), matrix).as_given(X)
 
     def _apart(self, matrix: SymmetricMatrix) -> bool:
         """Whether the starts run at the same time, on one thread each."""
-        if matrix.threads_for(int(self.rank)) == 1:  # an iteration is too small for more
-            return True
+        threads = matrix.threads_for(int(self.rank))
+        if threads <= 1:  # none where another device does the work, else too small for more
+            return threads == 1
         factor = matrix.shape[0] * int(self.rank) * matrix.dtype.itemsize
         return self.starts >= Threads(self.n_jobs).count and factor <= APART_UP_TO
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError
+from symnmf.interchange import as_given, is_tensor, to_host
 from symnmf.naming import lookup
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class Result:
 
     Attributes
     ----------
-    U, V : ndarray of shape (n, r)
+    U, V : ndarray of shape (n, r), or torch tensor where X was one
         The factors; V equals U for methods on the original problem, and to ``tol`` once a split
         method has converged.
     error : float
@@ -185,17 +186,24 @@ class Result:
     @property
     def labels(self) -> np.ndarray:
         """The cluster of each row: the column of its largest entry (the paper's rule)."""
-        return np.argmax(self.U, axis=1)
+        return as_given(np.argmax(to_host(self.U), axis=1), self.U)
 
     @property
     def membership(self) -> np.ndarray:
         """U with rows scaled to sum 1; a row of zeros becomes uniform."""
-        return membership_shares(self.U)
+        return as_given(membership_shares(to_host(self.U)), self.U)
+
+    def as_given(self, X: Any) -> Result:
+        """Return the result with factors of the kind that X is: tensors where it is a tensor."""
+        if not is_tensor(X):
+            return self
+        U = as_given(self.U, X)
+        return replace(self, U=U, V=U if self.V is self.U else as_given(self.V, X))
 
     @property
     def dead_columns(self) -> np.ndarray:
         """The columns of U that are zero: a cluster asked for and not found."""
-        return np.flatnonzero(~self.U.any(axis=0))
+        return np.flatnonzero(~to_host(self.U).any(axis=0))
 
     def certificate(self, X: Any, *, tol: float | None = None, **observing: Any) -> Any:
         """Check what was reached against the theorems; see :class:`symnmf.Certificate`.
@@ -230,8 +238,8 @@ class Result:
             {
                 **labels,
                 "format": np.array(RESULT),
-                "U": self.U,
-                "V": self.V,
+                "U": to_host(self.U),
+                "V": to_host(self.V),
                 "error": np.array(self.error),
                 "n_iter": np.array(self.n_iter),
                 "status": np.array(self.status),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from symnmf.errors import InputError
+from symnmf.interchange import to_host
 from symnmf.matrices import SymmetricMatrix
 from symnmf.matrices.spectrum import leading_eigenpairs
 from symnmf.naming import lookup
@@ -92,7 +93,7 @@ def check_start(init: Any, X: SymmetricMatrix, rank: int) -> np.ndarray:
     """Return a copy of a given U_0 in float64, or say what is wrong with it."""
     expected = (X.shape[0], rank)
     try:
-        U = np.array(init, dtype=np.float64, order="C")
+        U = np.array(to_host(init), dtype=np.float64, order="C")
     except (ValueError, TypeError) as error:
         raise InputError(f"init cannot be read as a matrix: {error}.") from error
     if U.shape != expected:

@@ -1,0 +1,43 @@
+"""Tensors at the border: what is one, and how it becomes an array and a tensor again.
+
+Nothing here imports torch: who holds a tensor has done so already.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+
+def is_tensor(X: Any) -> bool:
+    """Whether X is a torch tensor."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(X, torch.Tensor)
+
+
+def to_host(X: Any) -> Any:
+    """Return a tensor as a NumPy array, or a scipy CSR array where it is sparse; others as is."""
+    if not is_tensor(X):
+        return X
+    import torch
+
+    X = X.detach()
+    if X.layout == torch.strided:
+        X = X.float() if X.dtype in (torch.bfloat16, torch.float16) else X
+        return X.cpu().numpy()
+    import scipy.sparse as sp
+
+    csr = X.to_sparse_csr()
+    parts = (csr.values(), csr.col_indices(), csr.crow_indices())
+    return sp.csr_array(tuple(to_host(part) for part in parts), shape=tuple(X.shape))
+
+
+def as_given(array: np.ndarray, given: Any) -> Any:
+    """Return a host array as what the caller gave: a tensor on its device, or the array itself."""
+    if not is_tensor(given):
+        return array
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(array)).to(given.device)

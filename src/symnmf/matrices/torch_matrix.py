@@ -1,0 +1,323 @@
+"""X as a torch tensor: dense, sparse, or dense in host memory and streamed to the device."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import warnings
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from symnmf.errors import InputError
+from symnmf.interchange import is_tensor, to_host
+from symnmf.matrices.checks import check_asymmetry, check_shape, check_values
+from symnmf.matrices.dense import DenseMatrix
+from symnmf.matrices.dtypes import float_dtype
+from symnmf.matrices.host import fingerprint
+from symnmf.matrices.sparse import RESIDUAL_UP_TO, SparseMatrix
+from symnmf.matrices.streaming import StreamedRows, room_on
+from symnmf.matrices.symmetric import SymmetricMatrix
+from symnmf.matrices.wrapping import checked_dense, checked_sparse
+from symnmf.ops.torch_ops import FullPrecision, TorchOps, as_torch_dtype, device_ops
+from symnmf.parallel import Threads
+
+Rows: TypeAlias = "Tensor | StreamedRows"
+
+#: Entries of X that are looked at together where a pass needs room of its own.
+BLOCK_SIZE = 2**24
+
+#: Entries of X - U V^T that are formed at a time, in float64.
+MISFIT_SIZE = 2**21
+
+#: Columns of the widest product that several starts share.
+WIDEST = 256
+
+#: How float32 matrices can be multiplied.
+PRODUCTS = ("float32", "tf32", "bfloat16")
+
+#: Arrays of these become tensors as they are.
+SHARED = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
+
+#: Rows on each side of the blocks that are compared with their mirror image.
+MIRRORED = 4096
+
+
+def usable_device(device: Any) -> torch.device:
+    """Return a device that torch can use here, or say why it cannot."""
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise InputError(
+            f"device must be None, 'cpu', 'cuda' or another device of torch's, got {device!r}."
+        ) from None
+    if found.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if count == 0:
+            raise InputError(
+                f"device={str(device)!r} was asked for, but torch {torch.__version__} sees no "
+                f"CUDA device here; leave device out to work on the processor."
+            )
+        if (found.index or 0) >= count:
+            raise InputError(
+                f"device={str(device)!r} is out of range: torch sees {count} CUDA device(s)."
+            )
+        if found.index is None:
+            return torch.device("cuda", torch.cuda.current_device())
+    elif found.type != "cpu":
+        raise InputError(
+            f"device={str(device)!r} is not supported: 'cuda' and 'cpu' are, and float64 sums "
+            f"are needed."
+        )
+    return found
+
+
+def on_torch(
+    X: Any,
+    device: torch.device,
+    *,
+    products: str = "float32",
+    name: str = "X",
+    signed: bool = False,
+) -> TorchMatrix:
+    """Check X and put it on a device, without a copy where it is there already.
+
+    ``signed`` entries may be negative.
+    """
+    if products not in PRODUCTS:
+        raise InputError(f"products must be 'float32', 'tf32' or 'bfloat16', got {products!r}.")
+    if isinstance(X, TorchMatrix) and X.ops.device == device:
+        return X
+    if isinstance(X, SymmetricMatrix):
+        return _moved(X, device, products)
+    if is_tensor(X) and X.layout == torch.strided:
+        return _checked_tensor(X.detach(), device, products, name, signed)
+    X = to_host(X)
+    if sp.issparse(X):
+        return _moved(checked_sparse(X, Threads(1), name, signed), device, products)
+    array = X
+    if type(X) is not np.ndarray or X.dtype not in SHARED:
+        array = checked_dense(X, Threads(), name, signed).array
+    # a read-only array may be shared, since nobody writes to X
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        tensor = torch.from_numpy(array if array.flags.c_contiguous else array.copy(order="C"))
+    return _checked_tensor(tensor, device, products, name, signed)
+
+
+def _moved(X: SymmetricMatrix, device: torch.device, products: str) -> TorchMatrix:
+    """Put a matrix that has been checked on a device."""
+    matrix: TorchMatrix
+    if isinstance(X, DenseMatrix):
+        matrix = TorchDense(_placed(torch.from_numpy(X.array), device), device, products)
+    elif isinstance(X, SparseMatrix):
+        parts = (X.indptr, X.indices, X.data)
+        indptr, indices, data = (torch.from_numpy(part).to(device) for part in parts)
+        matrix = TorchSparse(indptr, indices, data, device_ops(device))
+    else:
+        raise InputError(
+            f"a {type(X).__name__} cannot be worked on with device={str(device)!r}; leave device "
+            f"out."
+        )
+    matrix.signed = X.signed
+    return matrix
+
+
+def _placed(X: Tensor, device: torch.device) -> Rows:
+    """Return X on the device, or its rows streamed there where it does not fit."""
+    if X.device.type == "cpu" and X.nbytes > room_on(device):
+        return StreamedRows(X.contiguous(), device)
+    return X.to(device).contiguous()
+
+
+def _checked_tensor(
+    X: Tensor, device: torch.device, products: str, name: str, signed: bool
+) -> TorchDense:
+    """Return X in its working precision and on the device, where it has been checked."""
+    dtype = _float_dtype(X.dtype, name)
+    check_shape(tuple(X.shape), name)
+    rows = _placed(X.to(as_torch_dtype(dtype)), device)
+    smallest, largest = np.inf, -np.inf
+    for block in _row_blocks(rows):
+        # NaN is carried along, so the check below sees it
+        ends = torch.stack(torch.aminmax(block)).cpu().numpy()
+        smallest, largest = np.minimum(smallest, ends[0]), np.maximum(largest, ends[1])
+    check_values(float(smallest), float(largest), name, signed=signed)
+    check_asymmetry(_asymmetry(rows), float(max(largest, -smallest)), dtype, name)
+    matrix = TorchDense(rows, device, products)
+    matrix.signed = bool(smallest < 0)
+    return matrix
+
+
+def _float_dtype(dtype: torch.dtype, name: str) -> np.dtype:
+    if dtype == torch.bfloat16:
+        return np.dtype(np.float32)
+    return float_dtype(torch.empty(0, dtype=dtype).numpy().dtype, name)
+
+
+def _asymmetry(rows: Rows) -> float:
+    """Return the largest |X - X^T|; of streamed rows, which are a host array, on the host."""
+    X = rows.host if isinstance(rows, StreamedRows) else rows
+    largest = X.new_zeros(())
+    edges = range(0, len(X), MIRRORED)
+    for i, j in itertools.combinations_with_replacement(edges, 2):
+        block = X[i : i + MIRRORED, j : j + MIRRORED]
+        mirror = X[j : j + MIRRORED, i : i + MIRRORED]
+        largest = torch.maximum(largest, (block - mirror.T).abs_().max())
+    return float(largest)
+
+
+def _row_blocks(rows: Rows, size: int = BLOCK_SIZE) -> Iterator[Tensor]:
+    """Yield the rows of X from the first to the last, a few at a time, on the device."""
+    count = max(1, size // rows.shape[1])
+    if isinstance(rows, StreamedRows):
+        for _, block in rows:
+            yield from block.split(count)
+    else:
+        yield from rows.split(count)
+
+
+class TorchMatrix(SymmetricMatrix):
+    """A matrix whose products are computed by torch."""
+
+    ops: TorchOps
+
+    def threads_for(self, rank: int) -> int:
+        return 0
+
+    def starts_per_reading(self, rank: int) -> int:
+        return max(1, WIDEST // rank)
+
+    def _largest_of(self, values: Tensor) -> Tensor:
+        """Return the largest of some entries of X in size."""
+        return torch.maximum(values.max(), -values.min()) if self.signed else values.max()
+
+
+class TorchDense(TorchMatrix):
+    """A full symmetric matrix: a contiguous tensor on the device, or rows streamed to it."""
+
+    def __init__(self, rows: Rows, device: torch.device, products: str = "float32") -> None:
+        super().__init__(len(rows), _float_dtype(rows.dtype, "X"), device_ops(device))
+        self.rows, self.products = rows, products
+        self._short: Tensor | None = None
+
+    def matmul(self, V: Tensor, out: Tensor | None = None) -> Tensor:
+        if isinstance(self.rows, StreamedRows):
+            result = torch.empty_like(V) if out is None else out
+            for begin, block in self.rows:
+                self.ops.product(block, V, result[begin : begin + len(block)], short=self._tf32)
+            return result
+        if self.products == "bfloat16" and V.dtype == torch.float32:
+            return self._short_product(V)
+        return self.ops.product(self.rows, V, out, short=self._tf32)
+
+    @property
+    def _tf32(self) -> bool:
+        return self.products == "tf32"
+
+    def _short_product(self, V: Tensor) -> Tensor:
+        if self._short is None:
+            assert isinstance(self.rows, Tensor)
+            self._short = self.rows.bfloat16()
+        if V.device.type == "cuda":
+            return torch.mm(self._short, V.bfloat16(), out_dtype=torch.float32)
+        return self._short.float() @ V.bfloat16().float()
+
+    def compute_sqnorm(self) -> float:
+        norms = [
+            torch.linalg.vector_norm(block, dtype=torch.float64) for block in _row_blocks(self.rows)
+        ]
+        return float(torch.stack(norms).square().sum())
+
+    def residual_sqnorm(self, U: Tensor, V: Tensor) -> float | None:
+        first = U.double()
+        second = first if V is U else V.double()
+        total, begin = first.new_zeros(()), 0
+        for block in _row_blocks(self.rows, MISFIT_SIZE):
+            misfit = block.to(torch.float64, copy=True)
+            misfit.addmm_(first[begin : begin + len(block)], second.T, alpha=-1)
+            total += torch.linalg.vector_norm(misfit).square()
+            begin += len(block)
+        return float(total)
+
+    def largest(self) -> float:
+        blocks = _row_blocks(self.rows)
+        return float(torch.stack([self._largest_of(block) for block in blocks]).max())
+
+    def scaled(self, factor: float) -> TorchDense:
+        other = TorchDense(self.rows * factor, self.ops.device, self.products)
+        other.signed = self.signed
+        return other
+
+    def digest(self) -> str:
+        blocks = (block.cpu().numpy() for block in _row_blocks(self.rows))
+        return fingerprint(self, blocks)
+
+
+class TorchSparse(TorchMatrix):
+    """A symmetric matrix in CSR form on the device."""
+
+    def __init__(self, indptr: Tensor, indices: Tensor, data: Tensor, ops: TorchOps) -> None:
+        n = len(indptr) - 1
+        super().__init__(n, _float_dtype(data.dtype, "X"), ops)
+        self.indptr, self.indices, self.data = indptr, indices, data
+        with _quiet():
+            self.csr = torch.sparse_csr_tensor(indptr, indices, data, (n, n))
+        self._single: TorchSparse | None = None
+
+    def matmul(self, V: Tensor, out: Tensor | None = None) -> Tensor:
+        with FullPrecision():
+            return self.ops.sparse_product(self.csr, V, out)
+
+    def compute_sqnorm(self) -> float:
+        return float(torch.linalg.vector_norm(self.data, dtype=torch.float64).square())
+
+    def residual_sqnorm(self, U: Tensor, V: Tensor) -> float | None:
+        n = self.shape[0]
+        if n > RESIDUAL_UP_TO:
+            return None
+        first = U.double()
+        second = first.T if V is U else V.double().T
+        total, edges = first.new_zeros(()), self.indptr.cpu()
+        rows = max(1, MISFIT_SIZE // n)
+        for begin in range(0, n, rows):
+            end = min(begin + rows, n)
+            low, high = int(edges[begin]), int(edges[end])
+            misfit = first[begin:end] @ second
+            lengths = self.indptr[begin + 1 : end + 1] - self.indptr[begin:end]
+            own = torch.arange(end - begin, device=misfit.device).repeat_interleave(lengths)
+            misfit[own, self.indices[low:high]] -= self.data[low:high]
+            total += torch.linalg.vector_norm(misfit).square()
+        return float(total)
+
+    @property
+    def single(self) -> TorchSparse:
+        if self.dtype == np.float32:
+            return self
+        if self._single is None:
+            self._single = TorchSparse(self.indptr, self.indices, self.data.float(), self.ops)
+        return self._single
+
+    def largest(self) -> float:
+        return float(self._largest_of(self.data)) if len(self.data) else 0.0
+
+    def scaled(self, factor: float) -> TorchSparse:
+        other = TorchSparse(self.indptr, self.indices, self.data * factor, self.ops)
+        other.signed = self.signed
+        return other
+
+    def digest(self) -> str:
+        pattern = (part.long().cpu().numpy() for part in (self.indptr, self.indices))
+        return fingerprint(self, itertools.chain(pattern, [self.data.cpu().numpy()]))
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Hold back torch's note that its sparse tensors may still change."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield

@@ -1,0 +1,408 @@
+"""Tall factors as torch tensors: every operation in plain torch, on whatever device they live.
+
+This is what the kernels of :mod:`symnmf.ops.triton_ops` are held to, and what does the work where
+there are none. Sums leave the device together, one small read per operation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from symnmf.kernels import pairs
+from symnmf.ops.capture import Captures
+from symnmf.ops.operations import Hals, Line, Ops, RowSolver
+from symnmf.ops.torch_pivoting import pivot_factor
+
+#: Rows whose float32 products are summed before they are added up in float64.
+ROWS = 256
+
+DTYPES = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float64}
+NAMES = {torch.float32: np.float32, torch.float64: np.float64}
+
+
+class FullPrecision:
+    """Hold float32 products to float32 inside a ``with`` block, whatever the user allows torch."""
+
+    def __init__(self, precision: str = "highest") -> None:
+        self.precision = precision
+
+    def __enter__(self) -> None:
+        self.before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision(self.precision)
+
+    def __exit__(self, *_: object) -> None:
+        torch.set_float32_matmul_precision(self.before)
+
+
+def summed_dot(A: Tensor, B: Tensor) -> Tensor:
+    """Return <A, B> as a float64 number on the device."""
+    return (A.double() * B.double()).sum()
+
+
+def summed_cross(A: Tensor, B: Tensor) -> Tensor:
+    """Return A^T B in float64 on the device, from products of a few rows at a time."""
+    blocks = len(A) // ROWS
+    whole = blocks * ROWS
+    first, second = (T[:whole].view(blocks, ROWS, T.shape[1]) for T in (A, B))
+    with FullPrecision():
+        total = torch.bmm(first.transpose(1, 2), second).sum(0, dtype=torch.float64)
+        if whole < len(A):
+            total += A[whole:].T @ B[whole:]
+    return total
+
+
+class TorchOps(Ops):
+    """Operations on torch tensors.
+
+    Parameters
+    ----------
+    device : torch.device
+        Where the factors live.
+    """
+
+    def __init__(self, device: torch.device | str) -> None:
+        self.device = torch.device(device)
+        self._captures = Captures() if self.device.type == "cuda" else None
+
+    def _small(self, array: np.ndarray, like: Tensor) -> Tensor:
+        """Return an r x r matrix of the host on the device, in the precision of ``like``."""
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device, like.dtype)
+
+    @staticmethod
+    def _read(*parts: Tensor) -> np.ndarray:
+        """Bring numbers and small matrices to the host together, flat."""
+        return torch.cat([part.reshape(-1).double() for part in parts]).cpu().numpy()
+
+    def wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+    def product(self, X: Tensor, V: Tensor, out: Tensor | None, *, short: bool = False) -> Tensor:
+        """Return X @ V for a full X; ``short`` for float32 products in TF32."""
+        with FullPrecision("high" if short else "highest"):
+            return torch.mm(X, V) if out is None else torch.mm(X, V, out=out)
+
+    def sparse_product(self, X: Tensor, V: Tensor, out: Tensor | None) -> Tensor:
+        """Return X @ V for an X in CSR form."""
+        return X @ V
+
+    # --- to and from the host
+
+    def put(self, array: np.ndarray) -> Tensor:
+        return torch.tensor(np.ascontiguousarray(array), device=self.device)
+
+    def get(self, T: Tensor) -> np.ndarray:
+        return T.cpu().numpy()
+
+    def dtype(self, T: Tensor) -> np.dtype:
+        return np.dtype(NAMES[T.dtype])
+
+    def cast(self, T: Tensor, dtype: np.dtype) -> Tensor:
+        return T.to(DTYPES[np.dtype(dtype)])
+
+    def copy(self, T: Tensor, out: Tensor | None = None) -> Tensor:
+        return T.clone() if out is None else out.copy_(T)
+
+    def empty(self, T: Tensor) -> Tensor:
+        return torch.empty_like(T)
+
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype) -> Tensor:
+        return torch.zeros(shape, dtype=DTYPES[np.dtype(dtype)], device=self.device)
+
+    def beside(self, *parts: Tensor) -> Tensor:
+        return torch.cat(parts, dim=1)
+
+    def columns(self, T: Tensor, left: int, right: int, out: Tensor) -> Tensor:
+        return out.copy_(T[:, left:right])
+
+    # --- entry by entry
+
+    def combine(self, *terms: tuple[float, Tensor]) -> Tensor:
+        (first, T), *others = terms
+        total = first * T
+        for weight, other in others:
+            total.add_(other, alpha=weight)
+        return total
+
+    def clip(self, T: Tensor) -> Tensor:
+        return T.clamp_(min=0)
+
+    def descend(self, U: Tensor, D: Tensor, step: float) -> Tensor:
+        return torch.sub(U, D, alpha=step).clamp_(min=0)
+
+    def times(self, T: Tensor, small: np.ndarray) -> Tensor:
+        with FullPrecision():
+            return T @ self._small(small, T)
+
+    def gradient(self, U: Tensor, product: Tensor, gram: np.ndarray) -> Tensor:
+        return self.times(U, gram).sub_(product).mul_(2)
+
+    def multiplied(
+        self, U: Tensor, product: Tensor, gram: np.ndarray, power: float, share: float
+    ) -> Tensor:
+        below = self.times(U, gram)
+        # an entry so small that its denominator underflows counts as zero
+        usable = (U > 0) & (below > torch.finfo(U.dtype).tiny)
+        ratio = torch.where(usable, product / torch.where(usable, below, 1), 0)
+        if power != 1.0:
+            ratio = ratio**power
+        if share != 1.0:
+            ratio = (1 - share) + share * ratio
+        return U * ratio
+
+    # --- sums
+
+    def inner(self, A: Tensor, B: Tensor) -> float:
+        return float(summed_dot(A, B))
+
+    def gram(self, T: Tensor) -> np.ndarray:
+        return self.cross(T, T)
+
+    def cross(self, A: Tensor, B: Tensor) -> np.ndarray:
+        return summed_cross(A, B).cpu().numpy()
+
+    def column_sums(self, T: Tensor) -> np.ndarray:
+        return T.sum(0, dtype=torch.float64).cpu().numpy()
+
+    def pair(self, U: Tensor, V: Tensor) -> tuple[float, float, float]:
+        apart = U.double() - V.double()
+        sums = self._read(summed_dot(apart, apart), summed_dot(U, V), summed_dot(V, V))
+        return float(sums[0]), float(sums[1]), float(sums[2])
+
+    def split(self, product: Tensor, U: Tensor, V: Tensor) -> tuple[float, float, float, float]:
+        apart = U.double() - V.double()
+        sums = self._read(
+            summed_dot(product, U),
+            summed_dot(product, V),
+            summed_dot(apart, apart),
+            summed_dot(V, V),
+        )
+        return float(sums[0]), float(sums[1]), float(sums[2]), float(sums[3])
+
+    def natural_residual(self, U: Tensor, product: Tensor, gram: np.ndarray, step: float) -> float:
+        move = self.times(U, gram).double().sub_(product).mul_(2.0 * step)
+        kept = torch.minimum(U.double(), move)  # u - max(u - move, 0)
+        return float(summed_dot(kept, kept).sqrt())
+
+    # --- steps
+
+    def solve_rows(
+        self,
+        rows: RowSolver,
+        factor: Tensor,
+        product: Tensor,
+        anchor: Tensor,
+        gram: np.ndarray,
+        penalty: float,
+    ) -> Tensor:
+        if isinstance(rows, Hals):
+            return self._hals(factor, product, anchor, gram, penalty, rows.sweeps)
+        return pivot_factor(factor, product, anchor, gram, penalty)
+
+    def _hals(
+        self,
+        factor: Tensor,
+        product: Tensor,
+        anchor: Tensor,
+        gram: np.ndarray,
+        penalty: float,
+        sweeps: int,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        factor = factor if out is None else out.copy_(factor)
+        r = len(gram)
+        weights = self._hals_weights(gram, penalty, factor)
+        coupling, inverse = weights[:r], weights[r]
+        cross = torch.add(product, anchor, alpha=penalty)
+        usable = np.diagonal(gram) + penalty > 0.0
+        with FullPrecision():
+            for _ in range(sweeps):
+                for j in np.flatnonzero(usable):  # nothing decides a column of zeros
+                    value = cross[:, j] - factor @ coupling[j]
+                    factor[:, j] = (value * inverse[j]).clamp_(min=0)
+        return factor
+
+    def _hals_weights(self, gram: np.ndarray, penalty: float, like: Tensor) -> Tensor:
+        """Return the Gram matrix without its diagonal, the diagonal's inverse or 0, and penalty."""
+        r = len(gram)
+        packed = np.full((r + 2, r), penalty)
+        packed[:r] = gram
+        np.fill_diagonal(packed[:r], 0.0)
+        diagonal = np.diagonal(gram) + penalty
+        packed[r] = np.divide(1.0, diagonal, out=np.zeros(r), where=diagonal > 0.0)
+        return self._small(packed, like)
+
+    def sweep(
+        self,
+        rows: RowSolver,
+        U: Tensor,
+        product: Tensor,
+        gram: np.ndarray,
+        penalty: float,
+        out: Tensor,
+    ) -> Tensor:
+        if isinstance(rows, Hals):
+            return self._hals(U, product, U, gram, penalty, rows.sweeps, out)
+        return self.solve_rows(rows, out.copy_(U), product, U, gram, penalty)
+
+    def line(self, U: Tensor, product: Tensor, Z: Tensor, image: Tensor) -> Line:
+        D, image = Z.sub_(U), image.sub_(product)
+        parts = summed_dot(product, D), summed_dot(image, D), summed_cross(U, D), summed_cross(D, D)
+        return self._line(self._read(*parts), D, image)
+
+    @staticmethod
+    def _line(sums: np.ndarray, D: Tensor, image: Tensor) -> Line:
+        r = D.shape[1]
+        cross, gram = sums[2:].reshape(2, r, r)
+        return Line(float(sums[0]), float(sums[1]), cross, gram, D, image)
+
+    def advance(
+        self, U: Tensor, product: Tensor, line: Line, t: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        step = line.D.mul_(t)
+        # rounding could leave a crumb below zero where the step goes all the way to it
+        return U.add_(step).clamp_(min=0), product.add_(line.image, alpha=t), step
+
+    def slot(self, ring: Tensor, number: int) -> Tensor:
+        return ring[number]
+
+    def keep(self, ring: Tensor, number: int, T: Tensor) -> None:
+        if ring[number].data_ptr() != T.data_ptr():
+            ring[number].copy_(T)
+
+    def pair_sums(
+        self,
+        U: Tensor,
+        product: Tensor,
+        gram: np.ndarray,
+        level: float,
+        gradient: Tensor,
+        steps: Tensor,
+        changes: Tensor,
+        newest: int,
+        slots: np.ndarray,
+    ) -> np.ndarray:
+        value = self.times(U, gram).sub_(product)
+        if newest >= 0:
+            changes[newest] = torch.where(steps[newest] != 0, value - gradient, 0)
+        gradient.copy_(value)
+        move = value.double() * (1.0 / level if level > 0.0 else 0.0)
+        held = torch.minimum(U.double(), move)  # u - max(u - move, 0)
+        slope = torch.where((U > 0) | (value < 0), value, 0)
+        s, y = (steps[newest], changes[newest]) if newest >= 0 else (slope, slope)
+        sums = [summed_dot(s, s), summed_dot(held, held)]
+        for j in slots:
+            p, q = steps[j], changes[j]
+            sums += [summed_dot(a, b) for a, b in ((s, q), (y, p), (y, q), (p, slope), (q, slope))]
+        return self._pair_table(self._read(*sums), len(steps), newest, slots)
+
+    @staticmethod
+    def _pair_table(sums: np.ndarray, depth: int, newest: int, slots: np.ndarray) -> np.ndarray:
+        """Arrange two numbers and five per slot as :func:`pairs.gradient_rows` does."""
+        table = np.zeros((6, max(depth, 2)))
+        if newest >= 0:
+            table[pairs.NUMBERS, 0] = sums[0]
+        table[pairs.NUMBERS, 1] = sums[1]
+        if len(slots):
+            table[: pairs.NUMBERS, slots] = sums[2:].reshape(-1, 5).T
+        return table
+
+    def pair_target(
+        self,
+        U: Tensor,
+        gradient: Tensor,
+        steps: Tensor,
+        changes: Tensor,
+        own: float,
+        step_weights: np.ndarray,
+        change_weights: np.ndarray,
+        out: Tensor,
+    ) -> Tensor:
+        direction = own * gradient
+        for j, (b, c) in enumerate(zip(step_weights, change_weights, strict=True)):
+            if b != 0.0 or c != 0.0:  # else a slot not in use
+                direction.add_(steps[j], alpha=float(b)).add_(changes[j], alpha=float(c))
+        moved = torch.where((U > 0) | (gradient < 0), (U + direction).clamp_(min=0), U)
+        return out.copy_(moved)
+
+    def gauss_newton(
+        self,
+        U: Tensor,
+        product: Tensor,
+        gram: np.ndarray,
+        eigen: tuple[np.ndarray, np.ndarray],
+        weights: tuple[float, float, float],
+        dual: Tensor,
+        steps: int,
+    ) -> tuple[Tensor, Tensor]:
+        values, vectors = eigen
+        weight, shift, relaxation = weights
+        r = len(gram)
+        # what :func:`symnmf.kernels.directions.couple` divides by, and the share of B it takes
+        apart = 1.0 / (shift * (values[:, None] + values + shift))
+        share = values / (values + shift)
+        inverse = (vectors / (values + shift)) @ vectors.T
+        packed = np.concatenate(
+            [part.ravel() for part in (gram, vectors, inverse, apart, share, np.array([weight]))]
+        )
+        small = torch.from_numpy(packed).to(self.device)
+
+        def relax(U: Tensor, product: Tensor, dual: Tensor, small: Tensor) -> tuple[Tensor, Tensor]:
+            return self._relax(U, product, dual, small, r, relaxation, steps)
+
+        if self._captures is None:
+            return relax(U, product, dual, small)
+        key = ("gauss-newton", relaxation, steps)
+        target, dual = self._captures.run(key, relax, U, product, dual, small)
+        return target, dual
+
+    def _relax(
+        self,
+        U: Tensor,
+        product: Tensor,
+        dual: Tensor,
+        small: Tensor,
+        r: int,
+        relaxation: float,
+        steps: int,
+    ) -> tuple[Tensor, Tensor]:
+        """Do all steps of alternating directions; see :mod:`symnmf.kernels.directions`.
+
+        Nothing is read back, so that all of it can be captured and replayed.
+        """
+        gram, vectors, inverse, apart = small[: 4 * r * r].view(4, r, r)
+        share, weight = small[4 * r * r : -1], small[-1:].to(U.dtype)
+        kind = U.dtype
+        with FullPrecision():
+            basis = U @ vectors.to(kind)
+            residual = product - U @ gram.to(kind)
+            fixed, pull = residual - weight * U, residual - weight * dual
+            Z, inverse = U, inverse.to(kind)
+            for _ in range(steps):
+                B = summed_cross(basis, pull) @ vectors
+                coupling = (((share * B - B.T) * apart) @ vectors.T).to(kind)
+                end = U + pull @ inverse + basis @ coupling
+                y = relaxation * end + (1.0 - relaxation) * Z + dual
+                Z, dual = y.clamp(min=0), y.clamp(max=0)
+                pull = fixed + weight * y.abs()
+        return Z, dual
+
+
+def device_ops(device: torch.device) -> TorchOps:
+    """Return the operations for a device: with compiled kernels where there are any."""
+    if device.type == "cuda":
+        try:
+            from symnmf.ops.triton_ops import TritonOps
+        except ImportError:  # torch without triton, as on Windows
+            return TorchOps(device)
+        return TritonOps(device)
+    return TorchOps(device)
+
+
+def as_torch_dtype(dtype: Any) -> torch.dtype:
+    """Return torch's name of a NumPy precision."""
+    return DTYPES[np.dtype(dtype)]

@@ -1,0 +1,219 @@
+"""Operations on CUDA tensors by fused kernels; what has none is done in plain torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import triton
+from torch import Tensor
+
+from symnmf.ops import triton_kernels as kernels
+from symnmf.ops.operations import Line
+from symnmf.ops.torch_ops import TorchOps
+
+#: Columns up to which a tile of rows and two r x r matrices stay on chip.
+WIDEST = 128
+
+#: Programs that share a sum: two for each multiprocessor of the larger devices.
+PROGRAMS = 264
+
+BLOCK = 1024  # entries of a factor that a program works on at a time
+ROWS = 64  # rows, likewise
+
+#: The tile of X that a program multiplies at a time, and how many programs there should be.
+PRODUCT_ROWS, PRODUCT_DEPTH, PRODUCT_PROGRAMS = 128, 64, 792
+
+#: Columns of X from which, and the multiple of which, the product's own kernel pays.
+SMALLEST, ALIGNED = 2048, 16
+
+
+def padded(r: int) -> int:
+    """Return the power of two that r columns are padded to."""
+    return max(16, triton.next_power_of_2(r))
+
+
+class TritonOps(TorchOps):
+    """Operations on CUDA tensors."""
+
+    @staticmethod
+    def _fits(T: Tensor) -> bool:
+        """Whether kernels with matrix products take this factor: float32, and not too wide."""
+        return T.dtype == torch.float32 and T.shape[-1] <= WIDEST and T.is_contiguous()
+
+    # --- sums
+
+    def _sums(self, P: Tensor, U: Tensor, V: Tensor) -> np.ndarray:
+        size = U.numel()
+        programs = min(2 * PROGRAMS, triton.cdiv(size, BLOCK))
+        sums = torch.empty(programs, 5, dtype=torch.float64, device=U.device)
+        kernels.sums_kernel[(programs,)](P, U, V, sums, size, BLOCK=BLOCK)
+        return sums.sum(0).cpu().numpy()
+
+    def inner(self, A: Tensor, B: Tensor) -> float:
+        return float(self._sums(A, B, B)[0])
+
+    def pair(self, U: Tensor, V: Tensor) -> tuple[float, float, float]:
+        sums = self._sums(U, U, V)
+        return float(sums[2]), float(sums[4]), float(sums[3])
+
+    def split(self, product: Tensor, U: Tensor, V: Tensor) -> tuple[float, float, float, float]:
+        sums = self._sums(product, U, V)
+        return float(sums[0]), float(sums[1]), float(sums[2]), float(sums[3])
+
+    def cross(self, A: Tensor, B: Tensor) -> np.ndarray:
+        if not (self._fits(A) and self._fits(B) and A.shape == B.shape):
+            return super().cross(A, B)
+        n, r = A.shape
+        programs = min(PROGRAMS, triton.cdiv(n, ROWS))
+        sums = torch.empty(programs, r, r, dtype=A.dtype, device=A.device)
+        kernels.cross_kernel[(programs,)](
+            A, B, sums, n, r, R=padded(r), ROWS=ROWS, num_warps=8, num_stages=1
+        )
+        return sums.sum(0, dtype=torch.float64).cpu().numpy()
+
+    # --- products
+
+    def product(self, X: Tensor, V: Tensor, out: Tensor | None, *, short: bool = False) -> Tensor:
+        n, r = X.shape[1], V.shape[1]
+        if X.dtype != torch.float32 or r > WIDEST or n < SMALLEST or n % ALIGNED:
+            return super().product(X, V, out, short=short)
+        rows = len(X)
+        tiles = triton.cdiv(rows, PRODUCT_ROWS)
+        parts = min(n // 512, max(5, round(PRODUCT_PROGRAMS / tiles)))
+        share = triton.cdiv(triton.cdiv(n, parts), PRODUCT_DEPTH) * PRODUCT_DEPTH
+        sums = torch.empty(parts, rows, r, dtype=X.dtype, device=X.device)
+        kernels.product_kernel[(tiles, parts)](
+            X, V.T.contiguous(), sums, rows, n, r, share,
+            PRECISION="tf32" if short else "tf32x3", R=padded(r), ROWS=PRODUCT_ROWS,
+            DEPTH=PRODUCT_DEPTH, num_warps=8, num_stages=4,
+        )  # fmt: skip
+        return torch.sum(sums, 0) if out is None else torch.sum(sums, 0, out=out)
+
+    # --- steps
+
+    def _hals(
+        self,
+        factor: Tensor,
+        product: Tensor,
+        anchor: Tensor,
+        gram: np.ndarray,
+        penalty: float,
+        sweeps: int,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        n, r = factor.shape
+        if r > WIDEST:
+            own = factor if out is None else out.copy_(factor)
+            return super()._hals(own, product, anchor, gram, penalty, sweeps)
+        result = factor if out is None else out
+        weights = self._hals_weights(gram, penalty, factor)
+        R = padded(r)
+        rows = 16  # few rows for each warp, so that the columns' turns come soon
+        kernels.hals_kernel[(triton.cdiv(n, rows),)](
+            factor, product, anchor, weights, result, n, r, sweeps, R=R, ROWS=rows, num_warps=1
+        )
+        return result
+
+    def line(self, U: Tensor, product: Tensor, Z: Tensor, image: Tensor) -> Line:
+        if not self._fits(U):
+            return super().line(U, product, Z, image)
+        n, r = U.shape
+        programs = min(PROGRAMS, triton.cdiv(n, ROWS))
+        sums = torch.empty(programs, 2 + 2 * r * r, dtype=torch.float64, device=U.device)
+        kernels.line_kernel[(programs,)](
+            U, product, Z, image, sums, n, r, R=padded(r), ROWS=ROWS, num_warps=8, num_stages=1
+        )
+        return self._line(sums.sum(0).cpu().numpy(), Z, image)
+
+    def advance(
+        self, U: Tensor, product: Tensor, line: Line, t: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        if U.dtype != torch.float32:
+            return super().advance(U, product, line, t)
+        size = U.numel()
+        kernels.advance_kernel[(triton.cdiv(size, BLOCK),)](
+            U, product, line.D, line.image, float(t), size, BLOCK=BLOCK
+        )
+        return U, product, line.D
+
+    def pair_sums(
+        self,
+        U: Tensor,
+        product: Tensor,
+        gram: np.ndarray,
+        level: float,
+        gradient: Tensor,
+        steps: Tensor,
+        changes: Tensor,
+        newest: int,
+        slots: np.ndarray,
+    ) -> np.ndarray:
+        if not self._fits(U):
+            return super().pair_sums(
+                U, product, gram, level, gradient, steps, changes, newest, slots
+            )
+        (n, r), depth = U.shape, len(steps)
+        tiles = triton.cdiv(n, ROWS)
+        sums = torch.empty(tiles, 2 + 5 * depth, dtype=torch.float64, device=U.device)
+        scale = 1.0 / level if level > 0.0 else 0.0
+        kernels.pair_sums_kernel[(tiles,)](
+            U, product, self._small(gram, U), scale, gradient, steps, changes, newest, sums, n, r,
+            DEPTH=depth, R=padded(r), ROWS=ROWS, num_warps=8,
+        )  # fmt: skip
+        total = sums.sum(0).cpu().numpy()
+        chosen = total[2:].reshape(depth, 5)[slots].ravel()
+        return self._pair_table(np.concatenate([total[:2], chosen]), depth, newest, slots)
+
+    def pair_target(
+        self,
+        U: Tensor,
+        gradient: Tensor,
+        steps: Tensor,
+        changes: Tensor,
+        own: float,
+        step_weights: np.ndarray,
+        change_weights: np.ndarray,
+        out: Tensor,
+    ) -> Tensor:
+        weights = np.concatenate([[own], np.column_stack([step_weights, change_weights]).ravel()])
+        size = U.numel()
+        kernels.pair_target_kernel[(triton.cdiv(size, BLOCK),)](
+            U, gradient, steps, changes, self._small(weights, U), out, size,
+            DEPTH=len(steps), BLOCK=BLOCK,
+        )  # fmt: skip
+        return out
+
+    def _relax(
+        self,
+        U: Tensor,
+        product: Tensor,
+        dual: Tensor,
+        small: Tensor,
+        r: int,
+        relaxation: float,
+        steps: int,
+    ) -> tuple[Tensor, Tensor]:
+        if not self._fits(U):
+            return super()._relax(U, product, dual, small, r, relaxation, steps)
+        n, square = len(U), r * r
+        programs = min(PROGRAMS, triton.cdiv(n, ROWS))
+        short = small.to(U.dtype)
+        gram, vectors, inverse = (short[k * square : (k + 1) * square] for k in range(3))
+        weight = short[-1:]
+        turn, apart = (small[k * square : (k + 1) * square].view(r, r) for k in (1, 3))
+        share = small[4 * square : -1]
+        basis, fixed, pull = (torch.empty_like(U) for _ in range(3))
+        Z, dual = U.clone(), dual.clone()
+        sums = torch.empty(programs, r, r, dtype=U.dtype, device=U.device)
+        shape = {"R": padded(r), "ROWS": ROWS, "num_warps": 8, "num_stages": 1}
+        kernels.prepare_kernel[(programs,)](
+            U, product, dual, gram, vectors, weight, basis, fixed, pull, sums, n, r, **shape
+        )
+        for _ in range(steps):
+            B = sums.sum(0, dtype=torch.float64) @ turn
+            coupling = (((share * B - B.T) * apart) @ turn.T).to(U.dtype)
+            kernels.relax_kernel[(programs,)](
+                U, basis, fixed, inverse, coupling, weight, relaxation, pull, Z, dual, sums, n, r,
+                **shape,
+            )  # fmt: skip
+        return Z, dual

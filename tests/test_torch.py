@@ -1,0 +1,369 @@
+"""Factors as torch tensors: the same contract as on the host, on whatever device there is."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+torch = pytest.importorskip("torch", reason="torch is not installed: make install-torch")
+
+import symnmf
+from conftest import synthetic_problem
+from symnmf.kernels import pairs
+from symnmf.matrices import as_symmetric, on_device
+from symnmf.ops import Hals, HostOps, Nnls
+from symnmf.ops.torch_ops import TorchOps, device_ops
+from symnmf.parallel import Threads
+
+# on a busy machine torch's own threads wait for one another for most of the time
+torch.set_num_threads(1)
+
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    return torch.device(request.param)
+
+
+@pytest.fixture(params=[np.float64, np.float32], ids=["float64", "float32"])
+def dtype(request):
+    return np.dtype(request.param)
+
+
+class Both:
+    """The host's operations and the device's, on the same random factors."""
+
+    def __init__(self, device, dtype, n=700, r=7, seed=0):
+        self.host, self.device = HostOps(Threads(1)), device_ops(device)
+        self.rng, self.shape, self.dtype = np.random.default_rng(seed), (n, r), dtype
+        self.close = 1e-10 if dtype == np.float64 else 2e-4
+
+    def factor(self, *, signed=False, sparse=False):
+        values = self.rng.standard_normal(self.shape)
+        values = values if signed else np.abs(values)
+        return np.ascontiguousarray(
+            np.where(self.rng.random(self.shape) < 0.4, 0, values) if sparse else values,
+            dtype=self.dtype,
+        )
+
+    def check(self, name, *arguments):
+        """Call an operation in both homes, each on copies of its own, and compare all of it."""
+        mine = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+        theirs = [
+            self.device.put(a) if isinstance(a, np.ndarray) and a.shape[-2:] == self.shape else a
+            for a in arguments
+        ]
+        self.same(getattr(self.host, name)(*mine), getattr(self.device, name)(*theirs))
+        return mine, theirs
+
+    def same(self, expected, found):
+        if isinstance(expected, tuple):
+            for one, other in zip(expected, found, strict=True):
+                self.same(one, other)
+            return
+        found = self.device.get(found) if isinstance(found, torch.Tensor) else np.asarray(found)
+        scale = max(float(np.abs(expected).max(initial=0.0)), 1e-300)
+        assert found.shape == np.shape(expected)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=self.close * scale)
+
+
+@pytest.fixture
+def both(device, dtype):
+    return Both(device, dtype)
+
+
+def test_sums_and_entrywise_operations_equal_the_hosts(both):
+    U, V, P = both.factor(), both.factor(sparse=True), both.factor(signed=True)
+    gram = both.host.gram(V)
+    for name, arguments in {
+        "inner": (U, P), "gram": (U,), "cross": (U, P), "column_sums": (P,), "pair": (U, V),
+        "split": (P, U, V), "natural_residual": (U, P, gram, 0.01), "clip": (P,),
+        "descend": (U, P, 0.3), "times": (U, gram), "gradient": (U, P, gram),
+        "multiplied": (V, U, gram, 1.0, 0.9),
+    }.items():  # fmt: skip
+        both.check(name, *arguments)
+    both.check("multiplied", V, U, gram, 1 / 3, 1.0)
+    both.same(
+        both.host.combine((0.5, U), (1.0, V), (-2.0, P)),
+        both.device.combine(*((w, both.device.put(T)) for w, T in ((0.5, U), (1.0, V), (-2.0, P)))),
+    )
+
+
+@pytest.mark.parametrize("rows", [Hals(1), Hals(3), Nnls()], ids=["hals", "hals-3", "nnls"])
+@pytest.mark.parametrize("penalty", [0.0, 0.7])
+def test_rows_are_solved_as_on_the_host(both, rows, penalty):
+    U, V, P = both.factor(sparse=True), both.factor(sparse=True), both.factor(signed=True)
+    V[:, 2] = 0  # with no penalty nothing decides this column
+    gram = both.host.gram(V)
+    both.check("solve_rows", rows, U, P, V, gram, penalty)
+    both.check("sweep", rows, U, P, gram, penalty, both.factor())
+
+
+@pytest.mark.parametrize("width", [1, 2, 16, 33, 50, 70])
+def test_sweeps_of_every_width(device, dtype, width):
+    both = Both(device, dtype, n=131, r=width)
+    U, V, P = both.factor(sparse=True), both.factor(), both.factor(signed=True)
+    both.check("solve_rows", Hals(2), U, P * width, V, both.host.gram(V), 0.1)
+
+
+def test_the_line_and_the_step_along_it(both):
+    U, P, Z, image = (both.factor(signed=k in (1, 3)) for k in range(4))
+    mine, theirs = both.check("line", U, P, Z, image)
+    lines = both.host.line(*mine), both.device.line(*theirs)
+    both.same(
+        both.host.advance(mine[0], mine[1], lines[0], 0.6),
+        both.device.advance(theirs[0], theirs[1], lines[1], 0.6),
+    )
+
+
+@pytest.mark.parametrize(("newest", "slots"), [(-1, []), (-1, [0, 2]), (1, [0, 1]), (2, [2, 0, 1])])
+def test_the_memory_of_quasi_newton_steps(both, newest, slots):
+    U, P, g = both.factor(sparse=True), both.factor(), both.factor(signed=True)
+    steps = np.stack([both.factor(signed=True, sparse=True) for _ in range(3)])
+    changes = np.stack([both.factor(signed=True) for _ in range(3)])
+    gram, slots = both.host.gram(U) / len(U), np.array(slots, np.int64)
+    mine = [U, P, gram, 2.0, g.copy(), steps, changes.copy(), newest, slots]
+    theirs = [both.device.put(a) if k in (0, 1, 4, 5, 6) else a for k, a in enumerate(mine)]
+    expected, found = both.host.pair_sums(*mine), both.device.pair_sums(*theirs)
+    rows = slice(0 if newest >= 0 else pairs.STEP_SLOPE, None)  # no step, no products with it
+    both.same(expected[rows], found[rows])
+    both.same(mine[4], theirs[4])
+    both.same(mine[6], theirs[6])
+    both.check("pair_target", U, g, steps, changes, -0.4, np.array([0.2, 0.0, 0.1]),
+               np.array([0.0, 0.0, -0.3]), both.factor())  # fmt: skip
+
+
+def test_gauss_newton_steps(both):
+    U, P = both.factor(sparse=True), both.factor()
+    dual = -both.factor(sparse=True)
+    gram = both.host.gram(U)
+    P = (P + U @ gram.astype(both.dtype)).astype(both.dtype)
+    eigen = np.linalg.eigh(gram)
+    weight = 0.1 * float(np.trace(gram)) / len(gram)
+    for _ in range(2):  # the second time a recording is replayed
+        both.check("gauss_newton", U, P, gram, eigen, (weight, 1.003 * weight, 1.6), dual, 10)
+
+
+def test_columns_side_by_side(both):
+    U, V = both.factor(), both.factor()
+    wide = both.device.beside(both.device.put(U), both.device.put(V))
+    part = both.device.columns(wide, both.shape[1], 2 * both.shape[1], both.device.put(U))
+    np.testing.assert_array_equal(both.device.get(part), V)
+
+
+# --- matrices
+
+
+def problem(kind, dtype):
+    X = synthetic_problem(150, 4, 0.2, seed=3).astype(dtype)
+    if kind == "sparse":
+        X = np.where(np.quantile(X, 0.7) < X, X, 0)
+        return sp.csr_array(X)
+    return X
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_a_matrix_says_the_same_of_itself_in_both_homes(device, dtype, kind):
+    X = problem(kind, dtype)
+    host, there = as_symmetric(X), on_device(X, device)
+    close = 1e-12 if dtype == np.float64 else 1e-5
+    assert there.sqnorm == pytest.approx(host.sqnorm, rel=close)
+    assert there.largest() == host.largest()
+    assert there.digest() == host.digest()
+    assert there.scaled(0.5).digest() == host.scaled(0.5).digest()
+    U = np.abs(np.random.default_rng(0).standard_normal((150, 3))).astype(dtype)
+    image = there.ops.get(there.matmul(there.ops.put(U)))
+    np.testing.assert_allclose(image, host.matmul(U), rtol=20 * close)
+    T = there.ops.put(U)
+    assert there.residual_sqnorm(T, T) == pytest.approx(host.residual_sqnorm(U, U), rel=20 * close)
+
+
+BY_ENTRIES = ("auto", "hals-newton")  # whose first step on the host goes entry by entry
+SOLVERS = [info.name for info in symnmf.solvers.available() if "entries" not in info.needs]
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("solver", [name for name in SOLVERS if name not in BY_ENTRIES])
+def test_a_run_goes_the_same_way_in_both_homes(device, kind, solver):
+    X = problem(kind, np.float64)
+    settings = {"solver": solver, "random_state": 0, "max_iter": 8, "tol": 0.0}
+    here = symnmf.factorize(X, 4, **settings)
+    there = symnmf.factorize(on_device(X, device), 4, **settings)
+    np.testing.assert_allclose(there.history["error"], here.history["error"], rtol=1e-5)
+    np.testing.assert_allclose(there.U, here.U, atol=1e-5 * here.U.max())
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_the_default_converges_on_the_device(device, dtype, kind):
+    X = on_device(problem(kind, dtype), device)
+    result = symnmf.factorize(X, 4, random_state=0, tol=1e-4)
+    assert result.status == "converged"
+    assert result.certificate(X, tol=2e-4).certified  # in float32 it is measured a little anew
+    assert np.all(np.diff(result.history["objective"]) <= 1e-5 * result.history["objective"][0])
+
+
+def test_entry_by_entry_methods_are_refused_by_name(device):
+    with pytest.raises(symnmf.InputError, match="'cd' needs the entries of X"):
+        symnmf.factorize(on_device(problem("dense", np.float64), device), 4, solver="cd")
+
+
+@pytest.mark.parametrize("products", ["tf32", "bfloat16"])
+def test_shorter_products_run_and_cost_accuracy(device, products):
+    X = problem("dense", np.float32)
+    exact = symnmf.factorize(X, 4, random_state=0, max_iter=30, tol=0.0)
+    short = symnmf.factorize(
+        on_device(X, device, products=products), 4, random_state=0, max_iter=30, tol=0.0
+    )
+    assert exact.error * (1 - 1e-4) <= short.error < 1.5 * exact.error
+
+
+# --- the public interface
+
+
+def test_tensors_in_tensors_out(device):
+    X = torch.from_numpy(problem("dense", np.float64)).to(device)
+    result = symnmf.factorize(X, 4, random_state=0)
+    assert isinstance(result.U, torch.Tensor)
+    assert result.U.device == X.device
+    assert result.V is result.U
+    assert result.labels.tolist() == result.U.argmax(1).tolist()
+    assert torch.allclose(result.membership.sum(1), torch.ones(150, dtype=X.dtype, device=device))
+    assert result.certificate(X).certified
+    misfit = float(torch.linalg.norm(X - result.U @ result.U.T) ** 2 / torch.linalg.norm(X) ** 2)
+    assert result.error == pytest.approx(misfit, rel=1e-9)
+
+
+def test_sparse_tensors_and_starts_given_as_tensors(device):
+    X = problem("sparse", np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        csr = torch.sparse_csr_tensor(*map(torch.from_numpy, (X.indptr, X.indices, X.data)))
+    start = torch.rand(150, 4, dtype=torch.float64)
+    settings = {"solver": "a-symhals", "max_iter": 5, "tol": 0.0}
+    there = symnmf.factorize(csr.to(device), 4, init=start.to(device), **settings)
+    here = symnmf.factorize(X, 4, init=start.numpy(), **settings)
+    assert isinstance(there.U, torch.Tensor)
+    np.testing.assert_allclose(there.U.cpu().numpy(), here.U, atol=1e-9)
+
+
+def test_short_floats_and_whole_numbers_become_what_they_do_on_the_host(device):
+    X = problem("dense", np.float64)
+    for kind, expected in ((torch.bfloat16, torch.float32), (torch.float16, torch.float32),
+                           (torch.int64, torch.float64)):  # fmt: skip
+        tensor = torch.from_numpy(X).to(device, kind)
+        tensor = torch.maximum(tensor, tensor.T)
+        assert symnmf.factorize(tensor, 2, max_iter=2, tol=0.0).U.dtype == expected
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda X: X[:3], "must be square"),
+        (lambda X: X[0], "1 dimension"),
+        (lambda X: X - 1, "negative entries"),
+        (lambda X: X + X.new_tensor(float("nan")), "NaN or infinite"),
+        (lambda X: X + torch.arange(150, device=X.device), "not symmetric"),
+        (lambda X: X.to(torch.complex64), "must be real"),
+    ],
+)
+def test_a_tensor_is_checked_where_it_lives(device, spoil, message):
+    X = spoil(torch.from_numpy(problem("dense", np.float64)).to(device))
+    with pytest.raises(symnmf.InputError, match=message):
+        on_device(X, device)
+
+
+def test_devices_that_are_not_there_are_refused_before_any_work():
+    X = problem("dense", np.float64)
+    with pytest.raises(symnmf.InputError, match="device must be None"):
+        symnmf.factorize(X, 4, device="gpu please")
+    with pytest.raises(symnmf.InputError, match=r"out of range|sees no CUDA device"):
+        symnmf.factorize(X, 4, device="cuda:99")
+    with pytest.raises(symnmf.InputError, match="not supported"):
+        symnmf.SymNMF(2, device="meta").fit(X)
+    low = symnmf.matrices.LowRank(np.eye(5, 2))
+    with pytest.raises(symnmf.InputError, match="LowRank"):
+        on_device(low, "cpu")
+
+
+def test_a_checkpoint_goes_on_in_the_other_home(device, tmp_path):
+    X = problem("dense", np.float64)
+    there, path = on_device(X, device), tmp_path / "run.npz"
+    settings = {"random_state": 0, "tol": 0.0, "solver": "a-symhals"}
+    symnmf.factorize(there, 4, max_iter=4, checkpoint=path, **settings)
+    resumed = symnmf.factorize(X, 4, max_iter=9, resume=path, **settings)
+    whole = symnmf.factorize(X, 4, max_iter=9, **settings)
+    np.testing.assert_allclose(resumed.history["error"], whole.history["error"], rtol=1e-8)
+    symnmf.factorize(X, 4, max_iter=12, resume=path, checkpoint=path, **settings)
+    back = symnmf.factorize(there, 4, max_iter=14, resume=path, **settings)
+    assert back.n_iter == 14
+
+
+@pytest.mark.parametrize("solver", ["auto", "a-symhals"])
+def test_several_starts_share_a_product_and_end_where_single_ones_do(device, solver):
+    from symnmf.run.multistart import Plan
+
+    X = on_device(problem("dense", np.float64), device)
+    options = {"solver": solver, "tol": 1e-4}
+    best = Plan(4, n_init=3, random_state=0, options=options).best(X)
+    first = symnmf.factorize(X, 4, random_state=0, **options)
+    assert best.error <= first.error * (1 + 1e-6)
+
+
+def test_callbacks_see_host_arrays_and_can_stop_a_run(device):
+    seen = []
+
+    def callback(now):
+        seen.append(now.U.copy())
+        return now.iteration == 3
+
+    result = symnmf.factorize(
+        on_device(problem("dense", np.float64), device), 4, random_state=0, callback=callback
+    )
+    assert result.status == "stopped"
+    assert len(seen) == 4
+    np.testing.assert_array_equal(seen[-1], result.U)
+
+
+def test_streamed_rows_give_the_same_products(device):
+    from symnmf.matrices.streaming import StreamedRows
+    from symnmf.matrices.torch_matrix import TorchDense
+
+    X = problem("dense", np.float64)
+    rows = StreamedRows(torch.from_numpy(X), device, resident=20)
+    rows.step = 32
+    rows.buffers = [buffer[:32] for buffer in rows.buffers]
+    streamed, whole = TorchDense(rows, device), on_device(X, device)
+    V = whole.ops.put(np.random.default_rng(0).random((150, 4)))
+    for _ in range(2):
+        assert torch.allclose(streamed.matmul(V), whole.matmul(V), rtol=1e-13)
+    assert streamed.sqnorm == pytest.approx(whole.sqnorm, rel=1e-14)
+    assert streamed.digest() == whole.digest()
+    assert streamed.residual_sqnorm(V, V) == pytest.approx(whole.residual_sqnorm(V, V), rel=1e-12)
+    result = symnmf.factorize(streamed, 4, random_state=0)
+    assert result.error == pytest.approx(symnmf.factorize(whole, 4, random_state=0).error, rel=1e-6)
+
+
+def test_extreme_scales(device):
+    X = problem("dense", np.float32) * np.float32(1e-20)
+    result = symnmf.factorize(on_device(X, device), 4, random_state=0, max_iter=40, tol=0.0)
+    exact = symnmf.factorize(on_device(X * np.float32(1e20), device), 4, random_state=0,
+                             max_iter=40, tol=0.0)  # fmt: skip
+    assert result.error == pytest.approx(exact.error, rel=1e-3)
+
+
+def test_the_plain_operations_stay_in_full_precision(device):
+    """What a user allows torch elsewhere must not reach a line search."""
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("medium")
+        ops = TorchOps(device)
+        U = np.random.default_rng(0).random((512, 8)).astype(np.float32)
+        expected = U.astype(np.float64).T @ U
+        np.testing.assert_allclose(ops.gram(ops.put(U)), expected, rtol=3e-6)
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
