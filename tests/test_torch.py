@@ -329,7 +329,7 @@ def test_callbacks_see_host_arrays_and_can_stop_a_run(device):
 
 
 def test_streamed_rows_give_the_same_products(device):
-    from symnmf.matrices.streaming import StreamedRows
+    from symnmf.matrices.streamed_rows import StreamedRows
     from symnmf.matrices.torch_matrix import TorchDense
 
     X = problem("dense", np.float64)
@@ -345,6 +345,18 @@ def test_streamed_rows_give_the_same_products(device):
     assert streamed.residual_sqnorm(V, V) == pytest.approx(whole.residual_sqnorm(V, V), rel=1e-12)
     result = symnmf.factorize(streamed, 4, random_state=0)
     assert result.error == pytest.approx(symnmf.factorize(whole, 4, random_state=0).error, rel=1e-6)
+
+
+@pytest.mark.parametrize("digits", [0, 12], ids=["many ties", "few ties"])
+def test_neighbours_on_a_device_are_those_on_the_host(device, digits):
+    from symnmf.graphs.device_search import device_search
+    from symnmf.graphs.neighbors import exact_search
+
+    points = (5 + np.random.default_rng(0).standard_normal((300, 20))).round(digits)
+    expected, distances = exact_search(points, 9, None, np.inf)
+    found, lengths = device_search(points, 9, device)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(lengths, distances, rtol=1e-13)
 
 
 def test_extreme_scales(device):

@@ -334,6 +334,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 self.affinity,
                 n_neighbors=self.n_neighbors,
                 n_jobs=self.n_jobs,
+                device=self.device,
                 n_clusters=1 if self._automatic else int(self.n_clusters),
             )
         n, columns = samples.shape

@@ -152,7 +152,7 @@ def cluster(
         loaded = inputs.load(given)
         classes = inputs.with_truth(loaded, truth)
         matrix = inputs.similarities(
-            loaded, affinity, neighbors, False if triangles else normalize, jobs
+            loaded, affinity, neighbors, False if triangles else normalize, jobs, device
         )
         tensor = _triangles(loaded, matrix, jobs) if triangles else None
     _check_count(k, loaded)

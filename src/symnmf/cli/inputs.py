@@ -198,6 +198,7 @@ def similarities(
     neighbors: int | None,
     normalize: bool | None,
     jobs: int | None,
+    device: str | None = None,
 ) -> Similarities:
     """Return similarities: given ones of a graph or a square symmetric matrix, else built."""
     from symnmf import graphs
@@ -217,7 +218,7 @@ def similarities(
             raise InputError(
                 "--normalize is for given similarities; graphs of points are always normalized."
             )
-        A = graphs.build(loaded.data, chosen, n_neighbors=neighbors, n_jobs=jobs)
+        A = graphs.build(loaded.data, chosen, n_neighbors=neighbors, n_jobs=jobs, device=device)
         return Similarities(A, chosen, True)
     if neighbors is not None:
         raise InputError("--neighbors is for tables of points, not for given similarities.")

@@ -46,6 +46,7 @@ def self_tuning(
     normalize: bool = True,
     approximate: bool = False,
     n_jobs: int | None = None,
+    device: Any = None,
 ) -> Graph:
     r"""Self-tuning Gaussian similarity graph (Kuang, Yun & Park 2015, section 7.1).
 
@@ -75,6 +76,8 @@ def self_tuning(
         Kept distances are exact all the same, and below 1000 points the search is exact.
     n_jobs : int, optional
         Threads of a tree or approximate search; brute force uses all OpenMP threads.
+    device : str, torch.device or None
+        "cuda" to search a dense X exactly on a GPU, through torch.
 
     Returns
     -------
@@ -89,7 +92,7 @@ def self_tuning(
     n = points.shape[0]
     k = _neighbor_count(n_neighbors, n)
     scale_at = _at_most(n - 1, _positive(scale_neighbor, "scale_neighbor"), "scale_neighbor")
-    indices, distances = nearest(points, max(k, scale_at), approximate, n_jobs)
+    indices, distances = nearest(points, max(k, scale_at), approximate, n_jobs, device=device)
     low, high, length = _union(indices[:, :k], distances[:, :k])
     sigma = distances[:, scale_at - 1].copy() if scale_at else np.ones(n)
     flat = sigma == 0
@@ -112,6 +115,7 @@ def nearest_neighbors(
     normalize: bool = True,
     approximate: bool = False,
     n_jobs: int | None = None,
+    device: Any = None,
 ) -> Graph:
     """Binary graph: 1 where i is among the k nearest neighbours of j, or j among those of i.
 
@@ -122,7 +126,7 @@ def nearest_neighbors(
     points = _points(X)
     n = points.shape[0]
     k = _neighbor_count(n_neighbors, n)
-    low, high, length = _union(*nearest(points, k, approximate, n_jobs))
+    low, high, length = _union(*nearest(points, k, approximate, n_jobs, device=device))
     return _assemble(n, low, high, np.ones(length.size), normalize)
 
 
@@ -134,6 +138,7 @@ def rbf(
     normalize: bool = True,
     approximate: bool = False,
     n_jobs: int | None = None,
+    device: Any = None,
 ) -> Graph | Array:
     r"""Gaussian similarities :math:`\exp(-\gamma \|x_i - x_j\|^2)` with zero diagonal.
 
@@ -167,7 +172,7 @@ def rbf(
         np.fill_diagonal(kernel, 0)
         return adjacency.normalized(kernel) if normalize else kernel
     k = _neighbor_count(n_neighbors, n)
-    low, high, length = _union(*nearest(points, k, approximate, n_jobs))
+    low, high, length = _union(*nearest(points, k, approximate, n_jobs, device=device))
     return _assemble(n, low, high, np.exp(-gamma * length**2), normalize)
 
 
@@ -178,6 +183,7 @@ def cosine(
     normalize: bool = True,
     approximate: bool = False,
     n_jobs: int | None = None,
+    device: Any = None,
 ) -> Graph:
     r"""Cosine similarities :math:`x_i \cdot x_j / (\|x_i\| \|x_j\|)` to the k most similar points.
 
@@ -203,7 +209,8 @@ def cosine(
     else:
         unit = points[used] / lengths[used, None]
     # On unit rows |x - y|^2 = 2 - 2 cos, so the most similar rows are the nearest ones.
-    found = nearest(unit, min(k, used.size - 1), approximate, n_jobs, beyond=2 * (1 - FAINT))
+    limit = 2 * (1 - FAINT)
+    found = nearest(unit, min(k, used.size - 1), approximate, n_jobs, limit, device)
     low, high, length = _union(*found)
     weight = np.minimum(over_pairs(unit, low, high, row_dots), 1)
     weight[length == 0] = 1
@@ -217,6 +224,7 @@ def build(
     *,
     n_neighbors: int | None = None,
     n_jobs: int | None = None,
+    device: Any = None,
     n_clusters: int = 1,
     **params: Any,
 ) -> Graph | Array:
@@ -231,7 +239,7 @@ def build(
         A callable gets X (and ``n_neighbors`` where given) and returns n x n affinities.
     n_neighbors : int, optional
         The kind's own default where None; ``"precomputed"`` has no use for it.
-    n_jobs : int, optional
+    n_jobs, device
         As in :func:`self_tuning`.
     n_clusters : int, default 1
         Clusters that will be looked for; more components than that are warned of.
@@ -248,7 +256,7 @@ def build(
     try:
         if callable(affinity):
             return _called(affinity, X, params)
-        return lookup(str(affinity), _KINDS, "affinity")(X, n_jobs=n_jobs, **params)
+        return lookup(str(affinity), _KINDS, "affinity")(X, n_jobs=n_jobs, device=device, **params)
     finally:
         _expected.reset(expected)
 
@@ -276,8 +284,10 @@ def _called(affinity: Callable[..., Any], X: Any, params: dict[str, Any]) -> Gra
     return A
 
 
-def _precomputed(X: Any, *, n_neighbors: int | None = None, n_jobs: int | None = None) -> Any:
-    """X itself, checked; the other two are there because every kind gets them."""
+def _precomputed(
+    X: Any, *, n_neighbors: int | None = None, n_jobs: int | None = None, device: Any = None
+) -> Any:
+    """X itself, checked; the others are there because every kind gets them."""
     return from_graph(X)[0] if adjacency.edge_list(X, "X") else adjacency.affinities(X, "X")
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
 from symnmf.errors import InputError
+from symnmf.matrices.wrapping import torch_device
 
 Points: TypeAlias = Any  # float64 array, or csr_array in canonical format
 Array: TypeAlias = NDArray[Any]
@@ -64,7 +65,12 @@ def over_pairs(
 
 
 def nearest(
-    points: Points, wanted: int, approximate: bool, n_jobs: int | None, beyond: float = np.inf
+    points: Points,
+    wanted: int,
+    approximate: bool,
+    n_jobs: int | None,
+    beyond: float = np.inf,
+    device: Any = None,
 ) -> tuple[Array, Array]:
     """Indices and distances, both (n, wanted), of each point's nearest others, nearest first.
 
@@ -74,10 +80,22 @@ def nearest(
     """
     labels, first = distinct(points)
     search = approximate_search if approximate else exact_search
+    if device is not None and wanted and not approximate and not sp.issparse(points):
+        search = _on_device(device) or search
     if first.size == labels.size:
         return search(points, wanted, n_jobs, beyond)
     near = search(points[first], min(wanted, first.size - 1), n_jobs, beyond)
     return with_copies(labels, near, wanted)
+
+
+def _on_device(device: Any) -> Any:
+    """Return the search on a device of torch's, None where that is this machine's memory."""
+    place = torch_device(None, device)
+    if place is None:
+        return None
+    from symnmf.graphs.device_search import device_search
+
+    return lambda points, wanted, n_jobs, beyond: device_search(points, wanted, place)
 
 
 def distinct(points: Points) -> tuple[Array, Array]:

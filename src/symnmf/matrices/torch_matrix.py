@@ -20,7 +20,7 @@ from symnmf.matrices.dense import DenseMatrix
 from symnmf.matrices.dtypes import float_dtype
 from symnmf.matrices.host import fingerprint
 from symnmf.matrices.sparse import RESIDUAL_UP_TO, SparseMatrix
-from symnmf.matrices.streaming import StreamedRows, room_on
+from symnmf.matrices.streamed_rows import StreamedRows, room_on
 from symnmf.matrices.symmetric import SymmetricMatrix
 from symnmf.matrices.wrapping import checked_dense, checked_sparse
 from symnmf.ops.torch_ops import FullPrecision, TorchOps, as_torch_dtype, device_ops
