@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse.linalg import svds
 
 from symnmf.matrices import DenseMatrix, SymmetricMatrix
 from symnmf.ops import RowSolver
@@ -52,7 +53,7 @@ class LeftTSVD(TSVD):
 
     def start(self, X: SymmetricMatrix, U0: np.ndarray) -> State:
         assert isinstance(X, AsymmetricMatrix)
-        left, values, _ = np.linalg.svd(X.literal)
-        r = U0.shape[1]
-        root = np.ascontiguousarray(left[:, :r] * np.sqrt(values[:r]))
+        start = np.ones(X.shape[0])  # a fixed one, so that runs repeat
+        left, values, _ = svds(X.literal, U0.shape[1], v0=start)
+        root = np.ascontiguousarray(left * np.sqrt(values))
         return State.at(X, U0, memory={ROOT: root})

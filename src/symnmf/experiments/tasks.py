@@ -7,26 +7,28 @@ one thread, so that other work on the machine does not count.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import multiprocessing
+import signal
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symnmf import __version__, errors
+from symnmf import __version__
 from symnmf.archives import read_archive, write_archive
 from symnmf.datasets import synthetic
 from symnmf.errors import InputError
 from symnmf.metrics import clustering_accuracy
 from symnmf.parallel import available_cores
+
+if TYPE_CHECKING:
+    from symnmf.run.result import Result
 
 Progress = Callable[[int, int, str], Any]
 Record = dict[str, np.ndarray]
@@ -230,19 +232,6 @@ class AtRest:
         return still or snapshot.error < ROUNDING
 
 
-@contextlib.contextmanager
-def _processor_clock() -> Iterator[None]:
-    """Let the loop count the processor time of this thread."""
-    from symnmf.run import loop
-
-    kept = vars(loop)["time"]
-    vars(loop)["time"] = SimpleNamespace(perf_counter=time.thread_time, monotonic=time.monotonic)
-    try:
-        yield
-    finally:
-        vars(loop)["time"] = kept
-
-
 def _history(
     task: Task,
     X: Any,
@@ -252,17 +241,19 @@ def _history(
     watches: list[Callable[[Any], bool]],
 ) -> Record:
     from symnmf.experiments import published
-    from symnmf.run.loop import factorize
+    from symnmf.matrices import as_symmetric
+    from symnmf.parallel import one_blas_thread
+    from symnmf.penalty import as_penalty
+    from symnmf.run.interrupts import watching
+    from symnmf.run.loop import Limits, Run
+    from symnmf.run.start import starting_point
+    from symnmf.solvers import as_solver
 
-    penalty = None if task.method == "kuang-anls" else "adaptive"
-    common: dict[str, Any] = {
-        "solver": solver,
-        "penalty": published.LAMBDA if task.setting == "fixed" else penalty,
-        "init": "scaled-random" if task.setting == "scaled" else "random",
-        "inner_sweeps": 2,
-        "random_state": task.seed,
-        "n_jobs": 1,
-    }
+    method = as_solver(solver)
+    penalty = method.default_penalty if task.method == "kuang-anls" else "adaptive"
+    schedule = as_penalty(published.LAMBDA if task.setting == "fixed" else penalty)
+    init = "scaled-random" if task.setting == "scaled" else "random"
+    matrix = as_symmetric(X, n_jobs=1)
     rested = False
 
     def watch(snapshot: Any) -> bool:
@@ -270,19 +261,14 @@ def _history(
         rested = any(each(snapshot) for each in watches)
         return rested
 
-    with warnings.catch_warnings(), _processor_clock():
-        warnings.simplefilter("ignore", errors.ConvergenceWarning)  # the status says as much
-        # so that no clock counts the loading of compiled code
-        factorize(X, rank, tol=0.0, max_iter=1, **common)
-        result = factorize(
-            X,
-            rank,
-            tol=task.tol,
-            max_iter=task.max_iter,
-            record_every=task.record_every,
-            callback=watch,
-            **common,
-        )
+    def go(limits: Limits, callback: Callable[[Any], bool] | None) -> Result:
+        run = Run(matrix, method, schedule, limits, callback=callback, clock=time.thread_time)
+        run.begin(matrix.ops.put(starting_point(matrix, rank, init, task.seed)))
+        return run.loop(interrupt)
+
+    with one_blas_thread(), watching(signal.SIGINT) as interrupt:
+        go(Limits(tol=0.0, max_iter=2), None)  # so that no clock counts the loading of kernels
+        result = go(Limits(task.tol, task.max_iter, record_every=task.record_every), watch)
     if result.status == "stopped" and not rested:  # Ctrl-C: half a run must not be kept
         raise KeyboardInterrupt
     record["status"] = np.array("at rest" if rested else result.status)
