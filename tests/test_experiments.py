@@ -453,7 +453,7 @@ def backwards(task, name):
     k = record["iteration"]
     order = ("symanls", "a-symhals", "symhals", "beta-snmf", "pgd", "admm", "tsvd")
     place = 1 + order[::-1].index(task.method) if task.method in order else 0.5
-    size = 1 + task.problem.n / 100
+    size = (1 + task.problem.n / 100) ** 2
     level = size * 1e-9 * place
     changed = {
         "error": np.exp(-0.02 * k / place) + level,

@@ -69,7 +69,8 @@ def expected_seconds(
     """Return about how long :func:`reproduce` will take from nothing, on idle cores.
 
     It is the sum over all tasks of iterations times a cost per iteration measured on a machine of
-    two cores, shared out over ``jobs`` workers; runs that end before their limit take less.
+    two cores, shared out over ``jobs`` workers but for those whose clock matters, which run alone;
+    runs that end before their limit take less.
     """
     from symnmf.parallel import available_cores
 
@@ -77,8 +78,9 @@ def expected_seconds(
     absent = _absent(experiments)
     tasks = {task for e in experiments for task in _tasks(e, quick, seeds, absent)}
     workers = available_cores() if jobs is None else jobs
-    total = sum(task.cost for task in tasks)
-    return max([total / workers, *(task.cost for task in tasks)])
+    alone = sum(task.cost for task in tasks if task.alone)
+    together = [task.cost for task in tasks if not task.alone]
+    return alone + max([sum(together) / workers, *together])
 
 
 def reproduce(
@@ -104,8 +106,9 @@ def reproduce(
     seeds : int or None
         How many seeds; None for each experiment's own number.
     jobs : int or None
-        Worker processes of one thread each; None for all cores. With more than one, a script
-        must call this under ``if __name__ == "__main__":``.
+        Worker processes of one thread each; None for all cores. Runs whose clock matters follow
+        one at a time. With more than one, a script must call this under
+        ``if __name__ == "__main__":``.
     progress : callable or None
         Called with the number of finished tasks, the number of all, and the name of the latest.
 

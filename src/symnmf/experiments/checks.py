@@ -134,9 +134,10 @@ def lower_in_settings(
         if not present:
             return []
         holds = None
-        if settings[True] >= len(present) - all_but:
+        spare = all_but if len(present) >= 5 else 0  # of fewer, one is not "almost none"
+        if settings[True] >= len(present) - spare:
             holds = True
-        elif settings[False] > all_but:
+        elif settings[False] > spare:
             holds = False
         figures = (
             f"of {sum(pairs.values())} pairs lower in {pairs[True]}, not lower in {pairs[False]}, "

@@ -149,7 +149,7 @@ EXPERIMENT = Experiment(
     "Convergence of the penalised objective",
     settings,
     plan,
-    (3, 2),
+    (3, 1),
     table,
     draw,
     CLAIMS,

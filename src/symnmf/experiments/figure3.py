@@ -190,7 +190,7 @@ EXPERIMENT = Experiment(
     "The adaptive penalty against Kuang's",
     settings,
     plan,
-    (3, 2),
+    (3, 1),
     table,
     draw,
     CLAIMS,

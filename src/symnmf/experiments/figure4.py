@@ -223,7 +223,7 @@ EXPERIMENT = Experiment(
     "Seven methods on synthetic data",
     settings,
     plan,
-    (3, 2),
+    (3, 1),
     table,
     draw,
     CLAIMS,

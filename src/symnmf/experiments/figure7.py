@@ -188,7 +188,7 @@ EXPERIMENT = Experiment(
     "Clustering accuracy against iterations",
     settings,
     plan,
-    (5, 2),
+    (5, 1),
     table,
     draw,
     CLAIMS,

@@ -250,7 +250,7 @@ EXPERIMENT = Experiment(
     "Clustering accuracy on five data sets",
     settings,
     plan,
-    (5, 2),
+    (5, 1),
     table,
     draw,
     CLAIMS,
