@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.errors import InputError
-from symnmf.matrices.checks import check_shape
+from symnmf.matrices.border import check_shape
 from symnmf.matrices.dtypes import float_dtype
 from symnmf.matrices.tiles import (
     Block,

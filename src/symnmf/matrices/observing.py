@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
-from symnmf.matrices.checks import check_shape
+from symnmf.matrices.border import check_shape
 from symnmf.matrices.dense import DenseMatrix
 from symnmf.matrices.dtypes import float_dtype
 from symnmf.matrices.host import HostMatrix

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.matrices.checks import check_shape
+from symnmf.matrices.border import check_shape
 from symnmf.matrices.dtypes import float_dtype
 from symnmf.matrices.tiles import Block, Tile
 

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.kernels import tiles as kernels
+from symnmf.kernels import block_products as kernels
 from symnmf.kernels.products import WIDEST
-from symnmf.matrices.checks import check_asymmetry, check_values
+from symnmf.matrices.border import check_asymmetry, check_values
 from symnmf.matrices.sparse import RESIDUAL_UP_TO
 from symnmf.matrices.symmetric import SymmetricMatrix
 from symnmf.ops.host import HostOps

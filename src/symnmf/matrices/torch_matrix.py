@@ -15,7 +15,7 @@ from torch import Tensor
 
 from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
-from symnmf.matrices.checks import check_asymmetry, check_shape, check_values
+from symnmf.matrices.border import check_asymmetry, check_shape, check_values
 from symnmf.matrices.dense import DenseMatrix
 from symnmf.matrices.dtypes import float_dtype
 from symnmf.matrices.host import fingerprint

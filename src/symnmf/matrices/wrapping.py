@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
 from symnmf.matrices.blocks import AT_A_TIME, MEMORY, Blocks
-from symnmf.matrices.checks import check_asymmetry, check_shape, check_values
+from symnmf.matrices.border import check_asymmetry, check_shape, check_values
 from symnmf.matrices.dask import DaskMatrix, is_dask
 from symnmf.matrices.dense import DenseMatrix
 from symnmf.matrices.dtypes import float_dtype

@@ -91,7 +91,7 @@ class RankSelection:
 
     def plot(self) -> Any:
         """Return a matplotlib Figure with the score of each criterion against the rank."""
-        from symnmf.selection.drawing import draw
+        from symnmf.selection.figures import draw
 
         return draw(self)
 

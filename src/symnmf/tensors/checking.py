@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.matrices.checks import ASYMMETRY_ALLOWED, check_values
+from symnmf.matrices.border import ASYMMETRY_ALLOWED, check_values
 from symnmf.matrices.dtypes import float_dtype
 from symnmf.naming import lookup
 from symnmf.parallel import Threads
