@@ -137,6 +137,19 @@ def test_the_memory_of_quasi_newton_steps(both, newest, slots):
                np.array([0.0, 0.0, -0.3]), both.factor())  # fmt: skip
 
 
+@pytest.mark.parametrize("width", [33, 100])
+def test_gauss_newton_steps_of_every_width(device, dtype, width):
+    test_gauss_newton_steps(Both(device, dtype, n=300, r=width))
+
+
+@pytest.mark.parametrize("width", [33, 100, 150])
+def test_lines_and_pairs_of_every_width(device, dtype, width):
+    test_the_line_and_the_step_along_it(Both(device, dtype, n=300, r=width))
+    test_the_memory_of_quasi_newton_steps(Both(device, dtype, n=300, r=width), 2, [2, 0, 1])
+    both = Both(device, dtype, n=300, r=width)
+    both.check("cross", both.factor(), both.factor(signed=True))
+
+
 def test_gauss_newton_steps(both):
     U, P = both.factor(sparse=True), both.factor()
     dual = -both.factor(sparse=True)
@@ -183,6 +196,21 @@ def test_a_matrix_says_the_same_of_itself_in_both_homes(device, dtype, kind):
 
 
 BY_ENTRIES = ("auto", "hals-newton")  # whose first step on the host goes entry by entry
+
+
+@pytest.mark.parametrize("n", [2064, 2070])
+def test_products_of_every_width_keep_float32s_accuracy(device, n):
+    rng = np.random.default_rng(0)
+    X = rng.random((n, n), dtype=np.float32)
+    X += X.T
+    there = on_device(X, device)
+    for width in (1, 7, 50, 100, 200):
+        V = rng.standard_normal((n, width)).astype(np.float32)
+        expected = X.astype(np.float64) @ V
+        found = there.ops.get(there.matmul(there.ops.put(V)))
+        assert np.linalg.norm(found - expected) < 2e-6 * np.linalg.norm(expected)
+
+
 SOLVERS = [info.name for info in symnmf.solvers.available() if "entries" not in info.needs]
 
 

@@ -18,7 +18,6 @@ WIDEST = 128
 PROGRAMS = 264
 
 BLOCK = 1024  # entries of a factor that a program works on at a time
-ROWS = 64  # rows, likewise
 
 #: The tile of X that a program multiplies at a time, and how many programs there should be.
 PRODUCT_ROWS, PRODUCT_DEPTH, PRODUCT_PROGRAMS = 128, 64, 792
@@ -30,6 +29,11 @@ SMALLEST, ALIGNED = 2048, 16
 def padded(r: int) -> int:
     """Return the power of two that r columns are padded to."""
     return max(16, triton.next_power_of_2(r))
+
+
+def _rows(r: int) -> int:
+    """Return how many rows a program with matrix products works on at a time."""
+    return 64 if r <= 64 else 32
 
 
 class TritonOps(TorchOps):
@@ -64,10 +68,10 @@ class TritonOps(TorchOps):
         if not (self._fits(A) and self._fits(B) and A.shape == B.shape):
             return super().cross(A, B)
         n, r = A.shape
-        programs = min(PROGRAMS, triton.cdiv(n, ROWS))
+        programs = min(PROGRAMS, triton.cdiv(n, _rows(r)))
         sums = torch.empty(programs, r, r, dtype=A.dtype, device=A.device)
         kernels.cross_kernel[(programs,)](
-            A, B, sums, n, r, R=padded(r), ROWS=ROWS, num_warps=8, num_stages=1
+            A, B, sums, n, r, R=padded(r), ROWS=_rows(r), num_warps=8, num_stages=1
         )
         return sums.sum(0, dtype=torch.float64).cpu().numpy()
 
@@ -85,7 +89,7 @@ class TritonOps(TorchOps):
         kernels.product_kernel[(tiles, parts)](
             X, V.T.contiguous(), sums, rows, n, r, share,
             PRECISION="tf32" if short else "tf32x3", R=padded(r), ROWS=PRODUCT_ROWS,
-            DEPTH=PRODUCT_DEPTH, num_warps=8, num_stages=4,
+            DEPTH=PRODUCT_DEPTH, num_warps=8, num_stages=4 if r <= 64 else 2,
         )  # fmt: skip
         return torch.sum(sums, 0) if out is None else torch.sum(sums, 0, out=out)
 
@@ -118,10 +122,10 @@ class TritonOps(TorchOps):
         if not self._fits(U):
             return super().line(U, product, Z, image)
         n, r = U.shape
-        programs = min(PROGRAMS, triton.cdiv(n, ROWS))
+        programs = min(PROGRAMS, triton.cdiv(n, _rows(r)))
         sums = torch.empty(programs, 2 + 2 * r * r, dtype=torch.float64, device=U.device)
         kernels.line_kernel[(programs,)](
-            U, product, Z, image, sums, n, r, R=padded(r), ROWS=ROWS, num_warps=8, num_stages=1
+            U, product, Z, image, sums, n, r, R=padded(r), ROWS=_rows(r), num_warps=8, num_stages=1
         )
         return self._line(sums.sum(0).cpu().numpy(), Z, image)
 
@@ -153,12 +157,12 @@ class TritonOps(TorchOps):
                 U, product, gram, level, gradient, steps, changes, newest, slots
             )
         (n, r), depth = U.shape, len(steps)
-        tiles = triton.cdiv(n, ROWS)
+        tiles = triton.cdiv(n, _rows(r))
         sums = torch.empty(tiles, 2 + 5 * depth, dtype=torch.float64, device=U.device)
         scale = 1.0 / level if level > 0.0 else 0.0
         kernels.pair_sums_kernel[(tiles,)](
             U, product, self._small(gram, U), scale, gradient, steps, changes, newest, sums, n, r,
-            DEPTH=depth, R=padded(r), ROWS=ROWS, num_warps=8,
+            DEPTH=depth, R=padded(r), ROWS=_rows(r), num_warps=8,
         )  # fmt: skip
         total = sums.sum(0).cpu().numpy()
         chosen = total[2:].reshape(depth, 5)[slots].ravel()
@@ -196,7 +200,7 @@ class TritonOps(TorchOps):
         if not self._fits(U):
             return super()._relax(U, product, dual, small, r, relaxation, steps)
         n, square = len(U), r * r
-        programs = min(PROGRAMS, triton.cdiv(n, ROWS))
+        programs = min(PROGRAMS, triton.cdiv(n, _rows(r)))
         short = small.to(U.dtype)
         gram, vectors, inverse = (short[k * square : (k + 1) * square] for k in range(3))
         weight = short[-1:]
@@ -205,7 +209,7 @@ class TritonOps(TorchOps):
         basis, fixed, pull = (torch.empty_like(U) for _ in range(3))
         Z, dual = U.clone(), dual.clone()
         sums = torch.empty(programs, r, r, dtype=U.dtype, device=U.device)
-        shape = {"R": padded(r), "ROWS": ROWS, "num_warps": 8, "num_stages": 1}
+        shape = {"R": padded(r), "ROWS": _rows(r), "num_warps": 8, "num_stages": 1}
         kernels.prepare_kernel[(programs,)](
             U, product, dual, gram, vectors, weight, basis, fixed, pull, sums, n, r, **shape
         )
