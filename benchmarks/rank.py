@@ -65,13 +65,15 @@ def known(args: argparse.Namespace) -> None:
     print("| --- | --- | --- | --- | --- |")
     options = {"criteria": tuple(args.criteria)}
     seeds = args.seeds
-    for r, most in ((3, 8), (8, 13), (20, 25)):
+    for r, most in ((3, 8), (8, 13), (20, 25)) if "factors" in args.what else ():
         for sigma in args.sigma:
             name = f"planted {r}, sigma = {sigma}, n = 200"
             repeat(name, partial(planted, 200, r, sigma), range(2, most + 1), seeds, **options)
-    for blocks in (5, 10):
+    for blocks in (5, 10) if "blocks" in args.what else ():
         name = f"block model, {blocks} blocks, n = 600"
         repeat(name, partial(block_model, 600, blocks), range(2, 15), seeds, **options)
+    if "nothing" not in args.what:
+        return
     graph, noise = partial(random_graph, 400), partial(random_matrix, 150)
     repeat("Erdos-Renyi, n = 400", graph, range(2, 9), seeds, **options)
     repeat("uniform random matrix, n = 150", noise, range(2, 9), seeds, **options)
@@ -127,6 +129,7 @@ def main() -> None:
     commands = parser.add_subparsers(required=True)
     one = commands.add_parser("planted")
     one.add_argument("--seeds", type=int, default=20)
+    one.add_argument("--what", nargs="+", default=["factors", "blocks", "nothing"])
     one.add_argument("--sigma", type=float, nargs="+", default=[0.1])
     one.add_argument("--criteria", nargs="+", default=["heldout", "stability", "eigengap"])
     one.set_defaults(run=known)

@@ -30,6 +30,7 @@ def communities(
     threshold: float = DEFAULT_THRESHOLD,
     weight: str | None = "weight",
     normalize: bool = True,
+    allow_negative: bool = False,
     n_init: int = DEFAULT_STARTS,
     init: Any = "scaled-random",
     random_state: RandomState = None,
@@ -51,7 +52,7 @@ def communities(
     Parameters
     ----------
     G : networkx.Graph, igraph.Graph, scipy sparse matrix or array
-        Undirected, without parallel edges; weights finite and nonnegative.
+        Undirected, without parallel edges; weights finite, and nonnegative unless said otherwise.
     k : int
         Communities to look for, at most the number of nodes that have edges.
     order : {2, 3}
@@ -71,6 +72,8 @@ def communities(
     normalize : bool, default True
         Factorize :math:`D^{-1/2} A D^{-1/2}`, D the degrees, so that hubs do not outweigh the
         rest; False takes A as it is.
+    allow_negative : bool, default False
+        Accept negative weights, of edges that keep nodes apart; degrees are then sums of sizes.
     n_init, init, random_state, tol, max_time, n_jobs, device, checkpoint, checkpoint_every
         As in :class:`symnmf.SymNMF`.
     callback : callable or None
@@ -78,7 +81,7 @@ def communities(
         own, and a true return value ends them all.
     **options
         Further options of :func:`symnmf.factorize`: ``solver``, ``penalty``,
-        ``inner_sweeps``, ``max_iter`` and ``record_every``.
+        ``inner_sweeps``, ``max_iter``, ``record_every`` and ``ignore_diagonal``.
 
     Returns
     -------
@@ -98,7 +101,8 @@ def communities(
     """
     _check_options(options)
     check_cluster_count(k, "k")
-    for name, flag in (("overlapping", overlapping), ("normalize", normalize)):
+    flags = {"overlapping": overlapping, "normalize": normalize, "allow_negative": allow_negative}
+    for name, flag in flags.items():
         if not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name} must be True or False, got {flag!r}.")
     if order not in (2, 3):
@@ -116,12 +120,14 @@ def communities(
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
         progress=(lambda _, now: callback(now)) if callback else None,
-        options={"tol": tol, **options},
+        options={"tol": tol, "allow_negative": allow_negative, **options},
     )
     plan.check()
-    A, names = graphs.from_graph(G, weight=weight)
+    A, names = graphs.from_graph(G, weight=weight, allow_negative=allow_negative)
+    if allow_negative and order == 3 and A.nnz and A.data.min() < 0:
+        raise InputError("order=3 counts triangles, whose weights must not be negative.")
     triangles = tensors.triangles(A, repeated="observed", n_jobs=n_jobs)[0] if order == 3 else None
-    connected = np.flatnonzero(A.sum(axis=1) if triangles is None else triangles.rows_in_use)
+    connected = np.flatnonzero(abs(A).sum(axis=1) if triangles is None else triangles.rows_in_use)
     alone = np.setdiff1d(np.arange(len(names)), connected)
     if connected.size == 0:
         return [{name} for name in names]
@@ -137,7 +143,7 @@ def communities(
     else:
         if alone.size:
             A = A[connected][:, connected]
-        result = plan.best(graphs.normalize(A) if normalize else A)
+        result = plan.best(graphs.normalize(A, allow_negative=allow_negative) if normalize else A)
     warn_unless_converged(result, tol, plan.starts, stacklevel=2)
     belongs = np.zeros(result.U.shape, dtype=bool)
     belongs[np.arange(connected.size), result.labels] = True
@@ -150,7 +156,8 @@ def communities(
 
 def _check_options(options: dict[str, Any]) -> None:
     """Refuse what ``factorize`` does not take, and what is settled here, under this name."""
-    settled = {"X", "rank", "resume", *inspect.signature(communities).parameters}
+    settled = {"X", "rank", "resume", "mask", "weights", "missing"}
+    settled |= set(inspect.signature(communities).parameters)
     passed_on = [name for name in inspect.signature(factorize).parameters if name not in settled]
     for name in options:
         if name not in passed_on:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symnmf import graphs
 from symnmf.errors import InputError
-from symnmf.matrices import observed
 from symnmf.matrices.observing import MISSING
 from symnmf.penalty import Penalty
 from symnmf.run.certificate import Certificate
 from symnmf.run.loop import Snapshot
 from symnmf.run.multistart import DEFAULT_STARTS, Plan, warn_unless_converged
+from symnmf.run.result import Result
 from symnmf.run.start import RandomState
 from symnmf.selection import select_rank
 from symnmf.solvers import Solver
@@ -58,6 +59,13 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     missing : "nan", "unstored" or None
         Which entries of a precomputed affinity were not observed, as in
         :func:`symnmf.factorize`.
+    must_link, cannot_link : array-like of shape (m, 2) or None
+        Pairs of samples, by row number, that belong together, or do not.
+    labels : array-like of shape (n_samples,) or None
+        Known classes of a few samples, -1 for the others; each two known ones are a pair of one
+        kind or the other.
+    constraint_strength : float, default 1
+        How much such a pair counts, see :func:`symnmf.graphs.constrained`.
     solver, penalty, init
         As in :func:`symnmf.factorize`.
     n_init : int, default 5
@@ -158,6 +166,10 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         affinity: str | Callable[..., Any] = "self-tuning",
         n_neighbors: int | None = None,
         missing: str | None = None,
+        must_link: Any = None,
+        cannot_link: Any = None,
+        labels: Any = None,
+        constraint_strength: float = 1.0,
         solver: str | Solver = "auto",
         penalty: str | float | Penalty | None = None,
         init: Any = "scaled-random",
@@ -177,6 +189,10 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.affinity = affinity
         self.n_neighbors = n_neighbors
         self.missing = missing
+        self.must_link = must_link
+        self.cannot_link = cannot_link
+        self.labels = labels
+        self.constraint_strength = constraint_strength
         self.solver = solver
         self.penalty = penalty
         self.init = init
@@ -228,8 +244,11 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             given = self._choose_clusters(A)
         self.n_clusters_ = given
         plan = self._plan(self.n_clusters_)
-        matrix = A if self.missing is None else observed(A, missing=self.missing)
-        result = plan.best(matrix)
+        if self._has_constraints:
+            free, A = A, self._constrain(A)
+            result = _best_under_constraints(plan, free, A)
+        else:
+            result = plan.best(A)
         warn_unless_converged(result, self.tol, plan.starts, stacklevel=2)
         self.affinity_matrix_ = A
         self._result = result
@@ -259,9 +278,27 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         check_is_fitted(self)
         if self._certificate is None:
             self._certificate = self._result.certificate(
-                self.affinity_matrix_, missing=self.missing
+                self.affinity_matrix_,
+                missing=self.missing,
+                allow_negative=self._has_constraints,
             )
         return self._certificate
+
+    @property
+    def _has_constraints(self) -> bool:
+        told = (self.must_link, self.cannot_link, self.labels)
+        return any(part is not None for part in told)
+
+    def _constrain(self, A: Any) -> Any:
+        if self.missing is not None:
+            raise InputError("missing and constraints were both given; leave one of them out.")
+        return graphs.constrained(
+            A,
+            self.must_link,
+            self.cannot_link,
+            self.labels,
+            strength=self.constraint_strength,
+        )
 
     @property
     def _automatic(self) -> bool:
@@ -320,6 +357,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 "penalty": self.penalty,
                 "tol": self.tol,
                 "max_iter": self.max_iter,
+                "missing": self.missing,
             },
         )
 
@@ -375,6 +413,20 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.positive_only = self._precomputed
         return tags
+
+
+def _best_under_constraints(plan: Plan, free: Any, A: Any) -> Result:
+    """Return the better of the fresh starts and one from the best fit without constraints.
+
+    Constraints make many poor minima; few of them leave the best one near that of the data alone.
+    """
+    bound = replace(plan, options={**plan.options, "allow_negative": True})
+    fresh = bound.best(A)
+    before = replace(plan, checkpoint=None).best(free)
+    # entries at zero would hardly move
+    start = before.U + 1e-3 * before.U.mean()
+    moved = replace(bound, init=start, checkpoint=None).best(A)
+    return fresh if fresh.error <= moved.error else moved
 
 
 def check_cluster_count(count: Any, name: str) -> None:

@@ -17,10 +17,12 @@ from symnmf.graphs.building import (
     rbf,
     self_tuning,
 )
+from symnmf.graphs.constraints import constrained
 
 __all__ = [
     "GraphWarning",
     "build",
+    "constrained",
     "cosine",
     "from_graph",
     "nearest_neighbors",

@@ -24,7 +24,9 @@ Edges: TypeAlias = tuple[list[Any], Any, Iterable[Any]]
 USUAL_WEIGHT = "weight"  # networkx's and igraph's own name; a graph without it is unweighted
 
 
-def from_graph(G: Any, *, weight: str | None = USUAL_WEIGHT) -> tuple[Graph, list[Any]]:
+def from_graph(
+    G: Any, *, weight: str | None = USUAL_WEIGHT, allow_negative: bool = False
+) -> tuple[Graph, list[Any]]:
     """Adjacency matrix and node names of a networkx or igraph graph, or of an adjacency matrix.
 
     Parameters
@@ -34,6 +36,8 @@ def from_graph(G: Any, *, weight: str | None = USUAL_WEIGHT) -> tuple[Graph, lis
     weight : str, optional
         Edge attribute to use.  Edges without it count 1, and with None every edge does; a name
         other than ``"weight"`` that no edge has is an error.
+    allow_negative : bool, default False
+        Whether weights may be negative, as in a signed graph.
 
     Returns
     -------
@@ -49,7 +53,7 @@ def from_graph(G: Any, *, weight: str | None = USUAL_WEIGHT) -> tuple[Graph, lis
         )
     read = edge_list(G, "G")
     if read is None:
-        adjacency = sp.csr_array(affinities(G, "G"))
+        adjacency = sp.csr_array(affinities(G, "G", signed=allow_negative))
         return adjacency, list(range(adjacency.shape[0]))
     names, pairs, weights = read(G, weight)
     if not names:
@@ -62,12 +66,13 @@ def from_graph(G: Any, *, weight: str | None = USUAL_WEIGHT) -> tuple[Graph, lis
             f"name another one or pass weight=None."
         ) from None
     ends = np.array(pairs, dtype=np.intp).reshape(-1, 2)
-    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    bad = np.flatnonzero(~(np.isfinite(values) & (allow_negative | (values >= 0))))
     if bad.size:
         u, v = (names[i] for i in ends[bad[0]])
         raise InputError(
             f"{bad.size} edges of G have a negative or non-finite weight, the first ({u!r}, {v!r}) "
-            f"with {values[bad[0]]:g}; drop them, or pass weight=None to count every edge as 1."
+            f"with {values[bad[0]]:g}; drop them, pass weight=None to count every edge as 1, "
+            f"or allow_negative=True for a signed graph."
         )
     loop = ends[:, 0] == ends[:, 1]
     rows = np.concatenate([ends[:, 0], ends[~loop, 1]])
@@ -75,9 +80,9 @@ def from_graph(G: Any, *, weight: str | None = USUAL_WEIGHT) -> tuple[Graph, lis
     return csr(len(names), rows, cols, np.concatenate([values, values[~loop]])), names
 
 
-def normalize(A: Any) -> Graph | Array:
-    """``D^-1/2 A D^-1/2`` with D the row sums; isolated nodes keep their zero row."""
-    return normalized(affinities(A, "A"))
+def normalize(A: Any, *, allow_negative: bool = False) -> Graph | Array:
+    """``D^-1/2 A D^-1/2`` with D the row sums of |A|; isolated nodes keep their zero row."""
+    return normalized(affinities(A, "A", signed=allow_negative))
 
 
 # Graph objects --------------------------------------------------------------------------------
@@ -176,8 +181,11 @@ def _read_igraph(G: Any, weight: str | None) -> Edges:
 # Matrices -------------------------------------------------------------------------------------
 
 
-def affinities(A: Any, name: str) -> Graph | Array:
-    """A in its own precision, checked square, finite, nonnegative, symmetric up to rounding."""
+def affinities(A: Any, name: str, *, signed: bool = False) -> Graph | Array:
+    """A in its own precision, checked square, finite, symmetric up to rounding.
+
+    And nonnegative, unless it may be ``signed``.
+    """
     checked: Any = numbers(A, name, keep_float32=True)
     if checked.shape[0] != checked.shape[1]:
         raise InputError(
@@ -186,14 +194,14 @@ def affinities(A: Any, name: str) -> Graph | Array:
         )
     values = checked.data if sp.issparse(checked) else checked
     lowest = values.min(initial=0.0)
-    if lowest < 0:
+    if lowest < 0 and not signed:
         raise InputError(
             f"{name} has negative entries down to {lowest:g}; affinities must be >= 0."
         )
     gap = abs(checked - checked.T)
     worst = gap.max()
     allowed = 1e-5 if values.dtype == np.float32 else 1e-10
-    if worst > allowed * values.max(initial=0.0):
+    if worst > allowed * max(values.max(initial=0.0), -lowest):
         i, j = divmod(int(gap.argmax()), checked.shape[0])
         raise InputError(
             f"{name} is not symmetric: entry ({i}, {j}) is {checked[i, j]:g} but ({j}, {i}) is "
@@ -243,7 +251,7 @@ def csr(n: int, rows: Array, cols: Array, values: Array) -> Graph:
 
 def normalized(A: Any) -> Any:
     """What :func:`normalize` gives for a matrix that has been checked already."""
-    root = np.sqrt(np.asarray(A.sum(axis=1)).ravel())
+    root = np.sqrt(np.asarray(abs(A).sum(axis=1)).ravel())  # of a signed graph: of the sizes
     root[root == 0] = 1
     if not sp.issparse(A):
         return A / np.outer(root, root)

@@ -20,6 +20,9 @@ from symnmf.matrices.symmetric import SymmetricMatrix
 from symnmf.matrices.wrapping import as_symmetric, checked_dense, checked_sparse, torch_device
 from symnmf.parallel import Threads
 
+#: The options of :func:`observed` that :func:`symnmf.factorize` shares.
+OBSERVING = ("mask", "weights", "missing", "ignore_diagonal", "allow_negative")
+
 #: What ``missing`` may be.
 MISSING = ("nan", "unstored")
 

@@ -23,7 +23,8 @@ import numpy as np
 from symnmf import errors
 from symnmf.archives import clear_leftovers, read_archive, write_archive
 from symnmf.errors import InputError
-from symnmf.matrices import SymmetricMatrix, as_symmetric
+from symnmf.matrices import SymmetricMatrix, observed
+from symnmf.matrices.observing import OBSERVING
 from symnmf.matrices.shared import SharedReading
 from symnmf.matrices.wrapping import torch_device
 from symnmf.naming import lookup
@@ -150,7 +151,9 @@ class Plan:
         split methods only come near to, and the share of such a remainder would be arbitrary.
         """
         self.check()
-        matrix = as_symmetric(X, n_jobs=self.n_jobs, device=self.device)
+        told = {name: self.options[name] for name in OBSERVING if name in self.options}
+        matrix = observed(X, n_jobs=self.n_jobs, device=self.device, **told)
+        options = {name: value for name, value in self.options.items() if name not in told}
         workers, seats = 1, self._seats(matrix)
         if seats == 1 and self._apart(matrix):
             # one thread each wastes none on waiting, and makes the bits independent of n_jobs
@@ -175,7 +178,7 @@ class Plan:
                     max_time=share,
                     callback=self._callback(start, interrupt, halt),
                     **(kept(start) if kept else {}),
-                    **self.options,
+                    **options,
                 )
 
         # signals reach the main thread only, so starts in others learn of them by callback

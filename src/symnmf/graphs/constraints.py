@@ -1,0 +1,92 @@
+"""What is known of some pairs, as similarities: must-link, cannot-link and a few labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from symnmf.errors import InputError
+
+#: The label of a sample of which nothing is known.
+UNKNOWN = -1
+
+
+def constrained(
+    A: Any,
+    must_link: Any = None,
+    cannot_link: Any = None,
+    labels: Any = None,
+    *,
+    strength: float = 1.0,
+) -> Any:
+    r"""Add what is known of pairs to similarities A; the result may be negative.
+
+    A quadratic is free in symmetric NMF, :math:`\tfrac12\|A - UU^\top\|^2 - \sum_{ij} c_{ij}
+    \langle u_i, u_j\rangle = \tfrac12\|(A + C) - UU^\top\|^2` and a constant. So a pair that must
+    be together gets similarity, and one that must not be loses it.
+
+    Parameters
+    ----------
+    A : array or csr_array, n x n
+        Similarities.
+    must_link, cannot_link : array-like of shape (m, 2) or None
+        Pairs of rows that belong together, or do not.
+    labels : array-like of shape (n,) or None
+        Known classes, -1 where none is known: each two of them are a pair of one kind or the
+        other.
+    strength : float
+        How much a pair counts, in units of the median of the largest similarity of each row.
+    """
+    n = A.shape[0]
+    together, apart = _pairs(must_link, n, "must_link"), _pairs(cannot_link, n, "cannot_link")
+    if labels is not None:
+        same, different = _labelled(labels, n)
+        together, apart = np.vstack([together, same]), np.vstack([apart, different])
+    if not (isinstance(strength, int | float | np.number) and strength > 0):
+        raise InputError(f"constraint_strength must be a positive number, got {strength!r}.")
+    largest = A.max(axis=1)
+    largest = largest.toarray().ravel() if sp.issparse(largest) else np.asarray(largest).ravel()
+    unit = float(strength) * float(np.median(largest[largest > 0])) if largest.any() else 0.0
+    signs = np.concatenate([np.ones(len(together)), -np.ones(len(apart))])
+    rows, columns = np.vstack([together, apart]).T
+    low, high = np.minimum(rows, columns), np.maximum(rows, columns)
+    # a pair that is named twice counts once; one named both ways cannot be satisfied
+    places, first, which = np.unique(low * n + high, return_index=True, return_inverse=True)
+    if np.any(signs != signs[first][which]):
+        raise InputError("must_link, cannot_link and labels ask both for and against some pair.")
+    half = sp.coo_array((unit * signs[first], (places // n, places % n)), shape=(n, n))
+    change = sp.csr_array(half + half.T)
+    if sp.issparse(A):
+        return sp.csr_array(A + change, dtype=A.dtype)
+    return np.asarray(A + change.toarray(), dtype=A.dtype)
+
+
+def _pairs(given: Any, n: int, name: str) -> np.ndarray:
+    if given is None:
+        return np.empty((0, 2), dtype=np.int64)
+    pairs = np.asarray(given)
+    if pairs.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise InputError(f"{name} must be pairs of row numbers, an array of shape (m, 2).")
+    if pairs.min() < 0 or pairs.max() >= n:
+        raise InputError(f"{name} must hold row numbers from 0 to {n - 1}.")
+    if np.any(pairs[:, 0] == pairs[:, 1]):
+        raise InputError(f"{name} pairs a row with itself; leave such pairs out.")
+    return pairs.astype(np.int64)
+
+
+def _labelled(labels: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs of labelled rows with the same class, and those with different ones."""
+    known = np.asarray(labels)
+    if known.shape != (n,) or known.dtype.kind not in "iu":
+        raise InputError(
+            f"labels must be {n} whole numbers, one for each row, with -1 where none is known."
+        )
+    rows = np.flatnonzero(known != UNKNOWN)
+    i, j = np.triu_indices(len(rows), 1)
+    pairs = np.column_stack([rows[i], rows[j]]).astype(np.int64)
+    same = known[pairs[:, 0]] == known[pairs[:, 1]]
+    return pairs[same], pairs[~same]
