@@ -154,12 +154,13 @@ def lower_in_settings(
 def stuck(method: str, curves: Mapping[str, Curve]) -> tuple[bool | None, str]:
     """Whether ``method`` has come to rest above all three of the paper's methods."""
     curve = curves[method]
-    ours = [ends_lower(curves[name], curve) for name in OURS]
     highest = max(curves[name].last() for name in OURS)
+    above = curve.last() > SAME * highest
     figures = f"final E {curve.last():.4g} against {highest:.4g} of the worst of the three"
     if not curve.settled:
         figures += f", still falling ({100 * curve.late_fall():.2g} % over the last tenth)"
-    return every(ours), figures
+    decided = curve.settled if above else all(curves[name].settled for name in OURS)
+    return (above if decided else None), figures
 
 
 def within(value: float, goal: float, share: float) -> bool:

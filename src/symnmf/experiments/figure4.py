@@ -174,7 +174,7 @@ CLAIMS = [
         "the alternating-type algorithms, ADMM, and PGD can converge to solutions with almost the "
         "same fitting error E^k after enough iterations, while tSVD and beta-SNMF likely get stuck "
         "at local minima with lager fitting errors.",
-        f"After figure 5's many iterations, first seed. {SAME_TEXT} Stuck: at rest more than 1 % "
+        f"After figure 5's many iterations, first seed. {SAME_TEXT} Stuck: at rest more than 5 % "
         f"above each of the three. {REST_TEXT} Undecided where a run was not.",
         _ends,
     ),
