@@ -244,11 +244,17 @@ def test_normalize_is_what_is_factorized():
     assert _unordered(found) == _unordered(parts)
 
 
-def test_isolated_nodes_are_communities_of_their_own():
+def test_isolated_nodes_are_outside():
     graph = ring_of_cliques()
     graph.add_nodes_from(["lonely", "alone"])
-    assert communities(graph, 3, random_state=0) == [*CLIQUES, {"lonely"}, {"alone"}]
-    assert communities(nx.empty_graph(3), 2) == [{0}, {1}, {2}]
+    found = communities(graph, 3, random_state=0)
+    assert found == CLIQUES
+    assert found.outside == ["lonely", "alone"]
+    assert (found.labels[-2:] == -1).all()
+    assert not found.membership[-2:].any()
+    empty = communities(nx.empty_graph(3), 2)
+    assert empty == []
+    assert empty.outside == [0, 1, 2]
 
 
 def test_order_is_by_size_and_empty_communities_are_left_out():
@@ -269,6 +275,7 @@ def test_options_reach_the_solver():
             solver="symanls",
             penalty="adaptive",
             max_iter=3,
+            init="scaled-random",
             n_init=2,
             callback=lambda now: seen.append((now.iteration, now.penalty)),
         )

@@ -102,7 +102,7 @@ def test_fit_predict_and_fit_transform_agree_with_fit(fitted, blobs):
 def test_the_best_start_is_kept_and_the_first_is_that_of_factorize(affinity):
     single = factorize(affinity, 4, tol=1e-4, random_state=3)
     errors = [
-        SymNMF(4, affinity="precomputed", n_init=count, random_state=3)
+        SymNMF(4, affinity="precomputed", init="scaled-random", n_init=count, random_state=3)
         .fit(affinity)
         .reconstruction_err_
         for count in (1, 2, 6)
@@ -116,8 +116,11 @@ def test_the_best_start_is_kept_and_the_first_is_that_of_factorize(affinity):
 def test_the_same_seed_gives_the_same_bits_whatever_n_jobs(fitted, blobs, n_jobs):
     again = SymNMF(4, random_state=0, n_jobs=n_jobs).fit(blobs[0])
     np.testing.assert_array_equal(again.embedding_, fitted.embedding_)
-    other = SymNMF(4, random_state=1, n_jobs=n_jobs).fit(blobs[0])
-    assert not np.array_equal(other.embedding_, fitted.embedding_)
+    one, other = (
+        SymNMF(4, init="scaled-random", random_state=seed, n_jobs=n_jobs).fit(blobs[0]).embedding_
+        for seed in (0, 1)
+    )
+    assert not np.array_equal(one, other)
 
 
 def test_a_deterministic_start_is_run_once(affinity, capsys):
@@ -128,7 +131,8 @@ def test_a_deterministic_start_is_run_once(affinity, capsys):
 
 
 def test_verbose_prints_every_start_at_its_pace(affinity, capsys):
-    SymNMF(4, affinity="precomputed", n_init=2, max_iter=25, tol=0, verbose=2).fit(affinity)
+    options = {"init": "scaled-random", "n_init": 2, "max_iter": 25, "tol": 0, "verbose": 2}
+    SymNMF(4, affinity="precomputed", **options).fit(affinity)
     lines = capsys.readouterr().out.splitlines()
     seen = {tuple(map(int, re.findall(r"start (\d+): iteration (\d+)", line)[0])) for line in lines}
     assert seen == {(start, iteration) for start in (1, 2) for iteration in (0, 10, 20)}
@@ -196,7 +200,7 @@ def test_more_components_than_clusters_are_warned_of_at_the_callers_line(method)
 
 
 @pytest.mark.parametrize("solver", ["a-symhals", "symhals", "symanls"])
-def test_samples_without_similarities_belong_equally_to_all_clusters(affinity, solver):
+def test_samples_without_similarities_belong_to_no_cluster(affinity, solver):
     A = affinity.toarray()
     alone = [0, 17, 89]
     A[alone] = A[:, alone] = 0
@@ -205,14 +209,16 @@ def test_samples_without_similarities_belong_equally_to_all_clusters(affinity, s
         model.fit(convert(A))
         assert not model.embedding_[alone].any()
         assert model.embedding_.any(axis=1).sum() == 87
-        assert (model.labels_[alone] == 0).all()
-        assert (model.membership_[alone] == 0.25).all()
+        assert (model.labels_[alone] == -1).all()
+        assert not model.membership_[alone].any()
+        assert model.quality_.outside == 3
 
 
 def test_the_error_is_that_of_the_embedding_even_after_one_iteration(affinity):
     A = affinity.toarray()
     A[:9] = A[:, :9] = 0
     options = {"n_init": 1, "random_state": 0, "tol": 0, "max_iter": 1, "solver": "a-symhals"}
+    options["init"] = "scaled-random"
     model = SymNMF(4, affinity="precomputed", **options).fit(A)
     assert model.history_["error"][-1] > model.reconstruction_err_  # the rows were not zero yet
     U = model.embedding_
@@ -257,6 +263,7 @@ def test_warm_start_goes_on_from_the_embedding(affinity):
 
 def _reader(path, **changes):
     settings = {"n_clusters": 4, "affinity": "precomputed", "n_init": 3, "tol": 0, "max_iter": 60}
+    settings["init"] = "scaled-random"
     return SymNMF(**{**settings, "checkpoint": path, **changes})
 
 
@@ -290,6 +297,7 @@ class Killer:
 
 sys.stdout = Killer()
 model = SymNMF(4, affinity="precomputed", n_init=3, tol=0, max_iter=60, random_state=5,
+               init="scaled-random",
                checkpoint={str(path)!r}, checkpoint_every=0.0, verbose=3, n_jobs=1)
 model.fit(sp.load_npz({str(tmp_path / "A.npz")!r}))
 """

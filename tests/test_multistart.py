@@ -40,7 +40,8 @@ def sharing(monkeypatch):
 
 def plan(rank=4, n_init=5, **more):
     options = {"solver": "a-symhals", "tol": 1e-4, "max_iter": 200} | more.pop("options", {})
-    return Plan(rank, n_init=n_init, options=options, **{"random_state": 7, **more})
+    more = {"init": "scaled-random", "random_state": 7, **more}
+    return Plan(rank, n_init=n_init, options=options, **more)
 
 
 def in_threads(run, count):

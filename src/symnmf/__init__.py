@@ -22,13 +22,16 @@ if TYPE_CHECKING:
         plots,
         readers,
         report,
+        scanpy,
         solvers,
         tensors,
     )
-    from symnmf.community import communities
+    from symnmf.community import Communities, communities
     from symnmf.comparison import Comparison, compare
     from symnmf.errors import InputError
     from symnmf.estimator import SymNMF
+    from symnmf.placing import top_features
+    from symnmf.quality import Quality, QualityWarning
     from symnmf.run import certificate
     from symnmf.run.certificate import Certificate
     from symnmf.run.loop import Snapshot, factorize
@@ -38,9 +41,12 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Certificate": "symnmf.run.certificate",
+    "Communities": "symnmf.community",
     "Comparison": "symnmf.comparison",
     "History": "symnmf.run.result",
     "InputError": "symnmf.errors",
+    "Quality": "symnmf.quality",
+    "QualityWarning": "symnmf.quality",
     "Result": "symnmf.run.result",
     "Snapshot": "symnmf.run.loop",
     "SymNMF": "symnmf.estimator",
@@ -50,6 +56,7 @@ _HOMES = {
     "select_rank": "symnmf.selection.selecting",
     "RankSelection": "symnmf.selection.selecting",
     "factorize_tensor": "symnmf.tensors.factorizing",
+    "top_features": "symnmf.placing",
 }
 _MODULES = {
     "certificate": "symnmf.run.certificate",
@@ -63,15 +70,19 @@ _MODULES = {
     "plots": "symnmf.plots",
     "readers": "symnmf.readers",
     "report": "symnmf.report",
+    "scanpy": "symnmf.scanpy",
     "solvers": "symnmf.solvers",
     "tensors": "symnmf.tensors",
 }
 
 __all__ = [
     "Certificate",
+    "Communities",
     "Comparison",
     "History",
     "InputError",
+    "Quality",
+    "QualityWarning",
     "RankSelection",
     "Result",
     "Snapshot",
@@ -91,9 +102,11 @@ __all__ = [
     "plots",
     "readers",
     "report",
+    "scanpy",
     "select_rank",
     "solvers",
     "tensors",
+    "top_features",
 ]
 
 

@@ -18,13 +18,18 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symnmf import graphs
+from symnmf.bars import bar, together
 from symnmf.errors import InputError
+from symnmf.graphs.adjacency import check_order, refuse_foreign
+from symnmf.graphs.components import restrict
 from symnmf.matrices.observing import MISSING
 from symnmf.penalty import Penalty
+from symnmf.placing import Places, top_features
+from symnmf.quality import Quality, assess, warn_of
 from symnmf.run.certificate import Certificate
-from symnmf.run.loop import Snapshot
-from symnmf.run.multistart import DEFAULT_STARTS, Plan, warn_unless_converged
-from symnmf.run.result import Result
+from symnmf.run.loop import Callback, Snapshot
+from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, Plan, Search, warn_unless_converged
+from symnmf.run.result import cluster_labels
 from symnmf.run.start import RandomState
 from symnmf.selection import select_rank
 from symnmf.solvers import Solver
@@ -68,13 +73,16 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         How much such a pair counts, see :func:`symnmf.graphs.constrained`.
     solver, penalty, init
         As in :func:`symnmf.factorize`.
+    init : str, array or callable, default "spectral"
+        As in :func:`symnmf.factorize`. "spectral" sets out from the leading eigenvectors, turned
+        until they are as good as nonnegative; further starts turn them by other rows, drawn at
+        random. On ORL, COIL-20, MNIST, email-Eu-core and cora such a start ends lower than the
+        best of five random ones, after half the iterations of one of them.
     n_init : int, default 5
-        Starts; the one with the smallest fitting error is kept. A given U_0 and "nndsvd" are run
-        once, since they always end in the same place. The problem is not convex and single
-        starts go wrong: ten starts on COIL-20 gave accuracies from 0.61 to 0.76, and on ORL from
-        0.74 to 0.79. The best of five by error was at or above the median start on both, and the
-        best of ten no better than that by more than 0.01, for twice the time. Several starts
-        need not cost as many times one, see ``n_jobs``.
+        Starts, at most; the one with the smallest fitting error is kept. With init="spectral" the
+        others are left out where the first has 99% of what no U can better, and are given up once
+        they can be seen to end above it. A given U_0 and "nndsvd" are run once, since they always
+        end in the same place.
     tol : float, default 1e-4
         As in :func:`symnmf.factorize`, but ten times larger: on the data sets of the user guide
         accuracies were the same at 1e-5.
@@ -97,6 +105,14 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     warm_start : bool, default False
         Set out from the previous ``embedding_`` (a single start; n_init and init do not matter).
         ``tol`` then refers to that start, so a fit that had converged is refined.
+    components : {"all", "largest"}, default "all"
+        "largest" clusters the largest component of the graph alone; all other samples get the
+        label -1. Samples without any similarity get it always.
+    callback : callable or None
+        Called with a :class:`symnmf.Snapshot` for every iteration of every start, which may run in
+        a thread of its own; a true return value ends the fit with what was reached.
+    progress : bool, default False
+        Show a bar, in a terminal or a notebook (needs the extra ``progress``).
     verbose : int, default 0
         Print the error every 100 iterations (1), every 10 (2) or always (3).
     checkpoint : path or None
@@ -116,11 +132,11 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         How it was found, with ``n_clusters="auto"``.
     labels_ : ndarray of shape (n_samples,)
         The cluster of each sample: the column of the largest entry in its row of U. A sample
-        without any similarity to others has a row of zeros and goes to cluster 0.
+        without any similarity to others has a row of zeros and the label -1.
     embedding_ : ndarray of shape (n_samples, n_clusters)
         U.
     membership_ : ndarray of shape (n_samples, n_clusters)
-        U with rows scaled to sum 1; a row of zeros becomes uniform.
+        U with rows scaled to sum 1; a row of zeros stays zero.
     affinity_matrix_ : ndarray or csr_array of shape (n_samples, n_samples)
         A, as it was factorized.
     n_iter_ : int
@@ -134,7 +150,13 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         How it ended: "converged", "max_iter", "max_time", "diverged", or "stopped" where the fit
         was interrupted, by Ctrl-C say.
     certificate_ : Certificate
-        What the theorems say of it, computed when first asked for.
+        What the theorems say of it, computed when first asked for. It speaks of the optimiser, not
+        of the clusters.
+    quality_ : Quality
+        How the clusters look: sizes, modularity, conductance, agreement of the starts. A warning
+        is given where one holds more than 90% of the samples or some are empty.
+    seed_ : int, Generator or RandomState
+        ``random_state``, or the seed that was drawn where it is None.
     n_features_in_ : int
         Columns of X.
     feature_names_in_ : ndarray of str
@@ -143,12 +165,12 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     Notes
     -----
     Coming from ``SpectralClustering``: its ``eigen_solver``, ``n_components``, ``eigen_tol`` and
-    ``assign_labels`` have no counterpart, since no eigenvectors are computed and the labels are
+    ``assign_labels`` have no counterpart, since eigenvectors are a start only and the labels are
     read off U. ``gamma`` and other kernel parameters go into a callable, as in
     ``affinity=functools.partial(symnmf.graphs.rbf, gamma=0.1)``. It normalises a precomputed
-    affinity inside; here ``symnmf.graphs.normalize(A)`` does.
+    affinity inside; here ``symnmf.graphs.normalize(A, n_clusters)`` does.
 
-    Like it, the estimator labels the samples it was fitted on and has no ``predict`` for others.
+    Unlike it, the estimator has ``predict`` and ``transform`` for new samples.
 
     Examples
     --------
@@ -172,7 +194,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         constraint_strength: float = 1.0,
         solver: str | Solver = "auto",
         penalty: str | float | Penalty | None = None,
-        init: Any = "scaled-random",
+        init: Any = DEFAULT_INIT,
         n_init: int = DEFAULT_STARTS,
         max_iter: int = 1000,
         tol: float = 1e-4,
@@ -181,6 +203,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         n_jobs: int | None = None,
         device: Any = None,
         warm_start: bool = False,
+        components: str = "all",
+        callback: Callback | None = None,
+        progress: bool = False,
         verbose: int = 0,
         checkpoint: str | Path | None = None,
         checkpoint_every: float = 60.0,
@@ -204,6 +229,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.n_jobs = n_jobs
         self.device = device
         self.warm_start = warm_start
+        self.components = components
+        self.callback = callback
+        self.progress = progress
         self.verbose = verbose
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
@@ -222,15 +250,10 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         given = 0 if self._automatic else int(self.n_clusters)
         self._check_verbose()
         self._check_missing()
+        if self.callback is not None and not callable(self.callback):
+            raise InputError(f"callback must be a function of one snapshot, got {self.callback!r}.")
         self._plan(given or 1).check()
-        samples = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32] if self._precomputed else np.float64,
-            ensure_min_samples=2,
-            ensure_all_finite="allow-nan" if self.missing == "nan" else True,
-        )
+        samples = self._samples(X, reset=True)
         n = samples.shape[0]
         if given > n:
             raise InputError(
@@ -244,13 +267,18 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             given = self._choose_clusters(A)
         self.n_clusters_ = given
         plan = self._plan(self.n_clusters_)
-        if self._has_constraints:
-            free, A = A, self._constrain(A)
-            result = _best_under_constraints(plan, free, A)
-        else:
-            result = plan.best(A)
+        free = A
+        A = self._constrain(A) if self._has_constraints else A
+        with bar(bool(self.progress), plan.starts) as shown:
+            plan = replace(plan, progress=together(shown, self._watcher(), self._printer()))
+            if self._has_constraints:
+                search = _best_under_constraints(plan, free, A)
+            else:
+                search = plan.search(A)
+        result = search.best
         warn_unless_converged(result, self.tol, plan.starts, stacklevel=2)
         self.affinity_matrix_ = A
+        self._places = Places(samples, self.affinity, self.n_neighbors)
         self._result = result
         self._certificate: Certificate | None = None
         self.labels_ = result.labels
@@ -259,12 +287,71 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.reconstruction_err_ = result.error
         self.history_ = result.history
         self.status_ = result.status
+        self.seed_ = search.seed
+        known = np.nan_to_num(free) if self.missing == "nan" else free
+        self.quality_: Quality = assess(known, self.labels_, search)
         self._n_features_out = self.n_clusters_
+        warn_of(self.quality_, self._advice())
         return self
+
+    def _samples(self, X: Any, *, reset: bool) -> Any:
+        refuse_foreign(X, "X")
+        if self._precomputed and reset:
+            check_order(X, "X")
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32] if self._precomputed else np.float64,
+            ensure_min_samples=2 if reset else 1,
+            ensure_all_finite="allow-nan" if self.missing == "nan" else True,
+        )
+
+    def _advice(self) -> str:
+        if self._precomputed:
+            return (
+                "for a graph as it comes pass symnmf.graphs.normalize(A, n_clusters), which adds "
+                "to small degrees, or set components='largest'"
+            )
+        return "try another affinity or n_neighbors, or fewer clusters"
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Cluster the rows of X and return ``embedding_``, U."""
         return self.fit(X).embedding_
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the row of U that fits each sample best, given those of the fit.
+
+        The similarities of a new sample to the fitted ones come from the same kernel, with the
+        widths and degrees of the fit; a nonnegative least squares then gives its row. A sample
+        equal to a fitted one has the row it had.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_samples, n_features)
+            New samples; with ``affinity="precomputed"`` their similarities to the fitted ones, in
+            the scale of the matrix that was fitted.
+        """
+        check_is_fitted(self)
+        new = self._samples(X, reset=False)
+        if self._precomputed and new.min() < 0:
+            raise InputError("X holds negative similarities; they must be at least 0.")
+        return self._places.of(new, self.embedding_)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the cluster of each new sample, see :meth:`transform`; -1 for none."""
+        return cluster_labels(self.transform(X))
+
+    def top_features(self, X: Any, names: Any = None, k: int = 10) -> list[list[tuple[Any, float]]]:
+        """Return the columns of X, such as words or genes, that tell each cluster from the rest.
+
+        See :func:`symnmf.placing.top_features`; X need not be what was fitted, but has its rows.
+        """
+        check_is_fitted(self)
+        if names is None:
+            names = getattr(X, "columns", getattr(self, "feature_names_in_", None))
+        return top_features(X, self.membership_, names, k)
 
     @property
     def membership_(self) -> np.ndarray:
@@ -351,7 +438,6 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             device=self.device,
             checkpoint=self.checkpoint,
             checkpoint_every=self.checkpoint_every,
-            progress=_printer(int(self.verbose)) if self.verbose else None,
             options={
                 "solver": self.solver,
                 "penalty": self.penalty,
@@ -361,20 +447,30 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             },
         )
 
+    def _watcher(self) -> Callable[[int, Snapshot], Any] | None:
+        callback = self.callback
+        return None if callback is None else lambda _, now: callback(now)
+
+    def _printer(self) -> Callable[[int, Snapshot], None] | None:
+        return _printer(int(self.verbose)) if self.verbose else None
+
     @property
     def _precomputed(self) -> bool:
         return isinstance(self.affinity, str) and self.affinity == PRECOMPUTED
 
     def _affinities(self, samples: Any) -> Any:
+        k = 1 if self._automatic else int(self.n_clusters)
         if not self._precomputed:
-            return graphs.build(
+            A = graphs.build(
                 samples,
                 self.affinity,
                 n_neighbors=self.n_neighbors,
                 n_jobs=self.n_jobs,
                 device=self.device,
-                n_clusters=1 if self._automatic else int(self.n_clusters),
+                n_clusters=k,
             )
+            # the builder has warned of components already
+            return A if self.components == "all" else restrict(A, self.components, k, "")
         n, columns = samples.shape
         if n != columns:
             raise InputError(
@@ -387,7 +483,11 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 f"Negative values in data passed to SymNMF: affinities must be at least 0 and the "
                 f"smallest in X is {smallest:.6g}; clip them, for instance with np.maximum(X, 0)."
             )
-        return samples
+        if self.missing is not None:
+            return samples
+        A = graphs.build(samples, PRECOMPUTED)
+        # with a number of clusters that is still to be found no count of components is a surprise
+        return restrict(A, self.components, n if self._automatic else k, "components='largest'")
 
     def _check_verbose(self) -> None:
         if not isinstance(self.verbose, int | np.integer | np.bool_) or self.verbose < 0:
@@ -415,18 +515,19 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         return tags
 
 
-def _best_under_constraints(plan: Plan, free: Any, A: Any) -> Result:
+def _best_under_constraints(plan: Plan, free: Any, A: Any) -> Search:
     """Return the better of the fresh starts and one from the best fit without constraints.
 
     Constraints make many poor minima; few of them leave the best one near that of the data alone.
     """
     bound = replace(plan, options={**plan.options, "allow_negative": True})
-    fresh = bound.best(A)
+    fresh = bound.search(A)
     before = replace(plan, checkpoint=None).best(free)
     # entries at zero would hardly move
     start = before.U + 1e-3 * before.U.mean()
-    moved = replace(bound, init=start, checkpoint=None).best(A)
-    return fresh if fresh.error <= moved.error else moved
+    moved = replace(bound, init=start, checkpoint=None).search(A)
+    best = fresh.best if fresh.best.error <= moved.best.error else moved.best
+    return replace(fresh, best=best, finished=(*fresh.finished, *moved.finished))
 
 
 def check_cluster_count(count: Any, name: str) -> None:

@@ -232,7 +232,8 @@ def similarity(A: Any, labels: Any, *, max_pixels: int = 600, ax: Axes | None = 
     labels = _one_label_per_row(labels, A.shape[0])
     if A.shape[0] != A.shape[1]:
         raise InputError(f"A must be square, got {A.shape[0]} x {A.shape[1]}.")
-    order = np.argsort(labels, kind="stable")
+    degree = np.asarray(A.sum(axis=1)).ravel()
+    order = np.lexsort((-degree, labels))  # within a cluster the best connected first
     shades = _block_means(A, order, max_pixels)
     positive = shades[shades > 0]
     top = float(np.percentile(positive, 99)) if positive.size else 1.0
@@ -407,11 +408,13 @@ def _mark_clusters(ax: Axes, labels: np.ndarray, axes: tuple[str, ...]) -> np.nd
     """Name the clusters in the middle of their stretch; return the borders between them."""
     names, sizes = np.unique(labels, return_counts=True)
     ends = np.cumsum(sizes)
-    shown = np.ones(len(names), dtype=bool)
-    if len(names) > 25:  # names of narrow stretches would lie on each other
-        shown = np.arange(len(names)) % -(-len(names) // 25) == 0
+    middle, shown, last = ends - sizes / 2, np.zeros(len(names), dtype=bool), -np.inf
+    apart = ends[-1] / 28  # names of narrow stretches would lie on each other
+    for i in range(len(names)):
+        if middle[i] - last >= apart:
+            shown[i], last = True, middle[i]
     for name in axes:
         axis = ax.xaxis if name == "x" else ax.yaxis
-        axis.set_ticks((ends - sizes / 2)[shown], [str(label) for label in names[shown]])
+        axis.set_ticks(middle[shown], [str(label) for label in names[shown]])
         axis.set_tick_params(length=0)
     return ends[:-1]

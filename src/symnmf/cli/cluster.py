@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,12 +31,12 @@ from symnmf.cli.signals import Signals, noticing
 if TYPE_CHECKING:
     import numpy as np
 
+    from symnmf.quality import Quality
     from symnmf.run.certificate import Certificate
-    from symnmf.run.multistart import Plan
+    from symnmf.run.multistart import Plan, Search
     from symnmf.run.result import Result
     from symnmf.tensors import SparseTensor
 
-NOWHERE = -1
 TABLES = (".csv", ".csv.gz")
 
 
@@ -50,6 +50,8 @@ def cluster(
     affinity: inputs.Affinity = None,
     neighbors: inputs.Neighbors = None,
     normalize: inputs.Normalize = None,
+    regularization: inputs.Regularization = None,
+    components: inputs.Components = "all",
     truth: inputs.Truth = None,
     overlapping: Annotated[
         bool, typer.Option("--overlapping", help="Also list every cluster a row has a part in.")
@@ -104,6 +106,9 @@ def cluster(
       symnmf cluster big.npz -k 20 -o labels.csv --checkpoint run.npz --resume
     """
     from symnmf.errors import InputError
+    from symnmf.graphs.adjacency import check_regularization
+    from symnmf.graphs.components import CHOICES
+    from symnmf.naming import lookup
     from symnmf.run.multistart import Plan
     from symnmf.tensors import tensor_options
 
@@ -122,6 +127,8 @@ def cluster(
         tol=tol,
         checkpoint_every=checkpoint_every,
     )
+    check_regularization(regularization)
+    lookup(components, CHOICES, "--components")
     if not 0 <= threshold < 1:
         raise InputError(f"--threshold must be at least 0 and below 1, got {threshold}.")
     if triangles and report:
@@ -129,6 +136,8 @@ def cluster(
             "--triangles goes with -o, --json and --plot but not with --report, whose page is of a "
             "matrix; leave one of them out."
         )
+    if report is not None:
+        report.parent.mkdir(parents=True, exist_ok=True)
     check_writable((output, TABLES), (plot, PICTURES), (report, (".html", ".htm")))
     need_matplotlib(plot, report)
     plan = Plan(
@@ -151,24 +160,40 @@ def cluster(
     with step("reading and building the graph", quiet=quiet):
         loaded = inputs.load(given)
         classes = inputs.with_truth(loaded, truth)
+        _check_count(k, loaded)
         matrix = inputs.similarities(
-            loaded, affinity, neighbors, False if triangles else normalize, jobs, device
+            loaded,
+            affinity,
+            neighbors,
+            False if triangles else normalize,
+            jobs,
+            k,
+            regularization,
+            components,
+            device,
         )
         tensor = _triangles(loaded, matrix, jobs) if triangles else None
-    _check_count(k, loaded)
     with noticing() as signals:
         if tensor is not None:
             plan = replace(plan, options=tensor_options(tensor, plan.options))
-        result = _run(plan, matrix.A if tensor is None else tensor, signals, quiet)
-        found = Found(loaded, matrix, result, classes, threshold if overlapping else None, tensor)
+        search = _run(plan, matrix.A if tensor is None else tensor, signals, quiet)
+        result = search.best
+        found = Found(loaded, matrix, search, classes, threshold if overlapping else None, tensor)
         code = exit_code(result.status, signals.first, tol)
         if output or not json:
             write_columns(found.table(), output)
         if plot:
             found.save_plot(plot)
-        settings = {"clusters": k, "starts": plan.starts, "seed": seed, "tol": tol}
         if report:
-            found.save_report(report, {"input": given, **settings})
+            settings = {
+                "command": f"symnmf cluster {Path(given).name} -k {k}",
+                "clusters": k,
+                "starts": plan.starts,
+                "seed": search.seed,
+                "solver": result.solver,
+                "tol": tol,
+            }
+            found.save_report(report, settings)
         _tell(found, tol, json=json, with_labels=output is None, code=code)
     raise typer.Exit(code)
 
@@ -213,7 +238,7 @@ def _triangles(
     return T
 
 
-def _run(plan: Plan, A: Any, signals: Signals, quiet: bool) -> Result:
+def _run(plan: Plan, A: Any, signals: Signals, quiet: bool) -> Search:
     from dataclasses import replace
 
     forecast = Forecast(plan.starts, plan.options["tol"], plan.options["max_iter"], plan.max_time)
@@ -224,7 +249,7 @@ def _run(plan: Plan, A: Any, signals: Signals, quiet: bool) -> Result:
                 watcher(start, now)
             return bool(signals)
 
-        return replace(plan, progress=progress).best(A)
+        return replace(plan, progress=progress).search(A)
 
 
 @dataclass(frozen=True)
@@ -233,10 +258,23 @@ class Found:
 
     loaded: inputs.Loaded
     matrix: inputs.Similarities
-    result: Result
+    search: Search
     truth: Any
     threshold: float | None
     tensor: SparseTensor | None = None
+
+    @property
+    def result(self) -> Result:
+        """The start that was kept."""
+        return self.search.best
+
+    @cached_property
+    def quality(self) -> Quality:
+        """How the clusters look."""
+        from symnmf.quality import assess
+
+        graph = self.matrix.A if self.matrix.graph is None else self.matrix.graph
+        return assess(graph, self.labels, self.search)
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -248,25 +286,26 @@ class Found:
         """The cluster of each row; -1 where a row has no similarity to any other."""
         import numpy as np
 
-        tensor = self.tensor
-        inside = self.matrix.A.sum(axis=1) > 0 if tensor is None else tensor.rows_in_use
-        return np.where(inside, self.result.labels, NOWHERE)
+        labels = self.result.labels
+        return labels if self.tensor is None else np.where(self.tensor.rows_in_use, labels, -1)
 
     def table(self) -> dict[str, Any]:
         """Return the columns of the table of labels."""
         import numpy as np
+
+        from symnmf.run.result import OUTSIDE
 
         labels, shares = self.labels, self.result.membership
         n = len(labels)
         columns: dict[str, Any] = {
             "row" if self.loaded.names is None else "name": self.loaded.names or list(range(n)),
             "cluster": labels,
-            "membership": np.where(labels == NOWHERE, 0.0, shares.max(axis=1)).round(6),
+            "membership": shares.max(axis=1).round(6),
         }
         if self.threshold is not None:
             belongs = shares > self.threshold
-            belongs[range(n), self.result.labels] = True
-            belongs[labels == NOWHERE] = False
+            inside = np.flatnonzero(labels != OUTSIDE)
+            belongs[inside, labels[inside]] = True
             columns["all_clusters"] = [
                 " ".join(map(str, row.nonzero()[0].tolist())) for row in belongs
             ]
@@ -307,10 +346,19 @@ class Found:
             images=images,
             image_shape=self.loaded.image_shape,
             certificate=self.certificate,
+            quality=self.quality,
+            features=self.loaded.features,
+            data=self.loaded.data if self.loaded.features is not None else None,
+            overlapping=self.table().get("all_clusters"),
             settings={
                 **settings,
                 "affinity": self.matrix.affinity,
                 "normalized": self.matrix.normalized,
+                **(
+                    {}
+                    if self.matrix.regularization is None
+                    else {"regularization": self.matrix.regularization}
+                ),
             },
         )
 
@@ -318,9 +366,11 @@ class Found:
 def _tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int) -> None:
     import numpy as np
 
-    labels, result = found.labels, found.result
-    alone = int((labels == NOWHERE).sum())
-    clusters, sizes = np.unique(labels[labels != NOWHERE], return_counts=True)
+    from symnmf.run.result import OUTSIDE
+
+    labels, result, quality = found.labels, found.result, found.quality
+    alone = int((labels == OUTSIDE).sum())
+    clusters, sizes = np.unique(labels[labels != OUTSIDE], return_counts=True)
     scores = found.scores()
     if json:
         print_json(
@@ -332,6 +382,9 @@ def _tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int)
                 "sizes": dict(zip(clusters.tolist(), sizes.tolist(), strict=True)),
                 **({"without_cluster": alone} if alone else {}),
                 **scores,
+                "seed": found.search.seed,
+                "regularization": found.matrix.regularization,
+                "quality": {**asdict(quality), "warning": quality.warning},
                 **summary(result, found.certificate),
                 "exit_code": code,
                 **({"table": found.table()} if with_labels else {}),
@@ -345,21 +398,20 @@ def _tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int)
         f"{counted(len(labels), 'row')} in {counted(len(clusters), 'cluster')} of {_range(sizes)}; "
         f"{how_it_ended(result, tol)}."
     )
-    k = result.U.shape[1]
-    if len(clusters) < k:
-        say(
-            f"Of the {counted(k, 'cluster')} asked for, {k - len(clusters)} stayed without members."
-        )
     if alone:
         have = "has" if alone == 1 else "have"
-        say(
-            f"{counted(alone, 'row')} without any similarity to others {have} the cluster "
-            f"{NOWHERE}."
+        say(f"{counted(alone, 'row')} that belong nowhere {have} the cluster -1.")
+    say(f"The clusters: {quality}.")
+    if quality.warning:
+        note(
+            f"{quality.warning}; these are hardly clusters, so raise --regularization, set "
+            f"--components largest, or ask for another number.",
+            "warning",
         )
     if scores:
         agreement = (f"{name.replace('_', ' ')} {value:.3f}" for name, value in scores.items())
         say(f"Against the known classes: {', '.join(agreement)}.")
-    say(found.certificate.verdict)
+    say(f"The optimiser: {found.certificate.verdict}")
 
 
 def _range(sizes: np.ndarray) -> str:

@@ -43,6 +43,18 @@ Normalize = Annotated[
         show_default=False,
     ),
 ]
+Regularization = Annotated[
+    float | None,
+    typer.Option(
+        help="Added to the degrees of a graph before it is normalized, in mean degrees; keeps "
+        "small pieces from being the clusters.",
+        show_default="chosen from the graph",
+    ),
+]
+Components = Annotated[
+    str,
+    typer.Option(help="all, or largest: only the largest connected component is clustered."),
+]
 Truth = Annotated[
     Path | None,
     typer.Option(help="A file with the known class of each row, to compare with."),
@@ -59,6 +71,7 @@ class Loaded:
     names: list[Any] | None = None
     truth: Any = None
     image_shape: tuple[int, int] | None = None
+    features: Any = None
 
 
 def load(given: str) -> Loaded:
@@ -121,6 +134,7 @@ def _built_in(name: str) -> Loaded:
         None if found.node_names is None else list(found.node_names),
         found.target,
         found.image_shape,
+        found.feature_names,
     )
 
 
@@ -176,9 +190,9 @@ def _places(loaded: Loaded, path: Path, ids: list[str]) -> list[int]:
         )
     unknown = [name for name in ids if name not in known]
     if unknown:
-        raise InputError(
-            f"{path} holds {len(unknown)} of its {len(ids)} labels for names that "
-            f"{loaded.title} does not have, such as {unknown[0]!r}; remove them, or {advice}."
+        note(
+            f"{path} has labels for {len(unknown)} names that {loaded.title} does not have, such "
+            f"as {unknown[0]!r}; they were left out."
         )
     return [places[name] for name in names]
 
@@ -190,6 +204,8 @@ class Similarities:
     A: Any
     affinity: str
     normalized: bool
+    graph: Any = None  # the weights as given, where A is their normalised form
+    regularization: float | None = None
 
 
 def similarities(
@@ -198,11 +214,15 @@ def similarities(
     neighbors: int | None,
     normalize: bool | None,
     jobs: int | None,
+    clusters: int = 1,
+    regularization: float | None = None,
+    components: str = "all",
     device: str | None = None,
 ) -> Similarities:
     """Return similarities: given ones of a graph or a square symmetric matrix, else built."""
     from symnmf import graphs
     from symnmf.errors import InputError
+    from symnmf.graphs.components import restrict
     from symnmf.naming import lookup
 
     if affinity is not None:
@@ -218,13 +238,30 @@ def similarities(
             raise InputError(
                 "--normalize is for given similarities; graphs of points are always normalized."
             )
-        A = graphs.build(loaded.data, chosen, n_neighbors=neighbors, n_jobs=jobs, device=device)
+        if regularization is not None:
+            raise InputError("--regularization is for given graphs, not for graphs of points.")
+        A = graphs.build(
+            loaded.data,
+            chosen,
+            n_neighbors=neighbors,
+            n_jobs=jobs,
+            n_clusters=clusters,
+            device=device,
+        )
+        A = A if components == "all" else restrict(A, components, clusters, "")
         return Similarities(A, chosen, True)
     if neighbors is not None:
         raise InputError("--neighbors is for tables of points, not for given similarities.")
     scaled = loaded.is_graph if normalize is None else normalize
-    A = graphs.build(loaded.data, "precomputed")
-    return Similarities(graphs.normalize(A) if scaled else A, chosen, scaled)
+    A = restrict(
+        graphs.build(loaded.data, "precomputed"), components, clusters, "--components largest"
+    )
+    if not scaled:
+        return Similarities(A, chosen, scaled)
+    tau = regularization
+    if tau is None:
+        tau = graphs.choose_regularization(A, clusters)
+    return Similarities(graphs.normalize(A, regularization=tau), chosen, scaled, A, tau)
 
 
 def _kind_of(loaded: Loaded) -> str:

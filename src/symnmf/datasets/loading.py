@@ -30,7 +30,8 @@ class Dataset:
     data : ndarray or csr_array
         One image or document per row, or the symmetric adjacency matrix of a graph.
     target : ndarray of shape (n,), optional
-        Known class of each row; None where only overlapping communities are known.
+        Known class of each row, -1 where it is not known; None where only overlapping
+        communities are known.
     kind : {"images", "text", "graph"}
     image_shape : (height, width), optional
         ``data[i].reshape(image_shape)`` is upright.
@@ -40,6 +41,8 @@ class Dataset:
     description : str
     n_clusters : int
         Number of classes or communities: the rank to ask for.
+    feature_names : ndarray of str, optional
+        What the columns of ``data`` are called, such as the words of a text collection.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Dataset:
     node_names: tuple[Any, ...] | None
     description: str
     n_clusters: int
+    feature_names: Array | None = None
 
 
 class Entry(NamedTuple):
@@ -139,11 +143,25 @@ def load_tdt2(folder: Folder = None) -> Dataset:
     its accuracies and raw counts do not, so that is what ``data`` holds (a csr_array).
     """
     stored = read("tdt2", folder)
-    parts = (stored["data"].astype(np.float64), stored["indices"], stored["indptr"])
-    counts = sp.csr_array(parts, shape=tuple(stored["shape"]))
-    rows = sp.csr_array(TfidfTransformer(norm="l2").fit_transform(counts))
     text = "3147 news documents of 2 topics over 36 771 terms, tf-idf with unit l2 rows."
-    return Dataset("tdt2", rows, stored["y"], "text", None, None, None, text, 2)
+    return Dataset("tdt2", _tfidf(_counts(stored)), stored["y"], "text", None, None, None, text, 2)
+
+
+def load_newsgroups(folder: Folder = None, *, weighting: str = "tfidf") -> Dataset:
+    """20 newsgroups: 18 221 messages over 36 568 words, whose names come along.
+
+    ``weighting="tfidf"`` gives tf-idf rows of unit l2 norm, ``"counts"`` the raw word counts.
+    """
+    known: dict[str, Callable[[sp.csr_array], sp.csr_array]] = {
+        "tfidf": _tfidf,
+        "counts": sp.csr_array,
+    }
+    weigh = lookup(weighting, known, "weighting")
+    stored = read("newsgroups", folder)
+    text = f"18 221 messages to 20 newsgroups over 36 568 words, {weighting}."
+    name, words = "newsgroups", stored["vocab"]
+    rows = weigh(_counts(stored))
+    return Dataset(name, rows, stored["y"], "text", None, None, None, text, 20, words)
 
 
 def load_digits() -> Dataset:
@@ -192,6 +210,16 @@ def load_polbooks(folder: Folder = None) -> Dataset:
 def load_cora(folder: Folder = None) -> Dataset:
     """Cora citations (Planetoid's copy): 2708 papers of 7 subjects; the graph without features."""
     return _labelled_graph("cora", folder, "Citations between 2708 machine-learning papers.")
+
+
+def load_citeseer(folder: Folder = None) -> Dataset:
+    """CiteSeer citations (Planetoid's copy): 3327 papers of 6 subjects, 15 of none (-1)."""
+    return _labelled_graph("citeseer", folder, "Citations between 3327 computer-science papers.")
+
+
+def load_dolphins(folder: Folder = None) -> Dataset:
+    """Frequent companions among 62 bottlenose dolphins, which split into two groups."""
+    return _labelled_graph("dolphins", folder, "Companions among 62 dolphins.")
 
 
 def load_ego_facebook(folder: Folder = None) -> Dataset:
@@ -277,12 +305,15 @@ _CATALOGUE = {
     ),
     "mnist_full": _Known("images", 70000, 10, partial(load_mnist, subset="full")),
     "tdt2": _Known("text", 3147, 2, load_tdt2),
+    "newsgroups": _Known("text", 18221, 20, load_newsgroups),
     "digits": _Known("images", 1797, 10, load_digits),
     "karate": _Known("graph", 34, 2, load_karate),
     "email_eu_core": _Known("graph", 1005, 42, load_email_eu_core),
     "football": _Known("graph", 115, 12, load_football),
     "polbooks": _Known("graph", 105, 3, load_polbooks),
+    "dolphins": _Known("graph", 62, 2, load_dolphins),
     "cora": _Known("graph", 2708, 7, load_cora),
+    "citeseer": _Known("graph", 3327, 6, load_citeseer),
     "ego_facebook": _Known("graph", 4039, 193, load_ego_facebook),
     "com_dblp": _Known("graph", 317080, 13477, load_com_dblp),
 }
@@ -338,6 +369,15 @@ def _upright(X: Array, shape: tuple[int, int]) -> Array:
 
 def _images(name: str, X: Array, y: Array, shape: tuple[int, int], text: str) -> Dataset:
     return Dataset(name, X, y, "images", shape, None, None, text, np.unique(y).size)
+
+
+def _counts(stored: dict[str, Array]) -> sp.csr_array:
+    parts = (stored["data"].astype(np.float64), stored["indices"], stored["indptr"])
+    return sp.csr_array(parts, shape=tuple(stored["shape"]))
+
+
+def _tfidf(counts: sp.csr_array) -> sp.csr_array:
+    return sp.csr_array(TfidfTransformer(norm="l2").fit_transform(counts))
 
 
 def _adjacency(stored: dict[str, Array]) -> sp.csr_array:

@@ -78,6 +78,19 @@ FILES = {
         "4564227c71ee17defb13200867fba234362167e94f4cc3b06b1e064c2b726450",
         "GitHub: kimiyoung/planetoid (data/ind.cora.*)",
     ),
+    "dolphins": File(
+        "dolphins.npz", "8ace65f5f1b8fd3f6eeaf680682e28caa3d1a661d0a369e09fcbabe2dcb97505", _GML
+    ),
+    "citeseer": File(
+        "planetoid_citeseer.npz",
+        "bcbfb4ce6876bc2891b4028cf26de32fe6c54e2e6a0f431c110e4d02428208ca",
+        "GitHub: kimiyoung/planetoid (data/ind.citeseer.*)",
+    ),
+    "newsgroups": File(
+        "20newsgroups.npz",
+        "e554f3ba2fb4dfff62b40c497d9f2aee4353987b1ca91cab778ea01ba17f2307",
+        "GitHub: sanghosuh/lens_nmf-matlab (data/20newsgroups.mat)",
+    ),
     "com_dblp": File(
         "com_dblp.npz",
         "e6958fb696d9595fc415809e2cbdcfeee3c8eb92bb0a6b7ba9ccfe6af76c60fe",
@@ -91,7 +104,7 @@ def folders(folder: Folder) -> list[Path]:
         return [Path(folder)]
     if os.environ.get("SYMNMF_DATA"):
         return [Path(os.environ["SYMNMF_DATA"])]
-    beside = [Path.cwd().parent, Path(__file__).resolve().parents[2].parent]
+    beside = [Path.cwd().parent, Path(__file__).resolve().parents[3].parent]
     return [place / "shared" / "data" for place in beside]
 
 

@@ -8,9 +8,8 @@ Neighbours are those of the definition, not of a rounded one: :mod:`symnmf.graph
 says how.
 """
 
-from symnmf.graphs.adjacency import from_graph, normalize
+from symnmf.graphs.adjacency import from_edges, from_graph, normalize
 from symnmf.graphs.building import (
-    GraphWarning,
     build,
     cosine,
     nearest_neighbors,
@@ -18,12 +17,16 @@ from symnmf.graphs.building import (
     self_tuning,
 )
 from symnmf.graphs.constraints import constrained
+from symnmf.graphs.regularizing import choose_regularization
+from symnmf.graphs.warning import GraphWarning
 
 __all__ = [
     "GraphWarning",
     "build",
+    "choose_regularization",
     "constrained",
     "cosine",
+    "from_edges",
     "from_graph",
     "nearest_neighbors",
     "normalize",

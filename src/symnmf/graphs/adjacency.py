@@ -15,11 +15,14 @@ import scipy.sparse as sp
 
 from symnmf.errors import InputError
 from symnmf.graphs.neighbors import Array, Points
+from symnmf.graphs.warning import warn
 
 Graph: TypeAlias = sp.csr_array
 
 #: What a reader makes of a graph object: node names, ends of the edges by number, their weights.
 Edges: TypeAlias = tuple[list[Any], Any, Iterable[Any]]
+
+ASYMMETRY = 1e-6  # of the largest entry: what rounding in other programs leaves
 
 USUAL_WEIGHT = "weight"  # networkx's and igraph's own name; a graph without it is unweighted
 
@@ -44,7 +47,7 @@ def from_graph(
     A : csr_array of shape (n, n)
         A self-loop of weight w is kept as ``A[i, i] = w``; ``A.setdiag(0)`` drops them.
     names : list
-        Node of each row: networkx nodes, igraph's ``name`` attribute, or 0..n-1.
+        Node of each row: networkx nodes, igraph's ``name`` attribute, a frame's index, or 0..n-1.
     """
     if weight is not None and not isinstance(weight, str):
         raise InputError(
@@ -54,7 +57,7 @@ def from_graph(
     read = edge_list(G, "G")
     if read is None:
         adjacency = sp.csr_array(affinities(G, "G", signed=allow_negative))
-        return adjacency, list(range(adjacency.shape[0]))
+        return adjacency, row_names(G) or list(range(adjacency.shape[0]))
     names, pairs, weights = read(G, weight)
     if not names:
         raise InputError("G has no nodes; pass a graph with at least one.")
@@ -80,9 +83,46 @@ def from_graph(
     return csr(len(names), rows, cols, np.concatenate([values, values[~loop]])), names
 
 
-def normalize(A: Any, *, allow_negative: bool = False) -> Graph | Array:
-    """``D^-1/2 A D^-1/2`` with D the row sums of |A|; isolated nodes keep their zero row."""
-    return normalized(affinities(A, "A", signed=allow_negative))
+def normalize(
+    A: Any,
+    n_clusters: int | None = None,
+    *,
+    regularization: float | None = None,
+    allow_negative: bool = False,
+) -> Graph | Array:
+    """``(D + tau I)^-1/2 A (D + tau I)^-1/2`` with D the row sums of |A|.
+
+    Isolated nodes keep their zero rows.
+
+    Parameters
+    ----------
+    A : array, sparse matrix
+        Affinities, such as the adjacency matrix of a graph as it comes.
+    n_clusters : int, optional
+        Clusters that will be looked for; tau is then chosen for them where it is not given.
+    regularization : float, optional
+        tau, in mean degrees of the nodes that have edges. None chooses it for ``n_clusters``, see
+        :func:`choose_regularization`, and is 0 without.
+    allow_negative : bool, default False
+        Accept negative entries, of edges that keep nodes apart.
+    """
+    from symnmf.graphs.regularizing import choose_regularization
+
+    checked = affinities(A, "A", signed=allow_negative)
+    check_regularization(regularization)
+    if regularization is None:
+        regularization = 0.0 if n_clusters is None else choose_regularization(checked, n_clusters)
+    return normalized(checked, regularization)
+
+
+def check_regularization(regularization: Any) -> None:
+    """Refuse anything but None or a number of at least 0."""
+    numeric = isinstance(regularization, int | float | np.number)
+    if regularization is not None and not (numeric and 0 <= regularization < np.inf):
+        raise InputError(
+            f"regularization must be a number of mean degrees of at least 0, or None to choose "
+            f"it, got {regularization!r}."
+        )
 
 
 # Graph objects --------------------------------------------------------------------------------
@@ -186,8 +226,14 @@ def affinities(A: Any, name: str, *, signed: bool = False) -> Graph | Array:
 
     And nonnegative, unless it may be ``signed``.
     """
+    check_order(A, name)
     checked: Any = numbers(A, name, keep_float32=True)
     if checked.shape[0] != checked.shape[1]:
+        if looks_like_edges(checked):
+            raise InputError(
+                f"{name} has shape {checked.shape} and holds whole numbers that recur, which reads "
+                f"as a list of edges, not a matrix; pass symnmf.graphs.from_edges({name})."
+            )
         raise InputError(
             f"{name} must be a square matrix of affinities, not of shape {checked.shape}; "
             f"for points use affinity='self-tuning' or another named kind."
@@ -200,20 +246,100 @@ def affinities(A: Any, name: str, *, signed: bool = False) -> Graph | Array:
         )
     gap = abs(checked - checked.T)
     worst = gap.max()
-    allowed = 1e-5 if values.dtype == np.float32 else 1e-10
-    if worst > allowed * max(values.max(initial=0.0), -lowest):
+    largest = max(values.max(initial=0.0), -lowest)
+    if worst > ASYMMETRY * largest and not (values.dtype == np.float32 and worst <= 1e-5 * largest):
         i, j = divmod(int(gap.argmax()), checked.shape[0])
         raise InputError(
             f"{name} is not symmetric: entry ({i}, {j}) is {checked[i, j]:g} but ({j}, {i}) is "
             f"{checked[j, i]:g}; pass ({name} + {name}.T) / 2 if that is what you mean."
+        )
+    if worst > (1e-5 if values.dtype == np.float32 else 1e-10) * largest:
+        warn(
+            f"{name} is symmetric to {worst / largest:.1g} of its largest entry only; the mean of "
+            f"{name} and its transpose was taken."
         )
     if worst > 0:
         checked = (checked + checked.T) / 2
     return checked
 
 
+def refuse_foreign(X: Any, name: str) -> None:
+    """Say which call takes a graph object or an AnnData where a matrix is expected."""
+    if edge_list(X, name) is not None:
+        raise InputError(
+            f"{name} is a graph, not a matrix; call symnmf.communities({name}, k), or pass "
+            f"symnmf.graphs.from_graph({name})[0]."
+        )
+    if hasattr(X, "obsp") and hasattr(X, "obs_names"):
+        raise InputError(
+            f"{name} is an AnnData; call symnmf.scanpy.cluster({name}, k), or pass {name}.X or "
+            f"{name}.obsp['connectivities']."
+        )
+
+
+def row_names(A: Any) -> list[Any] | None:
+    """The index of a pandas frame, or None."""
+    index = getattr(A, "index", None)
+    return list(index) if index is not None and hasattr(A, "columns") else None
+
+
+def check_order(A: Any, name: str) -> None:
+    """Refuse a frame of affinities whose rows and columns are the same names in another order."""
+    rows = row_names(A)
+    if rows is None or list(A.columns) == rows or len(A.columns) != len(rows):
+        return
+    if set(A.columns) == set(rows):
+        raise InputError(
+            f"{name} has the same names in its index and its columns, but in different order; pass "
+            f"{name}.loc[{name}.columns] so that entry (i, j) and (j, i) belong together."
+        )
+
+
+def looks_like_edges(table: Any) -> bool:
+    """Whether a table's first columns could be the two ends of edges: whole numbers that recur."""
+    if sp.issparse(table) or table.ndim != 2 or table.shape[1] not in (2, 3) or len(table) < 4:
+        return False
+    ends = table[:, :2]
+    whole = bool((ends >= 0).all() and (ends == np.floor(ends)).all())
+    return whole and len(np.unique(ends)) < ends.size
+
+
+def from_edges(edges: Any, *, n_nodes: int | None = None) -> Graph:
+    """Adjacency matrix of an array of edges, one per row: two node numbers and maybe a weight.
+
+    Each edge counts in both directions; one that is listed twice has the sum of its weights.
+
+    Parameters
+    ----------
+    edges : array-like of shape (m, 2) or (m, 3)
+        Whole numbers from 0, and weights of at least 0 in the third column.
+    n_nodes : int, optional
+        By default one more than the largest number.
+    """
+    table = np.asarray(numbers(edges, "edges"))
+    ends = table[:, :2]
+    if table.shape[1] not in (2, 3) or (ends < 0).any() or (ends != np.floor(ends)).any():
+        raise InputError(
+            "edges must have two columns of whole node numbers from 0, and maybe one of weights."
+        )
+    weights = table[:, 2] if table.shape[1] == 3 else np.ones(len(table))
+    if (weights < 0).any():
+        row = int(np.flatnonzero(weights < 0)[0])
+        raise InputError(
+            f"edges has a negative weight, {weights[row]:g} in row {row}; affinities must be >= 0."
+        )
+    low, high = ends.astype(np.intp).T
+    n = int(ends.max()) + 1 if n_nodes is None else int(n_nodes)
+    if n <= ends.max():
+        raise InputError(f"n_nodes={n_nodes} is not above the largest node, {int(ends.max())}.")
+    away = low != high
+    rows, cols = np.concatenate([low, high[away]]), np.concatenate([high, low[away]])
+    return csr(n, rows, cols, np.concatenate([weights, weights[away]]))
+
+
 def numbers(X: Any, name: str, *, keep_float32: bool = False) -> Points:
     """A nonempty finite float64 matrix; a sparse one in canonical format, never the caller's."""
+    refuse_foreign(X, name)
     single = keep_float32 and getattr(X, "dtype", None) == np.float32
     dtype = np.float32 if single else np.float64
     try:
@@ -249,9 +375,13 @@ def csr(n: int, rows: Array, cols: Array, values: Array) -> Graph:
     return graph
 
 
-def normalized(A: Any) -> Any:
+def normalized(A: Any, regularization: float = 0.0) -> Any:
     """What :func:`normalize` gives for a matrix that has been checked already."""
-    root = np.sqrt(np.asarray(abs(A).sum(axis=1)).ravel())  # of a signed graph: of the sizes
+    degrees = np.asarray(abs(A).sum(axis=1)).ravel()  # of a signed graph: of the sizes
+    some = degrees > 0
+    if regularization and some.any():
+        degrees = degrees + regularization * degrees[some].mean()
+    root = np.sqrt(degrees)
     root[root == 0] = 1
     if not sp.issparse(A):
         return A / np.outer(root, root)

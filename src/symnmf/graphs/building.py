@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import os
-import warnings
 from collections.abc import Callable
-from contextvars import ContextVar
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-import sklearn
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 from sklearn.metrics.pairwise import rbf_kernel
@@ -20,22 +16,10 @@ from symnmf.errors import InputError
 from symnmf.graphs import adjacency
 from symnmf.graphs.adjacency import Graph, from_graph
 from symnmf.graphs.neighbors import Array, Points, nearest, norms, over_pairs, row_dots, variance
+from symnmf.graphs.warning import warn
 from symnmf.naming import lookup
 
-#: Components that are no surprise: as many as the clusters that :func:`build` was told of.
-_expected: ContextVar[int] = ContextVar("expected components", default=1)
-
-#: Code between the reader's line and a finding: this package, and scikit-learn's ``fit_predict``.
-_NOT_THE_READERS = tuple(
-    os.path.dirname(os.path.abspath(module)) + os.sep
-    for module in (os.path.dirname(__file__), sklearn.__file__)
-)
-
 FAINT = 1e-10  # cosine similarities below it count as none: rounding cannot tell them from 0
-
-
-class GraphWarning(UserWarning):
-    """The graph is finite and usable, but the data had something the reader should know of."""
 
 
 def self_tuning(
@@ -47,6 +31,7 @@ def self_tuning(
     approximate: bool = False,
     n_jobs: int | None = None,
     device: Any = None,
+    n_clusters: int = 1,
 ) -> Graph:
     r"""Self-tuning Gaussian similarity graph (Kuang, Yun & Park 2015, section 7.1).
 
@@ -78,6 +63,8 @@ def self_tuning(
         Threads of a tree or approximate search; brute force uses all OpenMP threads.
     device : str, torch.device or None
         "cuda" to search a dense X exactly on a GPU, through torch.
+    n_clusters : int, default 1
+        Clusters that will be looked for; more components than that are warned of.
 
     Returns
     -------
@@ -97,7 +84,7 @@ def self_tuning(
     sigma = distances[:, scale_at - 1].copy() if scale_at else np.ones(n)
     flat = sigma == 0
     if flat.any():
-        _warn(
+        warn(
             f"{np.count_nonzero(flat)} of {n} points are identical to at least {scale_at} "
             f"others, so their scale sigma is 0 and their smallest positive neighbour distance "
             f"replaces it: consider dropping duplicates or raising scale_neighbor."
@@ -105,7 +92,7 @@ def self_tuning(
         sigma[flat] = _smallest_positive(n, low, high, length)[flat]
     with np.errstate(over="ignore"):  # exp(-inf) = 0 is the right similarity
         weight = np.exp(-(length / sigma[low]) * (length / sigma[high]))
-    return _assemble(n, low, high, weight, normalize)
+    return _assemble(n, low, high, weight, normalize, n_clusters)
 
 
 def nearest_neighbors(
@@ -116,6 +103,7 @@ def nearest_neighbors(
     approximate: bool = False,
     n_jobs: int | None = None,
     device: Any = None,
+    n_clusters: int = 1,
 ) -> Graph:
     """Binary graph: 1 where i is among the k nearest neighbours of j, or j among those of i.
 
@@ -127,7 +115,7 @@ def nearest_neighbors(
     n = points.shape[0]
     k = _neighbor_count(n_neighbors, n)
     low, high, length = _union(*nearest(points, k, approximate, n_jobs, device=device))
-    return _assemble(n, low, high, np.ones(length.size), normalize)
+    return _assemble(n, low, high, np.ones(length.size), normalize, n_clusters)
 
 
 def rbf(
@@ -139,6 +127,7 @@ def rbf(
     approximate: bool = False,
     n_jobs: int | None = None,
     device: Any = None,
+    n_clusters: int = 1,
 ) -> Graph | Array:
     r"""Gaussian similarities :math:`\exp(-\gamma \|x_i - x_j\|^2)` with zero diagonal.
 
@@ -150,7 +139,7 @@ def rbf(
     n_neighbors : int or "all", optional
         Keep the union of k nearest neighbours, by default ``floor(log2 n) + 1``.  ``"all"``
         keeps every pair and returns a dense array of 8 n^2 bytes (800 MB for 10 000 points).
-    normalize, approximate, n_jobs
+    normalize, approximate, n_jobs, n_clusters
         As in :func:`self_tuning`.
 
     Returns
@@ -173,7 +162,7 @@ def rbf(
         return adjacency.normalized(kernel) if normalize else kernel
     k = _neighbor_count(n_neighbors, n)
     low, high, length = _union(*nearest(points, k, approximate, n_jobs, device=device))
-    return _assemble(n, low, high, np.exp(-gamma * length**2), normalize)
+    return _assemble(n, low, high, np.exp(-gamma * length**2), normalize, n_clusters)
 
 
 def cosine(
@@ -184,6 +173,7 @@ def cosine(
     approximate: bool = False,
     n_jobs: int | None = None,
     device: Any = None,
+    n_clusters: int = 1,
 ) -> Graph:
     r"""Cosine similarities :math:`x_i \cdot x_j / (\|x_i\| \|x_j\|)` to the k most similar points.
 
@@ -198,12 +188,12 @@ def cosine(
     lengths = norms(points)
     used = np.flatnonzero(lengths)
     if used.size < n:
-        _warn(
+        warn(
             f"{n - used.size} of {n} rows of X are zero and have no cosine similarity to "
             f"anything: they are isolated in the graph and belong to no cluster."
         )
     if used.size == 0:
-        return _assemble(n, used, used, np.ones(0), normalize, told=n)
+        return _assemble(n, used, used, np.ones(0), normalize, n_clusters, told=n)
     if sp.issparse(points):
         unit = sp.csr_array(sp.diags_array(1 / lengths[used]) @ points[used])
     else:
@@ -215,7 +205,8 @@ def cosine(
     weight = np.minimum(over_pairs(unit, low, high, row_dots), 1)
     weight[length == 0] = 1
     weight[weight < FAINT] = 0
-    return _assemble(n, used[low], used[high], weight, normalize, told=n - used.size)
+    told = n - used.size
+    return _assemble(n, used[low], used[high], weight, normalize, n_clusters, told=told)
 
 
 def build(
@@ -252,20 +243,25 @@ def build(
     """
     if n_neighbors is not None:
         params["n_neighbors"] = n_neighbors
-    expected = _expected.set(n_clusters)
-    try:
-        if callable(affinity):
-            return _called(affinity, X, params)
-        return lookup(str(affinity), _KINDS, "affinity")(X, n_jobs=n_jobs, device=device, **params)
-    finally:
-        _expected.reset(expected)
+    if callable(affinity):
+        return _called(affinity, X, params, n_clusters)
+    kind = lookup(str(affinity), _KINDS, "affinity")
+    return kind(X, n_jobs=n_jobs, device=device, n_clusters=n_clusters, **params)
 
 
-def _called(affinity: Callable[..., Any], X: Any, params: dict[str, Any]) -> Graph | Array:
-    """What the callable makes of X, checked; refused before the call where it cannot be called."""
+def _called(
+    affinity: Callable[..., Any], X: Any, params: dict[str, Any], n_clusters: int
+) -> Graph | Array:
+    """What the callable makes of X, checked; refused before the call where it cannot be called.
+
+    One that asks for ``n_clusters``, as the kinds of this module do, is told.
+    """
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     try:
-        inspect.signature(affinity).bind(X, **params)
+        signature = inspect.signature(affinity)
+        if "n_clusters" in signature.parameters:
+            params = {"n_clusters": n_clusters, **params}
+        signature.bind(X, **params)
     except TypeError as error:
         call = ", ".join(["X", *(f"{name}={value!r}" for name, value in params.items())])
         raise InputError(
@@ -285,7 +281,12 @@ def _called(affinity: Callable[..., Any], X: Any, params: dict[str, Any]) -> Gra
 
 
 def _precomputed(
-    X: Any, *, n_neighbors: int | None = None, n_jobs: int | None = None, device: Any = None
+    X: Any,
+    *,
+    n_neighbors: int | None = None,
+    n_jobs: int | None = None,
+    device: Any = None,
+    n_clusters: int = 1,
 ) -> Any:
     """X itself, checked; the others are there because every kind gets them."""
     return from_graph(X)[0] if adjacency.edge_list(X, "X") else adjacency.affinities(X, "X")
@@ -323,7 +324,7 @@ def _positive(value: Any, name: str) -> int:
 
 def _at_most(limit: int, value: int, name: str) -> int:
     if value > limit:
-        _warn(
+        warn(
             f"{name}={value} exceeds the {limit} other points there are, so all of them are used: "
             f"with so few points the graph says little about clusters."
         )
@@ -333,14 +334,6 @@ def _at_most(limit: int, value: int, name: str) -> int:
 def _neighbor_count(n_neighbors: int | None, n: int) -> int:
     k = n.bit_length() if n_neighbors is None else _positive(n_neighbors, "n_neighbors")
     return _at_most(n - 1, k, "n_neighbors")
-
-
-def _warn(message: str) -> None:
-    """Warn at the reader's line, however deep the finding was made."""
-    frame, level = inspect.currentframe(), 1
-    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_READERS):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, GraphWarning, stacklevel=level)
 
 
 # From neighbours to a graph -------------------------------------------------------------------
@@ -366,21 +359,27 @@ def _smallest_positive(n: int, low: Array, high: Array, length: Array) -> Array:
 
 
 def _assemble(
-    n: int, low: Array, high: Array, weight: Array, normalize: bool, told: int = 0
+    n: int,
+    low: Array,
+    high: Array,
+    weight: Array,
+    normalize: bool,
+    n_clusters: int,
+    told: int = 0,
 ) -> Graph:
     """The graph of these edges; ``told`` isolated points have been warned of already."""
     rows, cols = np.concatenate([low, high]), np.concatenate([high, low])
     graph = adjacency.csr(n, rows, cols, np.concatenate([weight, weight]))
     isolated = np.count_nonzero(np.diff(graph.indptr) == 0)
     if isolated > told:
-        _warn(
+        warn(
             f"{isolated - told} of {n} points are isolated (similarity 0 to every other): their "
             f"rows are zero, and a factorization assigns them to no cluster."
         )
     parts = connected_components(graph, directed=False, return_labels=False) - isolated
-    if parts > _expected.get():
+    if parts > n_clusters:
         others = f" besides {isolated} isolated points" if isolated else ""
-        _warn(
+        warn(
             f"the graph falls into {parts} components{others}: no cluster can join two of them on "
             f"the evidence of this graph, so raise n_neighbors if you look for fewer than {parts} "
             f"clusters."

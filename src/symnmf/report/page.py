@@ -8,19 +8,24 @@ import io
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from html import escape
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from symnmf import plots
 from symnmf.archives import write_atomically
 from symnmf.errors import InputError
 from symnmf.metrics import adjusted_rand, clustering_accuracy, normalized_mutual_info
+from symnmf.placing import top_features
+from symnmf.quality import Quality, plain
 from symnmf.run.certificate import Certificate
-from symnmf.run.result import History, Result, membership_shares
+from symnmf.run.result import OUTSIDE, History, Result, cluster_labels, membership_shares
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +36,9 @@ if TYPE_CHECKING:
 MAX_ROWS = 5000
 TYPICAL = 6
 LONGEST_CELL = 200
-NOWHERE = -1
+NOWHERE = OUTSIDE
+TOP_FEATURES = 8
+MOST_CLASSES = 40  # clusters or classes up to which a table of pairs can be read
 
 #: Cells are names (text, or whole numbers that sort as such), or numbers and the text for them.
 Cell = str | int | tuple[float, str]
@@ -50,6 +57,10 @@ def write_report(
     image_shape: tuple[int, int] | None = None,
     settings: Mapping[str, Any] | None = None,
     certificate: Certificate | None = None,
+    quality: Quality | None = None,
+    features: Sequence[Any] | np.ndarray | None = None,
+    data: Any = None,
+    overlapping: Sequence[str] | None = None,
     max_rows: int = MAX_ROWS,
 ) -> Path:
     """Write a self-contained HTML page about a clustering (needs the extra ``plots``).
@@ -76,6 +87,13 @@ def write_report(
         What the run was made with, listed on the page.
     certificate : Certificate or None
         None computes it.
+    quality : Quality or None
+        How the clusters look; a fitted estimator has it.
+    features, data : sequence of length d and array of shape (n, d), or None
+        Names of the columns of the data, such as words; adds the most telling ones of each
+        cluster.
+    overlapping : sequence of str or None
+        Every cluster a row has a part in, shown beside its own.
     max_rows : int
         Rows in the searchable table; the page says so where there are more.
 
@@ -85,16 +103,24 @@ def write_report(
         ``path``.
     """
     subject = _subject(fit, A, labels, names, truth, certificate)
+    quality = getattr(fit, "quality_", None) if quality is None else quality
+    words = None
+    if features is not None and data is not None:
+        words = top_features(data, membership_shares(subject.U), features, TOP_FEATURES)
+    stamp = {"symnmf": version("symnmf"), "written": f"{datetime.now():%Y-%m-%d %H:%M}"}
     sheet = None
     if images is not None and image_shape is not None:
         sheet = plots.typical_members(images, subject.U, image_shape, labels=subject.labels)
     parts = [
-        _summary(subject),
-        _certificate(subject.certificate),
-        _section("Clusters", _clusters(subject)),
+        _summary(subject, quality),
+        _quality_note(quality),
+        _section("Clusters", _clusters(subject, quality, words)),
+        _section("Clusters and known classes", _confusion(subject)),
         _pictures(subject, sheet),
-        _section("Rows", _rows(subject, max_rows)),
-        _section("Settings", _settings(settings or {})),
+        _section("Links between clusters", _links(subject)),
+        _certificate(subject.certificate),
+        _section("Rows", _rows(subject, max_rows, overlapping)),
+        _section("Settings", _settings({**(settings or {}), **stamp})),
     ]
     page = _page(title, "\n".join(part for part in parts if part)).encode("utf-8", "replace")
     write_atomically(path, lambda stream: stream.write(page))
@@ -149,7 +175,7 @@ def _subject(
         )
     solver = str(getattr(fit.solver, "name", fit.solver))
     n = U.shape[0]
-    labels = U.argmax(axis=1) if labels is None else np.asarray(labels)
+    labels = cluster_labels(U) if labels is None else np.asarray(labels)
     names = list(range(n)) if names is None else list(names)
     truth = None if truth is None else np.asarray(truth)
     for argument, given in (("labels", labels), ("names", names), ("truth", truth)):
@@ -161,12 +187,25 @@ def _subject(
 # Parts of the page ----------------------------------------------------------------------------
 
 
-def _summary(subject: _Subject) -> str:
+def _summary(subject: _Subject, quality: Quality | None) -> str:
     n, r = subject.U.shape
     found = np.unique(subject.labels[subject.labels != NOWHERE]).size
     facts = [
         (f"{n:,}", "rows"),
         (f"{found}" if found == r else f"{found} of {r}", "clusters"),
+    ]
+    if quality is not None:
+        facts += [
+            (f"{quality.largest:.0%}", "in the largest cluster"),
+            (plain(quality.modularity), "modularity"),
+        ]
+        if len(quality.errors) > 1:
+            spread = max(quality.errors) - min(quality.errors)
+            facts += [
+                (plain(quality.agreement), f"agreement of {len(quality.errors)} starts"),
+                (f"{spread:.2g}", "spread of their errors"),
+            ]
+    facts += [
         (f"{subject.error:.4f}", "relative squared error"),
         (f"{subject.n_iter}", f"iterations of {subject.solver}"),
         (subject.status.replace("_", " "), "how the run ended"),
@@ -174,9 +213,9 @@ def _summary(subject: _Subject) -> str:
     if subject.truth is not None:
         truth = subject.truth.tolist()
         facts += [
-            (f"{clustering_accuracy(truth, subject.labels):.3f}", "accuracy"),
-            (f"{normalized_mutual_info(truth, subject.labels):.3f}", "mutual information"),
-            (f"{adjusted_rand(truth, subject.labels):.3f}", "adjusted Rand index"),
+            (plain(clustering_accuracy(truth, subject.labels)), "accuracy"),
+            (plain(normalized_mutual_info(truth, subject.labels)), "mutual information"),
+            (plain(adjusted_rand(truth, subject.labels)), "adjusted Rand index"),
         ]
     items = "".join(f"<div><dd>{_text(v)}</dd><dt>{_text(k)}</dt></div>" for v, k in facts)
     return f'<dl class="facts">{items}</dl>'
@@ -187,13 +226,65 @@ def _certificate(certificate: Certificate) -> str:
     verdict, _, details = str(certificate).partition("\n")
     lines = "\n".join(line.strip() for line in details.splitlines())
     return (
-        f'<section class="certificate {kind}"><h2>Certificate</h2>'
+        f'<section class="certificate {kind}"><h2>The optimiser</h2>'
+        "<p>This says whether the factorization was solved, not whether the clusters are good.</p>"
         f"<p><strong>{_text(verdict)}</strong></p><pre>{escape(lines)}</pre></section>"
     )
 
 
-def _clusters(subject: _Subject) -> str:
+def _quality_note(quality: Quality | None) -> str:
+    if quality is None or not quality.warning:
+        return ""
+    return (
+        f'<section class="certificate no"><p><strong>{escape(quality.warning.capitalize())}.'
+        f"</strong> These are hardly clusters, whatever the optimiser says.</p></section>"
+    )
+
+
+def _confusion(subject: _Subject) -> str:
+    """Rows of each cluster by known class, where the table stays readable."""
+    if subject.truth is None:
+        return ""
+    classes, codes = np.unique(subject.truth.astype(str), return_inverse=True)
+    clusters, rows = np.unique(subject.labels, return_inverse=True)
+    if max(len(classes), len(clusters)) > MOST_CLASSES:
+        return ""
+    counts = np.zeros((len(clusters), len(classes)), dtype=int)
+    np.add.at(counts, (rows, codes), 1)
+    body: list[list[Cell]] = [
+        [_cluster(int(cluster)), *((int(c), f"{c:,}") for c in line)]
+        for cluster, line in zip(clusters, counts, strict=True)
+    ]
+    return _table("confusion", ["cluster", *map(str, classes)], body)
+
+
+def _links(subject: _Subject) -> str:
+    """The share of each cluster's weight that leads to each cluster."""
+    clusters = np.unique(subject.labels[subject.labels != NOWHERE])
+    if not 1 < len(clusters) <= MOST_CLASSES:
+        return ""
+    inside = np.flatnonzero(subject.labels != NOWHERE)
+    place = np.searchsorted(clusters, subject.labels[inside])
+    shape = (len(subject.labels), len(clusters))
+    members = sp.csr_array((np.ones(len(inside)), (inside, place)), shape=shape)
+    weight = members.T @ (subject.A @ members)
+    weight = np.asarray(weight.toarray() if sp.issparse(weight) else weight, dtype=np.float64)
+    share = weight / np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
+    body: list[list[Cell]] = [
+        [int(cluster), *((float(v), f"{v:.1%}") for v in line)]
+        for cluster, line in zip(clusters, share, strict=True)
+    ]
+    return _table("links", ["from", *(f"to {c}" for c in clusters)], body)
+
+
+def _clusters(
+    subject: _Subject, quality: Quality | None, words: list[list[tuple[Any, float]]] | None
+) -> str:
     head = ["cluster", "size", "mean membership", "typical members"]
+    if quality is not None:
+        head.append("conductance")
+    if words is not None:
+        head.append("most telling columns")
     if subject.truth is not None:
         head += ["purity", "commonest class"]
     typical = plots.most_typical(subject.U, TYPICAL, subject.labels)
@@ -208,6 +299,12 @@ def _clusters(subject: _Subject) -> str:
             _number(float(shares[mine].mean())),
             members,
         ]
+        known = 0 <= cluster < subject.U.shape[1]
+        if quality is not None:
+            row.append(_number(quality.conductance[cluster]) if known else "")
+        if words is not None:
+            told = ", ".join(_short(word, 40) for word, _ in words[cluster]) if known else ""
+            row.append(told)
         if subject.truth is not None:
             classes, counts = np.unique(subject.truth[mine].astype(str), return_counts=True)
             most = int(counts.argmax())
@@ -216,9 +313,11 @@ def _clusters(subject: _Subject) -> str:
     return _table("clusters", head, rows)
 
 
-def _rows(subject: _Subject, most: int) -> str:
+def _rows(subject: _Subject, most: int, overlapping: Sequence[str] | None) -> str:
     n = len(subject.names)
     head = ["name", "cluster", "membership"]
+    if overlapping is not None:
+        head.append("all clusters")
     if subject.truth is not None:
         head.append("class")
     shares = subject.shares
@@ -229,6 +328,8 @@ def _rows(subject: _Subject, most: int) -> str:
             _cluster(int(subject.labels[i])),
             _number(float(shares[i])),
         ]
+        if overlapping is not None:
+            row.append(str(overlapping[i]))
         if subject.truth is not None:
             row.append(_name_cell(subject.truth[i]))
         rows.append(row)
@@ -311,7 +412,7 @@ def _text(value: Any) -> str:
 
 
 def _number(value: float) -> tuple[float, str]:
-    return value, f"{value:.3f}"
+    return value, plain(value)
 
 
 def _cluster(label: int) -> Cell:

@@ -226,3 +226,11 @@ def _check_factors(
         layout["product"] = Kept(shape, dtype, optional=True)
         layout["gram_U"] = Kept((shape[1], shape[1]), optional=True)
     check_memory(stored, layout, "the factor")
+
+
+def errors_so_far(path: str | Path) -> list[float]:
+    """Return the errors recorded in a checkpoint; none where it cannot be read."""
+    try:
+        return list(History(read_archive(path, FORMAT)["history"])["error"].tolist())
+    except (InputError, KeyError, ValueError, IndexError):
+        return []  # whoever resumes from it says what is wrong

@@ -22,6 +22,9 @@ Status = Literal["converged", "max_iter", "max_time", "stopped", "diverged"]
 RESULT = "symnmf-result-2"
 OTHER = "other_"  # in archives: the third factor and the fourth
 
+#: The label of a row that belongs to no cluster, as in scikit-learn's DBSCAN.
+OUTSIDE = -1
+
 COLUMNS = (
     "iteration",
     "seconds",
@@ -115,9 +118,14 @@ class History:
 
 
 def membership_shares(U: np.ndarray) -> np.ndarray:
-    """Return U with rows scaled to sum 1; a row of zeros becomes uniform."""
+    """Return U with rows scaled to sum 1; a row of zeros, which belongs nowhere, stays so."""
     totals = U.sum(axis=1, keepdims=True)
-    return np.where(totals > 0, U / np.where(totals > 0, totals, 1), 1 / U.shape[1])
+    return U / np.where(totals > 0, totals, 1)
+
+
+def cluster_labels(U: np.ndarray) -> np.ndarray:
+    """Return the column of the largest entry of each row; -1 for a row of zeros."""
+    return np.where(U.any(axis=1), np.argmax(U, axis=1), OUTSIDE)
 
 
 def _name_array(names: Sequence[Any]) -> np.ndarray:
@@ -185,12 +193,15 @@ class Result:
 
     @property
     def labels(self) -> np.ndarray:
-        """The cluster of each row: the column of its largest entry (the paper's rule)."""
-        return as_given(np.argmax(to_host(self.U), axis=1), self.U)
+        """The cluster of each row: the column of its largest entry (the paper's rule).
+
+        -1 for a row of zeros, which belongs to no cluster.
+        """
+        return as_given(cluster_labels(to_host(self.U)), self.U)
 
     @property
     def membership(self) -> np.ndarray:
-        """U with rows scaled to sum 1; a row of zeros becomes uniform."""
+        """U with rows scaled to sum 1; a row of zeros stays zero."""
         return as_given(membership_shares(to_host(self.U)), self.U)
 
     def as_given(self, X: Any) -> Result:

@@ -12,6 +12,7 @@ from symnmf.matrices import SymmetricMatrix
 from symnmf.matrices.spectrum import leading_eigenpairs
 from symnmf.naming import lookup
 from symnmf.run.objective import best_multiple
+from symnmf.run.spectral import spectral_start
 from symnmf.run.state import Point
 
 #: A given U_0 further than this factor from its best multiple is brought there.
@@ -38,6 +39,11 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
         f"random_state must be None, a whole number of at least 0, a numpy Generator or a "
         f"RandomState, got {random_state!r}."
     )
+
+
+def drawn_seed() -> int:
+    """Return a fresh seed, short enough to be noted and typed again."""
+    return int(np.random.default_rng().integers(2**31))
 
 
 def random_start(X: SymmetricMatrix, rank: int, random_state: RandomState) -> np.ndarray:
@@ -72,6 +78,7 @@ STARTS = {
     "scaled-random": scaled_random_start,
     "random": random_start,
     "nndsvd": nndsvd_start,
+    "spectral": spectral_start,
 }
 
 

@@ -1,0 +1,75 @@
+"""Nodes that no cluster can reach: the components of a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from symnmf.errors import InputError
+from symnmf.graphs.neighbors import Array
+from symnmf.graphs.warning import warn
+from symnmf.naming import lookup
+
+CHOICES = {"all": "all", "largest": "largest"}
+
+
+def restrict(A: Any, components: str, clusters: int, advice: str) -> Any:
+    """A without the nodes that are to stay outside: their rows and columns are zero.
+
+    With ``components="largest"`` these are the nodes of every component but the largest, with
+    ``"all"`` none. Where there are more components than clusters a warning counts them.
+
+    Parameters
+    ----------
+    A : array or csr_array
+        Checked affinities.
+    components : {"all", "largest"}
+    clusters : int
+        How many will be looked for.
+    advice : str
+        What the reader is to write for the largest component alone.
+    """
+    chosen = lookup(str(components), CHOICES, "components")
+    count, part = connected_components(sp.csr_array(A), directed=False)
+    sizes = np.bincount(part)
+    real = np.count_nonzero(sizes > 1)
+    if chosen == "largest" and count > 1:
+        inside = part == sizes.argmax()
+        return _without(A, ~inside)
+    if real > clusters:
+        warn(
+            f"the graph has {real} components of two nodes or more, and {clusters} clusters were "
+            f"asked for, so some cluster must join nodes that no path connects; {advice} clusters "
+            f"the largest alone, of {sizes.max()} nodes out of {len(part)}."
+        )
+    return A
+
+
+def connected(A: Any) -> Array:
+    """Which nodes have an edge."""
+    return np.asarray(abs(A).sum(axis=1)).ravel() > 0
+
+
+def check_enough(count: int, clusters: int, argument: str, of_what: str) -> None:
+    """Refuse more clusters than nodes that can be in one."""
+    if clusters > count:
+        raise InputError(
+            f"{argument}={clusters} is more than the {count} nodes of G that have {of_what}; "
+            f"choose at most {argument}={count}."
+        )
+
+
+def _without(A: Any, outside: Array) -> Any:
+    if not sp.issparse(A):
+        kept = np.array(A)
+        kept[outside] = 0
+        kept[:, outside] = 0
+        return kept
+    inside = sp.diags_array((~outside).astype(A.dtype))
+    kept = sp.csr_array(inside @ A @ inside)
+    kept.eliminate_zeros()
+    kept.sort_indices()
+    return kept

@@ -1,0 +1,62 @@
+"""How much to add to the degrees of a graph before it is normalised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from symnmf.graphs.adjacency import normalized
+from symnmf.graphs.components import connected
+from symnmf.matrices import as_symmetric
+from symnmf.parallel import one_blas_thread
+from symnmf.run.spectral import leading_subspace
+
+#: What is tried, in mean degrees.
+STEPS = (0.0, 0.25, 0.5, 1.0, 2.0)
+
+#: Least effective number of clusters, as a part of those asked for, that is no collapse.
+SPREAD = 0.7
+
+
+def choose_regularization(A: Any, clusters: int) -> float:
+    """The smallest tau, in mean degrees, at which the leading eigenvectors see the whole graph.
+
+    On D^-1/2 A D^-1/2 small components and whiskers, which hang on the rest by a few edges, have
+    the leading eigenvectors to themselves, and all clusters but one are tiny. With D + tau I they
+    do not (Zhang and Rohe 2018). But where the graph needs none, tau costs accuracy. So the
+    labels read off the eigenvectors decide: tau is the least of 0, 1/4, 1/2, 1 and 2 at which
+    they have an effective number of clusters, exp(entropy of the sizes), of at least 0.7 k. With
+    more components than clusters it is at least 1/4, since the eigenvectors of tau = 0 then
+    belong to components. Where none will do, the one with the most clusters is taken.
+    """
+    if clusters < 2 or A.min() < 0:  # signed graphs have no such rule yet
+        return 0.0
+    count, part = connected_components(sp.csr_array(A), directed=False)
+    pieces = count - int((np.bincount(part) == 1).sum())
+    inside = connected(A)
+    best, most = 0.0, -1.0
+    for tau in STEPS[1:] if pieces > clusters else STEPS:
+        spread = _effective(normalized(A, tau), inside, clusters) / clusters
+        if spread >= SPREAD:
+            return tau
+        if spread > most:
+            best, most = tau, spread
+    return best
+
+
+def _effective(A: Any, inside: np.ndarray, clusters: int) -> float:
+    """The effective number of clusters in the labels of the spectral start."""
+    X = as_symmetric(A)
+    with one_blas_thread():
+        labels = leading_subspace(X, clusters).start(X, None).argmax(axis=1)
+    return effective_number(labels[inside])
+
+
+def effective_number(labels: np.ndarray) -> float:
+    """exp(entropy of the sizes): k for k equal clusters, near 1 where one holds nearly all."""
+    share = np.bincount(labels) / max(len(labels), 1)
+    share = share[share > 0]
+    return float(np.exp(-(share * np.log(share)).sum()))

@@ -1,0 +1,295 @@
+"""Clusters people would choose: spectral starts, regularised graphs, quality, new rows."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.linalg import eigsh
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.metrics import adjusted_mutual_info_score
+from sklearn.model_selection import train_test_split
+
+import symnmf
+from symnmf import InputError, QualityWarning, SymNMF, communities, factorize, graphs
+from symnmf.graphs import GraphWarning
+from symnmf.matrices import as_symmetric
+from symnmf.metrics import clustering_accuracy
+from symnmf.run.multistart import Plan
+from symnmf.run.race import Race
+from symnmf.run.spectral import leading_subspace
+
+
+def camps(seed=0, n=400, whiskers=25):
+    """Two camps of uneven degrees, with paths that hang on single nodes."""
+    rng = np.random.default_rng(seed)
+    G = nx.Graph()
+    label = {v: int(v >= n // 2) for v in range(n)}
+    weight = rng.pareto(1.5, n) + 1
+    for half in (range(n // 2), range(n // 2, n)):
+        p = weight[list(half)] / weight[list(half)].sum()
+        for u, v in rng.choice(list(half), size=(4 * n, 2), p=p):
+            if u != v:
+                G.add_edge(int(u), int(v))
+    for u in rng.integers(n // 2, size=n // 2):
+        G.add_edge(int(u), int(rng.integers(n // 2, n)))
+    for _ in range(whiskers):
+        last = int(rng.integers(n))
+        for _ in range(5):
+            label[len(label)] = label[last]
+            G.add_edge(last, len(label) - 1)
+            last = len(label) - 1
+    return G, label
+
+
+def test_the_subspace_is_that_of_the_leading_eigenvectors():
+    A = graphs.self_tuning(load_digits().data[:600])
+    basis = leading_subspace(as_symmetric(A), 8)
+    exact = np.sort(eigsh(A, k=8, which="LA")[0])[::-1]
+    np.testing.assert_allclose(basis.values, exact, atol=5e-3)
+    assert (basis.values <= exact + 1e-9).all()
+    np.testing.assert_allclose(basis.vectors.T @ basis.vectors, np.eye(8), atol=1e-8)
+
+
+def test_repeated_eigenvalues_are_all_found():
+    A = sp.csr_array(sp.block_diag([np.ones((90, 90))] * 5))
+    basis = leading_subspace(as_symmetric(A), 5)
+    np.testing.assert_allclose(basis.values, 90.0, rtol=1e-6)
+
+
+def test_a_spectral_start_ends_lower_than_random_ones(real_data):
+    data = symnmf.datasets.load("orl", real_data)
+    A = graphs.self_tuning(data.data)
+    found = Plan(40, random_state=0, options={"tol": 1e-4}).search(A)
+    random = Plan(40, init="scaled-random", random_state=0, options={"tol": 1e-4}).search(A)
+    assert found.best.error < 0.3658 < random.best.error
+    assert found.bound <= found.best.error
+    assert factorize(A, 40, init="spectral", tol=1e-4).error < 0.3658
+
+
+def test_no_error_is_below_the_bound():
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 5))
+    search = Plan(3, random_state=0).search(X @ X.T + np.eye(60))
+    exact = np.linalg.eigvalsh(X @ X.T + np.eye(60))
+    bound = 1 - (exact[-3:] ** 2).sum() / (exact**2).sum()
+    assert search.bound == pytest.approx(bound, abs=1e-12)
+    assert search.errors.min() >= bound
+
+
+def test_the_race_gives_up_what_cannot_win_and_nothing_else():
+    race = Race()
+    finished = Plan(1, n_init=1).search(np.ones((4, 4)) + np.eye(4)).finished
+    to_beat = finished[0].error
+    race.open(finished)
+    falling = [to_beat * (0.5 + 2 * 0.8**i) for i in range(40)]
+    assert not any(race.see(1, error) for error in falling)
+    assert any(race.see(2, to_beat * (1.5 + 0.5**i)) for i in range(40))
+    assert race.lost(2)
+    assert not race.lost(1)
+
+
+def test_a_graph_with_whiskers_does_not_collapse():
+    G, truth = camps()
+    labels = [truth[v] for v in G]
+    with pytest.warns(QualityWarning, match="one cluster holds"):
+        collapsed = communities(G, 2, regularization=0.0, random_state=0)
+    assert collapsed.quality.largest > 0.9
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = communities(G, 2, random_state=0)
+    assert found.regularization > 0
+    assert clustering_accuracy(labels, found.labels) > 0.9
+    assert found.quality.modularity == pytest.approx(
+        nx.community.modularity(G, [set(c) for c in found], weight=None), abs=1e-9
+    )
+
+
+def test_graphs_that_need_no_regularization_get_none(real_data):
+    for name, k in (("football", 12), ("polbooks", 3)):
+        assert graphs.choose_regularization(symnmf.datasets.load(name, real_data).data, k) == 0
+    assert graphs.choose_regularization(symnmf.datasets.load("cora", real_data).data, 7) > 0
+
+
+def test_normalize_adds_to_the_degrees():
+    A = nx.to_scipy_sparse_array(nx.karate_club_graph(), weight=None, dtype=float)
+    degrees = A.sum(axis=1)
+    scale = np.sqrt(degrees + 0.5 * degrees.mean())
+    expected = A.toarray() / np.outer(scale, scale)
+    np.testing.assert_allclose(graphs.normalize(A, regularization=0.5).toarray(), expected)
+    with pytest.raises(InputError, match="regularization must be a number of mean degrees"):
+        graphs.normalize(A, regularization=-1)
+
+
+def test_components_are_counted_and_the_largest_can_be_had_alone():
+    parts = [nx.complete_graph(9), nx.complete_graph(6), nx.complete_graph(4)]
+    G = nx.disjoint_union_all(parts)
+    G.add_node("alone")
+    with pytest.warns(GraphWarning, match="3 components of two nodes or more, and 2 clusters"):
+        communities(G, 2, random_state=0)
+    A = graphs.from_graph(G)[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = communities(G, 2, components="largest", random_state=0)
+        model = SymNMF(2, affinity="precomputed", components="largest", random_state=0).fit(A)
+    for labels in (found.labels, model.labels_):
+        assert (labels[9:] == -1).all()
+        assert (labels[:9] >= 0).all()
+    assert len(found.outside) == 11
+
+
+def test_conductance_is_the_share_that_leaves():
+    G = nx.barbell_graph(6, 0)
+    found = communities(G, 2, random_state=0)
+    assert found.quality.conductance == pytest.approx((1 / 31, 1 / 31))
+    assert found.quality.sizes == (6, 6)
+    assert found.quality.warning is None
+
+
+def test_agreement_is_that_of_the_starts():
+    A = graphs.self_tuning(load_digits().data[:500])
+    model = SymNMF(10, affinity="precomputed", init="scaled-random", n_init=3, random_state=1)
+    model.fit(A)
+    search = Plan(10, n_init=3, init="scaled-random", random_state=1, options={"tol": 1e-4})
+    finished = search.search(A).finished
+    kept = int(np.argmin([r.error for r in finished]))
+    scores = [
+        adjusted_mutual_info_score(model.labels_, r.labels)
+        for i, r in enumerate(finished)
+        if i != kept
+    ]
+    assert model.quality_.agreement == pytest.approx(np.mean(scores))
+
+
+def test_new_digits_are_placed_as_well_as_fitted_ones():
+    X, y = load_digits(return_X_y=True)
+    old, new, _, classes = train_test_split(X, y, test_size=0.2, random_state=0)
+    model = SymNMF(10, random_state=0).fit(old)
+    placed = clustering_accuracy(classes, model.predict(new))
+    whole = SymNMF(10, random_state=0).fit(np.vstack([old, new])).labels_[len(old) :]
+    assert placed >= clustering_accuracy(classes, whole) - 0.02
+    np.testing.assert_array_equal(model.predict(old), model.labels_)
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(model)).predict(new[:9]), model.predict(new[:9])
+    )
+
+
+@pytest.mark.parametrize("affinity", ["nearest_neighbors", "rbf", "cosine"])
+def test_every_kind_places_new_rows(affinity):
+    X, y = make_blobs(500, centers=10 * np.eye(3), cluster_std=1.5, random_state=0)
+    model = SymNMF(3, affinity=affinity, random_state=0).fit(X[:400])
+    assert clustering_accuracy(y[400:], model.predict(X[400:])) > 0.95
+
+
+def test_a_new_node_goes_where_its_edges_lead():
+    G = nx.karate_club_graph()
+    found = communities(G, 2, random_state=0, weight=None)
+    for node in (0, 33):
+        assert found.predict(list(G[node])) == found.labels[list(G).index(node)]
+    assert found.predict([]) == -1
+    with pytest.raises(InputError, match="edges leads to 'nobody'"):
+        found.predict(["nobody"])
+
+
+def test_words_of_a_cluster():
+    X = np.array([[5, 0, 1], [4, 0, 1], [0, 6, 1], [0, 5, 1.0]])
+    shares = np.array([[1, 0], [1, 0], [0, 1], [0, 1.0]])
+    lists = symnmf.top_features(X, shares, ["ball", "vote", "the"], 2)
+    assert [words[0][0] for words in lists] == ["ball", "vote"]
+    assert all(word != "the" for words in lists for word, _ in words[:1])
+    with pytest.raises(InputError, match="names must have one entry for each of the 3 columns"):
+        symnmf.top_features(X, shares, ["ball"])
+
+
+def test_names_go_there_and_back():
+    igraph = pytest.importorskip("igraph")
+    G = nx.karate_club_graph()
+    found = communities(G, 2, random_state=0)
+    written = found.to_networkx(G)
+    assert {v for v, c in written.nodes(data="community") if c == 0} == found[0]
+    H = igraph.Graph.from_networkx(G)
+    assert sorted(map(len, found.to_igraph(H))) == sorted(map(len, found))
+    cover = communities(G, 2, overlapping=True, random_state=0).to_igraph(H)
+    assert isinstance(cover, igraph.VertexCover)
+
+
+def test_a_frame_keeps_its_index_and_its_order_matters():
+    pd = pytest.importorskip("pandas")
+    names = [f"n{v}" for v in range(34)]
+    A = nx.to_numpy_array(nx.karate_club_graph())
+    frame = pd.DataFrame(A, names, names)
+    assert set().union(*communities(frame, 2, random_state=0)) == set(names)
+    turned = frame[names[::-1]]
+    with pytest.raises(InputError, match="same names in its index and its columns"):
+        communities(turned, 2)
+    with pytest.raises(InputError, match="same names in its index and its columns"):
+        SymNMF(2, affinity="precomputed").fit(turned)
+
+
+def test_anndata_in_and_out(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    X = load_digits(n_class=3).data
+    adata = anndata.AnnData(X)
+    with pytest.raises(InputError, match=r"run scanpy\.pp\.neighbors"):
+        symnmf.scanpy.cluster(adata, 3)
+    adata.obsp["connectivities"] = sp.csr_matrix(graphs.self_tuning(X, normalize=False))
+    copied = symnmf.scanpy.cluster(adata, 3, copy=True)
+    assert "symnmf" not in adata.obs
+    assert symnmf.scanpy.cluster(adata, 3) is None
+    adata.write_h5ad(tmp_path / "a.h5ad")
+    back = anndata.read_h5ad(tmp_path / "a.h5ad")
+    assert list(back.obs["symnmf"]) == list(copied.obs["symnmf"])
+    assert back.obsm["X_symnmf"].shape == (len(X), 3)
+    assert back.uns["symnmf"]["params"]["random_state"] == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: SymNMF(2).fit(nx.karate_club_graph()), "call symnmf.communities"),
+        (lambda: factorizable(np.array([[0, 1], [1, 2], [2, 3], [3, 0]])), "list of edges"),
+        (lambda: SymNMF(2).fit(np.full((9, 2), np.nan)), "NaN"),
+        (lambda: graphs.from_edges([[0, 1, -2.0]]), "negative weight, -2 in row 0"),
+        (lambda: SymNMF(2, callback=3).fit(np.eye(4)), "callback must be a function"),
+        (lambda: communities(nx.karate_club_graph(), 2, components="big"), "components 'big'"),
+    ],
+)
+def test_messages(call, said):
+    with pytest.raises(ValueError, match=said):
+        call()
+
+
+def factorizable(edges):
+    return communities(edges, 2)
+
+
+def test_nearly_symmetric_affinities_are_averaged():
+    A = nx.to_numpy_array(nx.karate_club_graph(), weight=None)
+    A[0, 1] *= 1 + 5e-7
+    with pytest.warns(GraphWarning, match="the mean of G and its transpose"):
+        communities(A, 2, random_state=0)
+    A[0, 1] = 2
+    with pytest.raises(InputError, match="not symmetric"):
+        communities(A, 2)
+
+
+def test_a_seed_is_drawn_and_recorded():
+    A = graphs.self_tuning(load_digits().data[:300])
+    options = {"affinity": "precomputed", "init": "scaled-random", "n_init": 1}
+    model = SymNMF(5, **options).fit(A)
+    again = SymNMF(5, random_state=model.seed_, **options).fit(A)
+    np.testing.assert_array_equal(model.embedding_, again.embedding_)
+
+
+def test_callback_stops_and_progress_shows(capsys):
+    pytest.importorskip("tqdm")
+    seen = []
+    model = SymNMF(3, callback=lambda now: seen.append(now) or len(seen) > 3, progress=True)
+    model.fit(load_digits().data[:200])
+    assert model.status_ == "stopped"
+    assert len(seen) == 4
+    assert "symnmf" in capsys.readouterr().err
