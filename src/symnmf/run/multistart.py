@@ -203,8 +203,9 @@ class Plan:
         told = {name: self.options[name] for name in OBSERVING if name in self.options}
         matrix = observed(X, n_jobs=self.n_jobs, device=self.device, **told)
         options = {name: value for name, value in self.options.items() if name not in told}
-        # a tensor has no eigenvectors to turn, and those of a matrix with gaps say little
-        if self._spectral and (matrix.order > 2 or matrix.weighted):
+        # a tensor has no eigenvectors to turn; with gaps or negative entries they say little
+        signed = bool(self.options.get("allow_negative"))
+        if self._spectral and (matrix.order > 2 or matrix.weighted or signed):
             return dataclasses.replace(self, init="scaled-random").search(X)
         workers, seats = 1, self._seats(matrix)
         apart = seats == 1 and self._apart(matrix)
