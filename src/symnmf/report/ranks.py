@@ -29,9 +29,9 @@ def write_rank_report(path: str | Path, found: RankSelection, *, title: str = "X
     number = found.recommendation
     kind = "no" if number is None else "yes"
     verdict = "No clear number" if number is None else f"{number} clusters"
-    said = "\n".join(f"{name:12} {choice}" for name, choice in found.choices.items())
+    said = "\n".join(f"{name:14} {choice}" for name, choice in found.choices.items())
     if found.bethe_hessian is not None:
-        said += f"\nBethe-Hessian {found.bethe_hessian} negative eigenvalues"
+        said += f"\n{'Bethe-Hessian':14} {found.bethe_hessian} negative eigenvalues"
     shown = [name for name in HEADINGS if name in found.table]
     rows: list[list[Cell]] = []
     for place, rank in enumerate(found.table["rank"].tolist()):

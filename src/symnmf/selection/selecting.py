@@ -78,9 +78,9 @@ class RankSelection:
     def __str__(self) -> str:
         number = "no clear number" if self.recommendation is None else str(self.recommendation)
         lines = [f"Clusters: {number}. {self.reason}"]
-        lines += [f"  {name:10} {choice}" for name, choice in self.choices.items()]
+        lines += [f"  {name:14} {choice}" for name, choice in self.choices.items()]
         if self.bethe_hessian is not None:
-            lines.append(f"  {'Bethe-Hessian':10} {self.bethe_hessian} negative eigenvalues")
+            lines.append(f"  {'Bethe-Hessian':14} {self.bethe_hessian} negative eigenvalues")
         return "\n".join(lines)
 
     def to_frame(self) -> Any:
