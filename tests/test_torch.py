@@ -341,6 +341,34 @@ def test_several_starts_share_a_product_and_end_where_single_ones_do(device, sol
     assert best.error <= first.error * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("products", ["float32", "bfloat16"])
+def test_a_start_that_outlasts_the_others_goes_on_with_products_of_its_own(device, kind, products):
+    from symnmf.matrices.shared import SharedReading
+
+    X = on_device(problem(kind, np.float32), device, products=products)
+    reading, V = SharedReading(X, 1), X.ops.put(np.ones((150, 2), np.float32))
+    with reading.seat(0) as seat:
+        found = seat.matmul(V, out=X.ops.put(np.full((150, 2), np.nan, np.float32)))
+    assert torch.allclose(found, X.matmul(V))
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_each_of_several_starts_ends_as_it_would_alone(device, kind):
+    from symnmf.run.multistart import Plan
+
+    X = on_device(problem(kind, np.float64), device)
+    ends: dict[int, object] = {}
+    options = {"tol": 1e-4}
+    best = Plan(4, n_init=4, random_state=0, options=options, progress=ends.__setitem__).best(X)
+    assert best.status == "converged"
+    for now in ends.values():  # they need different numbers of iterations
+        assert now.stationarity <= 1e-4
+        assert best.error <= now.error * (1 + 1e-9)
+    assert len({now.iteration for now in ends.values()}) > 1
+    assert best.certificate(X, tol=2e-4).certified
+
+
 def test_callbacks_see_host_arrays_and_can_stop_a_run(device):
     seen = []
 

@@ -34,6 +34,7 @@ class SharedReading:
         self.X = X
         self._taken_up = seats
         self._asked: list[Request] = []
+        self._products: dict[int, Tall] = {}
         self._round = 0
         self._failure: tuple[int, BaseException] | None = None
         # its lock is the right to compute: held by a start except while it waits
@@ -50,14 +51,14 @@ class SharedReading:
                 self._compute_if_due()
 
     def multiply(self, number: int, V: Tall, out: Tall) -> Tall:
-        """Write X @ V to ``out`` when the others have asked for their products too."""
+        """Return X @ V when the others have asked for their products too."""
         mine = self._round
         self._asked.append((number, V, out))
         self._compute_if_due()
         self._turn.wait_for(lambda: self._round > mine)
         if self._failure is not None and self._failure[0] == mine:
             raise RuntimeError("the product of several starts failed") from self._failure[1]
-        return out
+        return self._products.pop(number)
 
     def _compute_if_due(self) -> None:
         if not self._asked or len(self._asked) < self._taken_up:
@@ -74,15 +75,16 @@ class SharedReading:
 
     def _multiply_all(self, batch: list[Request]) -> None:
         if len(batch) == 1:
-            _, V, out = batch[0]
-            self.X.matmul(V, out=out)
+            number, V, out = batch[0]
+            # a home may write to `out` and need not: what it returns is the product
+            self._products[number] = self.X.matmul(V, out=out)
             return
         ops = self.X.ops
         wide = self.X.matmul(ops.beside(*(V for _, V, _ in batch)))
         left = 0
-        for _, V, out in batch:
+        for number, V, out in batch:
             right = left + V.shape[1]
-            ops.columns(wide, left, right, out)
+            self._products[number] = ops.columns(wide, left, right, out)
             left = right
 
 
