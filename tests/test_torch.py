@@ -139,7 +139,9 @@ def test_the_memory_of_quasi_newton_steps(both, newest, slots):
 
 @pytest.mark.parametrize("width", [33, 100])
 def test_gauss_newton_steps_of_every_width(device, dtype, width):
-    test_gauss_newton_steps(Both(device, dtype, n=300, r=width))
+    both = Both(device, dtype, n=300, r=width)
+    both.close = max(both.close, 1e-3 if dtype == np.float32 else 0)  # 300 rows: ill-conditioned
+    test_gauss_newton_steps(both)
 
 
 @pytest.mark.parametrize("width", [33, 100, 150])

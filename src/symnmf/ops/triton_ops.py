@@ -14,6 +14,9 @@ from symnmf.ops.torch_ops import TorchOps
 #: Columns up to which a tile of rows and two r x r matrices stay on chip.
 WIDEST = 128
 
+#: Columns up to which the Gauss-Newton kernels have been seen to work; wider ones in plain torch.
+RELAXED = 64
+
 #: Programs that share a sum: two for each multiprocessor of the larger devices.
 PROGRAMS = 264
 
@@ -197,7 +200,7 @@ class TritonOps(TorchOps):
         relaxation: float,
         steps: int,
     ) -> tuple[Tensor, Tensor]:
-        if not self._fits(U):
+        if not self._fits(U) or r > RELAXED:
             return super()._relax(U, product, dual, small, r, relaxation, steps)
         n, square = len(U), r * r
         programs = min(PROGRAMS, triton.cdiv(n, _rows(r)))
