@@ -16,6 +16,7 @@ from symnmf.errors import InputError
 from symnmf.graphs import adjacency
 from symnmf.graphs.adjacency import Graph, from_graph
 from symnmf.graphs.neighbors import Array, Points, nearest, norms, over_pairs, row_dots, variance
+from symnmf.graphs.streaming import ROWS_AT_ONCE, is_streamed, mapped, scratch
 from symnmf.graphs.warning import warn
 from symnmf.naming import lookup
 
@@ -48,8 +49,9 @@ def self_tuning(
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, d)
-        One point per row.
+    X : array-like, sparse matrix, memory map or Dask array of shape (n, d)
+        One point per row. With ``approximate=True`` a memory map or a Dask array stays in a file
+        and in float32 where it is; without, it is read whole.
     n_neighbors : int, optional
         k; by default ``floor(log2 n) + 1``.
     scale_neighbor : int, default 7
@@ -75,7 +77,7 @@ def self_tuning(
     GraphWarning
         Fewer points than neighbours, vanishing scales, isolated points, several components.
     """
-    points = _points(X)
+    points = _points(X, approximate)
     n = points.shape[0]
     k = _neighbor_count(n_neighbors, n)
     scale_at = _at_most(n - 1, _positive(scale_neighbor, "scale_neighbor"), "scale_neighbor")
@@ -111,7 +113,7 @@ def nearest_neighbors(
     k does not count it, and one-sided neighbours weigh 1 rather than 1/2.  The entries are 0
     and 1 with ``normalize=False``; other parameters as in :func:`self_tuning`.
     """
-    points = _points(X)
+    points = _points(X, approximate)
     n = points.shape[0]
     k = _neighbor_count(n_neighbors, n)
     low, high, length = _union(*nearest(points, k, approximate, n_jobs, device=device))
@@ -182,7 +184,7 @@ def cosine(
     weights.  Zero rows resemble nothing: they stay isolated, with a warning.  By default
     k is ``floor(log2 n) + 1``; parameters as in :func:`self_tuning`.
     """
-    points = _points(X)
+    points = _points(X, approximate)
     n = points.shape[0]
     k = _neighbor_count(n_neighbors, n)
     lengths = norms(points)
@@ -196,6 +198,8 @@ def cosine(
         return _assemble(n, used, used, np.ones(0), normalize, n_clusters, told=n)
     if sp.issparse(points):
         unit = sp.csr_array(sp.diags_array(1 / lengths[used]) @ points[used])
+    elif isinstance(points, np.memmap):
+        unit = _unit_rows(points, lengths, used)
     else:
         unit = points[used] / lengths[used, None]
     # On unit rows |x - y|^2 = 2 - 2 cos, so the most similar rows are the nearest ones.
@@ -304,9 +308,14 @@ _KINDS: dict[str, Callable[..., Any]] = {
 # Points and arguments -------------------------------------------------------------------------
 
 
-def _points(X: Any) -> Points:
-    points = adjacency.numbers(X, "X")
-    values = points.data if sp.issparse(points) else points
+def _points(X: Any, approximate: bool = False) -> Points:
+    points: Points
+    if is_streamed(X):
+        # the approximate search works on the file; the exact one needs all points at hand
+        points = mapped(X) if approximate else adjacency.numbers(np.asarray(mapped(X)), "X")
+    else:
+        points = adjacency.numbers(X, "X")
+    values: Any = points.data if sp.issparse(points) else points
     largest = max(values.max(initial=0.0), -values.min(initial=0.0))
     if largest and not 1e-100 < largest < 1e100:
         raise InputError(
@@ -314,6 +323,17 @@ def _points(X: Any) -> Points:
             f"pass X / abs(X).max() instead."
         )
     return points
+
+
+def _unit_rows(points: np.memmap, lengths: Array, used: Array) -> Array:
+    """Return the rows of points in a file that are not zero, at length 1, in a file too."""
+    if used.size == len(points):
+        return mapped(points, lambda rows, first: rows / lengths[first : first + len(rows), None])
+    unit = scratch((used.size, points.shape[1]), points.dtype)
+    for first in range(0, used.size, ROWS_AT_ONCE):
+        rows = used[first : first + ROWS_AT_ONCE]
+        unit[first : first + len(rows)] = points[rows] / lengths[rows, None]
+    return unit
 
 
 def _positive(value: Any, name: str) -> int:

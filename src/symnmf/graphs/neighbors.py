@@ -31,13 +31,13 @@ APPROXIMATE_FROM = 1000  # below it the exact search is as fast
 
 
 def norms(points: Points) -> Array:
-    return np.sqrt(row_dots(points, points))
+    return np.sqrt(row_dots(points, points)).astype(np.float64, copy=False)
 
 
 def row_dots(a: Points, b: Points) -> Array:
     if sp.issparse(a):
         return np.asarray(a.multiply(b).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", a, b)
+    return np.einsum("ij,ij->i", a, b, dtype=np.float64)
 
 
 def row_distances(a: Points, b: Points) -> Array:
@@ -60,7 +60,10 @@ def over_pairs(
     result = np.empty(left.size)
     for start in range(0, left.size, step):
         block = slice(start, start + step)
-        result[block] = measure(points[left[block]], points[right[block]])
+        pair = (points[left[block]], points[right[block]])
+        if points.dtype != np.float64:  # rows of a file that holds float32
+            pair = (pair[0].astype(np.float64), pair[1].astype(np.float64))
+        result[block] = measure(*pair)
     return result
 
 
@@ -191,6 +194,11 @@ def exact_search(
     return indices, distances
 
 
+def _at_hand(points: Points) -> Points:
+    """Return points in memory and in float64, as the exact search needs them."""
+    return points if sp.issparse(points) else np.asarray(points, dtype=np.float64)
+
+
 def approximate_search(
     points: Points, wanted: int, n_jobs: int | None, beyond: float
 ) -> tuple[Array, Array]:
@@ -202,10 +210,10 @@ def approximate_search(
             "approximate=True needs pynndescent: pip install 'symnmf[approximate]'."
         ) from None
     if n < max(APPROXIMATE_FROM, 4 * wanted):
-        return exact_search(points, wanted, n_jobs, beyond)
+        return exact_search(_at_hand(points), wanted, n_jobs, beyond)
     index = NNDescent(points, n_neighbors=wanted + 1, random_state=0, n_jobs=n_jobs)
     candidates = index.neighbor_graph[0].astype(np.intp)
     indices, distances = closest(points, np.arange(n), candidates, wanted)
     if np.isinf(distances).any():  # the descent left some points with too few neighbours
-        return exact_search(points, wanted, n_jobs, beyond)
+        return exact_search(_at_hand(points), wanted, n_jobs, beyond)
     return indices, distances

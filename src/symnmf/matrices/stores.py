@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mmap
 from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,6 +15,9 @@ from symnmf.errors import InputError
 from symnmf.matrices.border import check_shape
 from symnmf.matrices.dtypes import float_dtype
 from symnmf.matrices.tiles import Block, Tile
+
+#: Threads that read one tile of a file, and the bytes from which that pays.
+READERS, SHARED_FROM = 4, 4 * 2**20
 
 
 class Store(ABC):
@@ -149,19 +154,25 @@ class ArrayFile(Store):
             room = buffer[: rows * columns].reshape(tile.shape)
         else:
             room = np.empty(tile.shape, self.stored)
-        item = self.stored.itemsize
+        runs = room.reshape(1, -1) if columns == self.n else room
+        readers = READERS if len(runs) > READERS and room.nbytes > SHARED_FROM else 1
+        edges = [len(runs) * part // readers for part in range(readers + 1)]
+        with ThreadPoolExecutor(readers) as pool:
+            # the rows of a tile lie apart: several requests at a time keep the disk busy
+            list(pool.map(lambda ends: self._read_runs(runs, tile, *ends), pairwise(edges)))
+        return room if same else self._given(room, tile, buffer)
+
+    def _read_runs(self, runs: np.ndarray, tile: Tile, begin: int, end: int) -> None:
         try:
             with self.path.open("rb", buffering=0) as file:
-                runs = room.reshape(1, -1) if columns == self.n else room
-                for row, run in enumerate(runs):
+                for row in range(begin, end):
                     at = (tile.top + row) * self.n + tile.left
-                    file.seek(self.offset + at * item)
-                    self._fill(file, run, tile.top + row)
+                    file.seek(self.offset + at * self.stored.itemsize)
+                    self._fill(file, runs[row], tile.top + row)
         except OSError as error:
             raise InputError(
                 f"{self.title} cannot be read any more ({error.strerror}), at {tile}."
             ) from error
-        return room if same else self._given(room, tile, buffer)
 
     def _fill(self, file: Any, run: np.ndarray, row: int) -> None:
         rest = memoryview(run.data).cast("B")
