@@ -26,7 +26,7 @@ def close(A, B):
 
 @pytest.mark.filterwarnings("ignore::symnmf.graphs.GraphWarning")
 @pytest.mark.parametrize("kind", ["self-tuning", "nearest_neighbors", "cosine"])
-@pytest.mark.parametrize("approximate", [False, True])
+@pytest.mark.parametrize("approximate", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_points_in_a_file_or_on_dask_give_the_graph_of_memory(kind, approximate, points, stored):
     if approximate:
         pytest.importorskip("pynndescent")

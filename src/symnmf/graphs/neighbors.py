@@ -211,7 +211,8 @@ def approximate_search(
         ) from None
     if n < max(APPROXIMATE_FROM, 4 * wanted):
         return exact_search(_at_hand(points), wanted, n_jobs, beyond)
-    index = NNDescent(points, n_neighbors=wanted + 1, random_state=0, n_jobs=n_jobs)
+    plain = points if sp.issparse(points) else np.asarray(points)  # not the map that it may be
+    index = NNDescent(plain, n_neighbors=wanted + 1, random_state=0, n_jobs=n_jobs)
     candidates = index.neighbor_graph[0].astype(np.intp)
     indices, distances = closest(points, np.arange(n), candidates, wanted)
     if np.isinf(distances).any():  # the descent left some points with too few neighbours
