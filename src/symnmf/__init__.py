@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from symnmf.errors import InputError
     from symnmf.estimator import SymNMF
     from symnmf.placing import top_features
-    from symnmf.quality import Quality, QualityWarning
+    from symnmf.quality import Quality, QualityWarning, modularity_scorer
     from symnmf.run import certificate
     from symnmf.run.certificate import Certificate
     from symnmf.run.loop import Snapshot, factorize
@@ -56,6 +56,7 @@ _HOMES = {
     "select_rank": "symnmf.selection.selecting",
     "RankSelection": "symnmf.selection.selecting",
     "factorize_tensor": "symnmf.tensors.factorizing",
+    "modularity_scorer": "symnmf.quality",
     "top_features": "symnmf.placing",
 }
 _MODULES = {
@@ -98,6 +99,7 @@ __all__ = [
     "graphs",
     "matrices",
     "metrics",
+    "modularity_scorer",
     "penalty",
     "plots",
     "readers",

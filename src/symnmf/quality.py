@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import adjusted_mutual_info_score
 
+from symnmf.graphs import self_tuning
 from symnmf.graphs.warning import warn
 from symnmf.run.multistart import Search
 from symnmf.run.result import OUTSIDE
@@ -104,20 +105,13 @@ def plain(value: float, digits: int = 3) -> str:
 def assess(A: Any, labels: np.ndarray, search: Search) -> Quality:
     """Judge labels by the graph A they came from and by the search that found them."""
     asked = search.best.U.shape[1]
-    inside = np.flatnonzero(labels != OUTSIDE)
     if A.min() < 0:  # of a signed graph, what ties nodes together
         A = A.maximum(0) if sp.issparse(A) else np.maximum(A, 0)
-    shape = (len(labels), asked)
-    members = sp.csr_array((np.ones(len(inside)), (inside, labels[inside])), shape=shape)
-    degrees = np.asarray(A.sum(axis=1), dtype=np.float64).ravel()
-    within = np.asarray((members.T @ (A @ members)).diagonal(), dtype=np.float64)
-    volume = members.T @ degrees
-    total = degrees.sum()
-    sizes = np.asarray(members.sum(axis=0)).ravel().astype(int)
+    members, sizes = _members(labels, asked)
+    modularity, within, volume, total = _modularity(A, members)
     with np.errstate(divide="ignore", invalid="ignore"):
         leaving = (volume - within) / np.minimum(volume, total - volume)
     leaving[(sizes > 0) & ~np.isfinite(leaving)] = 0.0  # all there is, so nothing leaves
-    share = volume / total if total else volume
     kept = int(np.argmin(np.nan_to_num(search.errors, nan=np.inf)))
     others = [result.labels for i, result in enumerate(search.finished) if i != kept]
     scores = [adjusted_mutual_info_score(labels, other) for other in others]
@@ -125,14 +119,52 @@ def assess(A: Any, labels: np.ndarray, search: Search) -> Quality:
     return Quality(
         asked,
         tuple(sizes.tolist()),
-        len(labels) - len(inside),
-        float((within / total - share**2).sum()) if total else 0.0,
+        len(labels) - int(sizes.sum()),
+        modularity,
         tuple(np.where(sizes > 0, np.clip(leaving, 0.0, 1.0), np.nan).tolist()),
         tuple(search.errors.tolist()),
         search.begun,
         float(np.mean(scores)) if scores else float("nan"),
         float((1.0 - search.best.error) / left) if left > 0 else float("nan"),
     )
+
+
+def _members(labels: np.ndarray, clusters: int) -> tuple[sp.csr_array, np.ndarray]:
+    """Rows by cluster as a 0/1 matrix, and the sizes of the clusters."""
+    inside = np.flatnonzero(labels != OUTSIDE)
+    shape = (len(labels), clusters)
+    members = sp.csr_array((np.ones(len(inside)), (inside, labels[inside])), shape=shape)
+    return members, np.bincount(labels[inside], minlength=clusters)
+
+
+def _modularity(A: Any, members: sp.csr_array) -> tuple[float, np.ndarray, np.ndarray, float]:
+    """Modularity, the weight inside each cluster, its volume, and the volume of all."""
+    degrees = np.asarray(A.sum(axis=1), dtype=np.float64).ravel()
+    within = np.asarray((members.T @ (A @ members)).diagonal(), dtype=np.float64)
+    volume, total = np.asarray(members.T @ degrees), float(degrees.sum())
+    if total == 0.0:
+        return 0.0, within, volume, total
+    return float((within / total - (volume / total) ** 2).sum()), within, volume, total
+
+
+def modularity_scorer(model: Any, X: Any, y: Any = None) -> float:
+    """Modularity of the labels a fitted clusterer gives to X, for ``GridSearchCV(scoring=...)``.
+
+    The labels of ``model.predict(X)`` are judged on the self-tuning graph of X, the same for every
+    setting, so that affinities and numbers of neighbours can be compared; no classes are needed.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from symnmf import SymNMF, modularity_scorer
+    >>> search = GridSearchCV(
+    ...     SymNMF(random_state=0), {"n_clusters": [2, 3]}, scoring=modularity_scorer
+    ... )
+    """
+    labels = np.asarray(model.predict(X))
+    A = self_tuning(X, normalize=False, n_clusters=len(labels))
+    members, _ = _members(labels, int(labels.max(initial=0)) + 1)
+    return _modularity(A, members)[0]
 
 
 def warn_of(quality: Quality, advice: str) -> None:

@@ -82,6 +82,8 @@ def load(given: str) -> Loaded:
 
         file = read_matrix(path)
         names = None if file.names is None else file.names.tolist()
+        if file.kind == "graph":
+            _check_weights(path, file.data, names)
         return Loaded(path.name, file.data, file.kind == "graph", names, file.labels)
     return _built_in(given)
 
@@ -115,6 +117,20 @@ def stored(given: str, memory: str | None, rank: int, jobs: int | None, normaliz
     names = read_names(path) if path.is_dir() else None
     X = Blocks(store, memory=allowed, n_jobs=jobs, name=path.name)
     return Loaded(path.name, X, False, names)
+
+
+def _check_weights(path: Path, A: Any, names: list[Any] | None) -> None:
+    """Name the first edge with a negative weight."""
+    from symnmf.errors import InputError
+
+    if not A.nnz or A.data.min() >= 0:
+        return
+    i, j = (int(end) for end in divmod(int(A.argmin()), A.shape[0]))
+    ends = (i, j) if names is None else (names[i], names[j])
+    raise InputError(
+        f"file {str(path)!r}: the edge between {ends[0]!r} and {ends[1]!r} has the negative weight "
+        f"{A[i, j]:g}; drop it, since similarities must be at least 0."
+    )
 
 
 def _built_in(name: str) -> Loaded:

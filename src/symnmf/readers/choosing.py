@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from symnmf.readers.arrays import as_float, read_array
-from symnmf.readers.edges import read_edges
+from symnmf.readers.edges import is_header, read_edges
+from symnmf.readers.graph_files import read_gml, read_graphml
 from symnmf.readers.market import read_mtx
 from symnmf.readers.matrix_file import MatrixFile
 from symnmf.readers.npz import read_npz
@@ -29,7 +30,24 @@ READERS: dict[str, Callable[[Source], MatrixFile]] = {
     ".edgelist": read_edges,
     ".el": read_edges,
     ".txt": read_edges,
+    ".graphml": read_graphml,
+    ".gml": read_gml,
 }
+
+TABLES = (".csv", ".tsv")
+LONGEST_HEADER = 4096
+
+
+def _begins_as_edges(path: AnyPath, max_bytes: int, max_ratio: float) -> bool:
+    """Whether the first line of a table names the ends of edges, such as source,target."""
+    with opened(path, max_bytes=max_bytes, max_ratio=max_ratio) as source:
+        if source.ending not in TABLES:
+            return False
+        first = source.read(LONGEST_HEADER).removeprefix(b"\xef\xbb\xbf").split(b"\n")[0]
+    try:
+        return is_header(first.replace(b'"', b"").replace(b"\t", b","))
+    except UnicodeDecodeError:
+        return False
 
 
 def read_matrix(
@@ -40,8 +58,9 @@ def read_matrix(
     Parameters
     ----------
     path : str or path
-        Ends in .npy, .npz, .csv, .tsv, .mtx, .edges, .edgelist, .el or .txt, or in one of these
-        and .gz; see :mod:`symnmf.readers` for what each may hold.
+        Ends in .npy, .npz, .csv, .tsv, .mtx, .edges, .edgelist, .el, .txt, .graphml or .gml, or in
+        one of these and .gz. A table that begins with source,target (or from,to or src,dst) is an
+        edge list; see :mod:`symnmf.readers` for what each may hold.
     max_bytes : int, default=8 GiB
         Most bytes the file may hold once decompressed.
     max_ratio : float, default=200
@@ -57,8 +76,9 @@ def read_matrix(
     InputError
         Whatever is wrong with the file, in one sentence that names it and the line.
     """
+    edges = _begins_as_edges(path, max_bytes, max_ratio)
     with opened(path, max_bytes=max_bytes, max_ratio=max_ratio) as source:
-        reader = READERS.get(source.ending)
+        reader = read_edges if edges else READERS.get(source.ending)
         if reader is None:
             raise source.error(
                 f"the ending {shown(source.ending)} is not known; use one of {', '.join(READERS)},"

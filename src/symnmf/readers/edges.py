@@ -103,7 +103,8 @@ class Nodes:
         return len(self.index), np.concatenate(self.text), names
 
 
-def _is_header(line: bytes) -> bool:
+def is_header(line: bytes) -> bool:
+    """Whether a line names the two ends of edges."""
     words = tuple(line.lower().replace(b",", b" ").decode("utf-8").split()[:2])
     return words in HEADERS
 
@@ -153,7 +154,7 @@ def edge_chunks(source: Source) -> Iterator[Chunk]:
         check_text(source, block, first)
         lines = content_lines(block, first, b"#%")
         if len(lines) and not width:
-            if _is_header(lines.texts[0]):
+            if is_header(lines.texts[0]):
                 lines = lines.rest()
             if len(lines):
                 width, comma = _layout(source, lines)
