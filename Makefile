@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+MINIMUM := .venv-minimum
 
-.PHONY: install install-torch demo test test-gpu test-long lint format bench bench-full clean
+.PHONY: install install-torch demo test test-gpu test-long test-minimum lint format bench bench-full clean
 
 install: $(READY)
 
@@ -31,6 +32,13 @@ test-gpu: $(READY)
 	$(BIN)/python -m pytest tests/test_torch.py tests/test_homes.py
 	$(BIN)/python benchmarks/gpu.py
 
+# The tests under the least versions that pyproject.toml states, in an environment of their own.
+test-minimum:
+	test -x $(MINIMUM)/bin/python || $(PYTHON) -m venv $(MINIMUM)
+	$(PYTHON) .ci/minimum.py > $(MINIMUM)/constraints.txt
+	$(MINIMUM)/bin/python -m pip install --quiet --editable '.[test]' -c $(MINIMUM)/constraints.txt
+	$(MINIMUM)/bin/python -m pytest -n auto --dist worksteal
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -48,4 +56,4 @@ bench-full: $(READY)
 	$(BIN)/python benchmarks/time_to_solution.py --full --out docs/benchmarks
 
 clean:
-	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(MINIMUM) out build dist .pytest_cache .mypy_cache .ruff_cache

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from symnmf.errors import InputError
 from symnmf.naming import lookup
-from symnmf.run.result import Result, cluster_labels, membership_shares
+from symnmf.run.result import Result, membership_shares
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -280,7 +280,7 @@ def memberships(
     """
     shares = membership_shares(_checked_factor(U))
     n, r = shares.shape
-    labels = _one_label_per_row(cluster_labels(shares) if labels is None else labels, n)
+    labels = _one_label_per_row(shares.argmax(axis=1) if labels is None else labels, n)
     order = np.lexsort((-shares.max(axis=1), labels))
     binned = _bins(n, max_pixels) @ shares[order]
     figure, ax = new_axes(ax, (7.5, min(8.0, max(2.2, 0.9 + 0.26 * r))))
@@ -370,7 +370,7 @@ def most_typical(U: Any, count: int, labels: Any = None) -> dict[int, np.ndarray
     and is left out.
     """
     factor = np.asarray(U)
-    chosen = cluster_labels(factor) if labels is None else labels
+    chosen = factor.argmax(axis=1) if labels is None else labels
     labels = _one_label_per_row(chosen, factor.shape[0])
     typical = {}
     for cluster in np.unique(labels).tolist():
