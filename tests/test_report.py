@@ -267,7 +267,8 @@ def test_a_fitted_estimator_images_and_rows_without_a_cluster(tmp_path):
     page = read(path)
     assert len(page.images) == len(plain.images) + 1
     assert page.tables["rows"][5][1] == "none"
-    assert page.tables["settings"] == [["tol", "0.0001"]]
+    assert page.tables["settings"][0] == ["tol", "0.0001"]
+    assert [row[0] for row in page.tables["settings"]] == ["tol", "symnmf", "written"]
 
 
 def test_a_run_that_did_not_converge_is_not_called_certified(tmp_path):
