@@ -316,7 +316,7 @@ def _points(X: Any, approximate: bool = False) -> Points:
     else:
         points = adjacency.numbers(X, "X")
     values: Any = points.data if sp.issparse(points) else points
-    largest = max(values.max(initial=0.0), -values.min(initial=0.0))
+    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
     if largest and not 1e-100 < largest < 1e100:
         raise InputError(
             f"X has entries up to {largest:g}, whose squares leave the range of float64; "
