@@ -194,6 +194,8 @@ def main(count: int, seed: int, folder: Path) -> None:
         state = rng.getstate()
         try:
             seen[attempt(rng, case, donors)] += 1
+            if number % 1000 == 999:
+                print(dict(seen), file=sys.stderr, flush=True)
         except BaseException as error:
             error.add_note(f"attempt {number} of seed {seed}, on {case.path.name}: {state[1][:3]}")
             raise

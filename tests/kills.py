@@ -174,6 +174,7 @@ def main(count: int, seed: int, base: Path) -> None:
                 finished = True
         assert outcome(folder) == expected, name
         shutil.rmtree(folder)
+        print(kills.total(), dict(kills), file=sys.stderr, flush=True)
     print(kills.total(), dict(kills), flush=True)
 
 

@@ -292,3 +292,10 @@ def test_a_start_moved_from_one_fit_to_another_is_refused(X, tmp_path):
     files[0].replace(files[1])
     with pytest.raises(InputError, match=r"another run.*owner"):
         plan(checkpoint=tmp_path / "fit2.npz", random_state=2, options=options).best(X)
+
+
+@pytest.mark.parametrize(("n_jobs", "seconds"), [(1, 2.0), (2, 10.0 / 3), (5, 10.0)])
+def test_starts_at_the_same_time_have_the_same_seconds(n_jobs, seconds):
+    small = np.ones((50, 50))
+    assert plan(n_jobs=n_jobs, max_time=10.0).seconds_each(small) == pytest.approx(seconds)
+    assert plan(n_jobs=n_jobs).seconds_each(small) is None

@@ -241,7 +241,8 @@ def _triangles(
 def _run(plan: Plan, A: Any, signals: Signals, quiet: bool) -> Search:
     from dataclasses import replace
 
-    forecast = Forecast(plan.starts, plan.options["tol"], plan.options["max_iter"], plan.max_time)
+    limits = plan.options["tol"], plan.options["max_iter"], plan.seconds_each(A)
+    forecast = Forecast(plan.starts, *limits)
     with watching(forecast, quiet=quiet) as watcher:
 
         def progress(start: int, now: Any) -> bool:

@@ -21,7 +21,7 @@ LOG_EVERY = 10.0  # seconds between two lines of a log
 
 @dataclass
 class Forecast:
-    """How far several starts are, each by its way down to the tolerance or to a limit.
+    """How far several starts are, each by its way down to the tolerance or to a limit of its own.
 
     A start's residual falls by a steady factor per iteration once it has settled, so the
     iterations still to come follow from the second half of those done.
@@ -43,7 +43,7 @@ class Forecast:
         path.append((now.iteration, math.log(max(now.stationarity, 1e-300))))
         shares = [now.iteration / self.max_iter if self.max_iter else 1.0]
         if self.max_time:
-            shares.append(now.seconds * self.starts / self.max_time)
+            shares.append(now.seconds / self.max_time)
         if self.tol > 0:
             left = self._iterations_left(path)
             shares.append(now.iteration / (now.iteration + left) if now.iteration else 0.0)

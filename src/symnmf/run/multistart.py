@@ -200,22 +200,19 @@ class Plan:
         split methods only come near to, and the share of such a remainder would be arbitrary.
         """
         self.check()
-        told = {name: self.options[name] for name in OBSERVING if name in self.options}
-        matrix = observed(X, n_jobs=self.n_jobs, device=self.device, **told)
-        options = {name: value for name, value in self.options.items() if name not in told}
+        matrix = self._wrapped(X)
+        options = {name: value for name, value in self.options.items() if name not in OBSERVING}
         # a tensor has no eigenvectors to turn; with gaps or negative entries they say little
         signed = bool(self.options.get("allow_negative"))
         if self._spectral and (matrix.order > 2 or matrix.weighted or signed):
             return dataclasses.replace(self, init="scaled-random").search(X)
-        workers, seats = 1, self._seats(matrix)
+        workers, seats = self._at_once(matrix)
         apart = seats == 1 and self._apart(matrix)
-        if apart:
-            workers = min(self.starts, Threads(self.n_jobs).count)
         kept, seed = self._persistence(matrix)
         generators = _generators(seed, self.starts)
         at_once = max(workers, seats)
         halt, race, spectral = threading.Event(), Race(), SpectralStarts()
-        share = None if self.max_time is None else self.max_time / -(-self.starts // at_once)
+        seconds = self._seconds(at_once)
         signals = [signal.SIGINT, *([signal.SIGTERM] if kept else [])] if at_once > 1 else []
 
         def run(start: int, reading: SharedReading | None = None) -> Result | None:
@@ -230,7 +227,7 @@ class Plan:
                     self.rank,
                     init=spectral(start) if self._spectral else self.init,
                     random_state=generators[start],
-                    max_time=share,
+                    max_time=seconds,
                     callback=self._callback(start, interrupt, halt, race),
                     **keeping,
                     **options,
@@ -269,6 +266,25 @@ class Plan:
         if self._spectral and self.starts > 1:
             return [range(1), range(1, self.starts)]
         return [range(self.starts)]
+
+    def seconds_each(self, X: Any) -> float | None:
+        """Return the most seconds one start may take: all at the same time have the same ones."""
+        return (
+            None if self.max_time is None else self._seconds(max(self._at_once(self._wrapped(X))))
+        )
+
+    def _seconds(self, at_once: int) -> float | None:
+        return None if self.max_time is None else self.max_time / -(-self.starts // at_once)
+
+    def _wrapped(self, X: Any) -> SymmetricMatrix:
+        told = {name: self.options[name] for name in OBSERVING if name in self.options}
+        return observed(X, n_jobs=self.n_jobs, device=self.device, **told)
+
+    def _at_once(self, matrix: SymmetricMatrix) -> tuple[int, int]:
+        """Return how many starts run at the same time, and how many share one reading of X."""
+        seats = self._seats(matrix)
+        apart = seats == 1 and self._apart(matrix)
+        return min(self.starts, Threads(self.n_jobs).count) if apart else 1, seats
 
     def _apart(self, matrix: SymmetricMatrix) -> bool:
         """Whether the starts run at the same time, on one thread each."""

@@ -280,7 +280,7 @@ class Result:
                 solver=str(stored["solver"]),
                 tol=float(stored["tol"]),
                 start_misfit=float(stored["start_misfit"]),
-                order=int(stored.get("order", 2)),
+                order=int(stored["order"]),
                 others=tuple(stored[n] for n in sorted(stored) if n.startswith(OTHER)),
             )
             loaded._check()
@@ -297,6 +297,10 @@ class Result:
                 raise ValueError(f"{name} has the type {factor.dtype}")
             if self.status != "diverged" and not np.isfinite(factor).all():
                 raise ValueError(f"{name} has infinite or NaN entries")
+            if factor.shape != self.U.shape:
+                raise ValueError(f"{name} has the shape {factor.shape}")
+        if self.order < 2 or len(self.others) not in (0, self.order - 2):
+            raise ValueError(f"it has {len(self.others)} more factors for the order {self.order}")
         if (self.U < 0).any():  # the second factor of a multiplier method may be
             raise ValueError("U has negative entries")
         if self.status not in get_args(Status):
