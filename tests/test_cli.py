@@ -427,7 +427,7 @@ def test_a_reading_that_is_a_guess_is_said(run, tmp_path):
     answer = run("cluster square.npy -k 2 --seed 0 --max-iter 5 --tol 0")
     assert "12 x 12 but is not symmetric" in answer.stderr
     rows = [f"{i},{(i + step) % 12},1.5\n" for i in range(12) for step in (1, 2)]
-    (tmp_path / "edges.csv").write_text("source,target,weight\n" + "".join(rows))
+    (tmp_path / "edges.csv").write_text("one,other,weight\n" + "".join(rows))
     answer = run("cluster edges.csv -k 2 --seed 0 --max-iter 5 --tol 0")
     assert "12 rows in 2 clusters" in answer.stderr  # read as the edges its header names
 

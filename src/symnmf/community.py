@@ -17,6 +17,7 @@ from symnmf.errors import InputError
 from symnmf.estimator import check_cluster_count
 from symnmf.graphs.adjacency import check_regularization, normalized
 from symnmf.graphs.components import check_enough, connected, restrict
+from symnmf.graphs.regularizing import regularized
 from symnmf.placing import place
 from symnmf.quality import Quality, assess, warn_of
 from symnmf.run.loop import Callback, factorize
@@ -267,8 +268,11 @@ def communities(
         searched = triangles.restricted(rows)
         plan = replace(plan, options=tensors.tensor_options(searched, plan.options))
     elif normalize and rows.size:
-        tau = graphs.choose_regularization(A, int(k)) if regularization is None else regularization
-        searched = normalized(A, tau)
+        if regularization is None:
+            tau, searched, basis = regularized(A, int(k))
+            plan = replace(plan, basis=basis)
+        else:
+            tau, searched = float(regularization), normalized(A, regularization)
     with bar(bool(progress), plan.starts) as shown:
         watcher = together(shown, (lambda _, now: callback(now)) if callback else None)
         search = replace(plan, progress=watcher).search(searched)

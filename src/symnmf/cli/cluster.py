@@ -173,6 +173,7 @@ def cluster(
             device,
         )
         tensor = _triangles(loaded, matrix, jobs) if triangles else None
+    plan = replace(plan, basis=matrix.basis)
     with noticing() as signals:
         if tensor is not None:
             plan = replace(plan, options=tensor_options(tensor, plan.options))

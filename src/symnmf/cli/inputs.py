@@ -222,6 +222,7 @@ class Similarities:
     normalized: bool
     graph: Any = None  # the weights as given, where A is their normalised form
     regularization: float | None = None
+    basis: Any = None  # the leading eigenvectors of A, where they were looked at
 
 
 def similarities(
@@ -239,6 +240,7 @@ def similarities(
     from symnmf import graphs
     from symnmf.errors import InputError
     from symnmf.graphs.components import restrict
+    from symnmf.graphs.regularizing import regularized
     from symnmf.naming import lookup
 
     if affinity is not None:
@@ -274,10 +276,15 @@ def similarities(
     )
     if not scaled:
         return Similarities(A, chosen, scaled)
-    tau = regularization
-    if tau is None:
-        tau = graphs.choose_regularization(A, clusters)
-    return Similarities(graphs.normalize(A, regularization=tau), chosen, scaled, A, tau)
+    if regularization is None:
+        tau, normal, basis = regularized(A, clusters)
+    else:
+        tau, normal, basis = (
+            regularization,
+            graphs.normalize(A, regularization=regularization),
+            None,
+        )
+    return Similarities(normal, chosen, scaled, A, tau, basis)
 
 
 def _kind_of(loaded: Loaded) -> str:

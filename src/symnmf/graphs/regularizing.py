@@ -12,7 +12,7 @@ from symnmf.graphs.adjacency import normalized
 from symnmf.graphs.components import connected
 from symnmf.matrices import as_symmetric
 from symnmf.parallel import one_blas_thread
-from symnmf.run.spectral import leading_subspace
+from symnmf.run.spectral import Basis, leading_subspace
 
 #: What is tried, in mean degrees.
 STEPS = (0.0, 0.25, 0.5, 1.0, 2.0)
@@ -32,27 +32,32 @@ def choose_regularization(A: Any, clusters: int) -> float:
     more components than clusters it is at least 1/4, since the eigenvectors of tau = 0 then
     belong to components. Where none will do, the one with the most clusters is taken.
     """
+    return regularized(A, clusters)[0]
+
+
+def regularized(A: Any, clusters: int) -> tuple[float, Any, Basis | None]:
+    """Return the tau of :func:`choose_regularization`, A normalised by it, and its eigenvectors.
+
+    The eigenvectors are None where none were computed.
+    """
     if clusters < 2 or A.min() < 0:  # signed graphs have no such rule yet
-        return 0.0
+        return 0.0, normalized(A), None
     count, part = connected_components(sp.csr_array(A), directed=False)
     pieces = count - int((np.bincount(part) == 1).sum())
     inside = connected(A)
-    best, most = 0.0, -1.0
+    best, most = (0.0, A, None), -1.0
     for tau in STEPS[1:] if pieces > clusters else STEPS:
-        spread = _effective(normalized(A, tau), inside, clusters) / clusters
-        if spread >= SPREAD:
-            return tau
+        scaled = normalized(A, tau)
+        X = as_symmetric(scaled)
+        with one_blas_thread():
+            basis = leading_subspace(X, clusters)
+            labels = basis.start(X, None).argmax(axis=1)
+        spread = effective_number(labels[inside]) / clusters
         if spread > most:
-            best, most = tau, spread
+            best, most = (tau, scaled, basis), spread
+        if spread >= SPREAD:
+            break
     return best
-
-
-def _effective(A: Any, inside: np.ndarray, clusters: int) -> float:
-    """The effective number of clusters in the labels of the spectral start."""
-    X = as_symmetric(A)
-    with one_blas_thread():
-        labels = leading_subspace(X, clusters).start(X, None).argmax(axis=1)
-    return effective_number(labels[inside])
 
 
 def effective_number(labels: np.ndarray) -> float:

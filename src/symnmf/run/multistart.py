@@ -35,7 +35,7 @@ from symnmf.run.interrupts import Interrupt, watching
 from symnmf.run.loop import Limits, Snapshot, factorize
 from symnmf.run.race import Race
 from symnmf.run.result import Result
-from symnmf.run.spectral import SpectralStarts
+from symnmf.run.spectral import Basis, SpectralStarts
 from symnmf.run.start import STARTS, RandomState, as_generator, drawn_seed
 from symnmf.run.units import Units
 from symnmf.solvers import as_solver
@@ -121,6 +121,8 @@ class Plan:
         A small file that says which fit this is; the start number i keeps its state beside it
         (``fit.npz`` and ``fit.<drawn for this fit>.start-i.npz``), so that no two fits have files
         in common and none ever has to be removed.
+    basis : Basis or None
+        The leading eigenvectors of X, where they are known already.
     options : dict
         Further options of :func:`symnmf.factorize`.
     """
@@ -135,6 +137,7 @@ class Plan:
     checkpoint: str | Path | None = None
     checkpoint_every: float = 60.0
     progress: Progress | None = None
+    basis: Basis | None = None
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def check(self) -> None:
@@ -211,7 +214,7 @@ class Plan:
         kept, seed = self._persistence(matrix)
         generators = _generators(seed, self.starts)
         at_once = max(workers, seats)
-        halt, race, spectral = threading.Event(), Race(), SpectralStarts()
+        halt, race, spectral = threading.Event(), Race(), SpectralStarts(self.basis)
         seconds = self._seconds(at_once)
         signals = [signal.SIGINT, *([signal.SIGTERM] if kept else [])] if at_once > 1 else []
 

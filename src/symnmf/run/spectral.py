@@ -130,9 +130,9 @@ class SpectralStarts:
     number 0, drawn ones for the others.
     """
 
-    _lock: Any = field(default_factory=threading.Lock, repr=False)
-    _basis: Basis | None = field(default=None, repr=False)
+    known: Basis | None = field(default=None, repr=False)
     bound: float = float("nan")  # the error that no U of this rank comes below, about
+    _lock: Any = field(default_factory=threading.Lock, repr=False)
 
     def __call__(self, number: int) -> Any:
         def init(X: SymmetricMatrix, rank: int, random_state: Any) -> np.ndarray:
@@ -143,11 +143,12 @@ class SpectralStarts:
     def prepare(self, X: SymmetricMatrix, rank: int) -> Basis:
         """Return the eigenvectors, which the first call computes."""
         with self._lock:
-            if self._basis is None:
-                self._basis = leading_subspace(X, rank)
-                kept = float((np.maximum(self._basis.values, 0.0) ** 2).sum())
+            if self.known is None:
+                self.known = leading_subspace(X, rank)
+            if np.isnan(self.bound):
+                kept = float((np.maximum(self.known.values, 0.0) ** 2).sum())
                 self.bound = max(1.0 - kept / X.sqnorm, 0.0) if X.sqnorm > 0.0 else 0.0
-            return self._basis
+            return self.known
 
     def explained(self, error: float) -> float:
         """Return how much of what the eigenvectors explain an error leaves; NaN without them."""
