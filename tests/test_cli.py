@@ -429,6 +429,9 @@ def test_a_reading_that_is_a_guess_is_said(run, tmp_path):
     rows = [f"{i},{(i + step) % 12},1.5\n" for i in range(12) for step in (1, 2)]
     (tmp_path / "edges.csv").write_text("one,other,weight\n" + "".join(rows))
     answer = run("cluster edges.csv -k 2 --seed 0 --max-iter 5 --tol 0")
+    assert "could be the edges of a graph" in answer.stderr
+    (tmp_path / "edges.csv").write_text("source,target,weight\n" + "".join(rows))
+    answer = run("cluster edges.csv -k 2 --seed 0 --max-iter 5 --tol 0")
     assert "12 rows in 2 clusters" in answer.stderr  # read as the edges its header names
 
 

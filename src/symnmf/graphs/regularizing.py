@@ -45,7 +45,8 @@ def regularized(A: Any, clusters: int) -> tuple[float, Any, Basis | None]:
     count, part = connected_components(sp.csr_array(A), directed=False)
     pieces = count - int((np.bincount(part) == 1).sum())
     inside = connected(A)
-    best, most = (0.0, A, None), -1.0
+    best: tuple[float, Any, Basis | None] = (0.0, A, None)
+    most = -1.0
     for tau in STEPS[1:] if pieces > clusters else STEPS:
         scaled = normalized(A, tau)
         X = as_symmetric(scaled)
