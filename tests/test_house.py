@@ -68,10 +68,15 @@ def test_only_the_command_imports_the_experiments():
     assert importers <= {"cli", "experiments"}
 
 
-def test_a_factorization_does_not_import_scikit_learn():
+@pytest.mark.parametrize(
+    "line",
+    ["import numpy; symnmf.factorize(numpy.ones((4, 4)), 1)", "import symnmf.readers"],
+    ids=["factorize", "readers"],
+)
+def test_neither_a_factorization_nor_a_reader_imports_scikit_learn(line):
     code = (
-        "import sys, numpy, symnmf; symnmf.factorize(numpy.ones((4, 4)), 1);"
-        "print({'sklearn', 'pandas', 'matplotlib', 'torch'} & set(sys.modules))"
+        f"import sys, symnmf; {line};"
+        "print({'sklearn', 'pandas', 'matplotlib', 'torch', 'networkx'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

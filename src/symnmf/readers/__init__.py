@@ -11,7 +11,9 @@ Ending              What it holds
 .mtx                Matrix Market, coordinate or array, real, integer or pattern, general or
                     symmetric
 .edges .edgelist    one edge per line, ``u v`` or ``u v weight``, separated by spaces, tabs or
-.el .txt            commas; lines that start with ``#`` or ``%`` are comments
+.el .txt            commas; lines that start with ``#`` or ``%`` are comments; a .csv or .tsv
+                    that begins with ``source,target`` is one too
+.graphml .gml       a graph, parsed by networkx
 ==================  ===============================================================================
 
 Each may carry ``.gz`` on top. What holds for all of them:

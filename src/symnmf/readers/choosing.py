@@ -10,7 +10,16 @@ from symnmf.readers.graph_files import read_gml, read_graphml
 from symnmf.readers.market import read_mtx
 from symnmf.readers.matrix_file import MatrixFile
 from symnmf.readers.npz import read_npz
-from symnmf.readers.source import MAX_BYTES, MAX_RATIO, AnyPath, Source, opened, shown
+from symnmf.readers.source import (
+    MAX_BYTES,
+    MAX_RATIO,
+    AnyPath,
+    Source,
+    checked_path,
+    opened,
+    shown,
+    split_ending,
+)
 from symnmf.readers.tables import read_table
 
 
@@ -40,9 +49,9 @@ LONGEST_HEADER = 4096
 
 def _begins_as_edges(path: AnyPath, max_bytes: int, max_ratio: float) -> bool:
     """Whether the first line of a table names the ends of edges, such as source,target."""
+    if split_ending(checked_path(path))[0] not in TABLES:
+        return False
     with opened(path, max_bytes=max_bytes, max_ratio=max_ratio) as source:
-        if source.ending not in TABLES:
-            return False
         first = source.read(LONGEST_HEADER).removeprefix(b"\xef\xbb\xbf").split(b"\n")[0]
     try:
         return is_header(first.replace(b'"', b"").replace(b"\t", b","))

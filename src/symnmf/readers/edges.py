@@ -41,6 +41,19 @@ def compact(ids: np.ndarray) -> tuple[int, np.ndarray, np.ndarray | None]:
     return int(known.size), places.reshape(ids.shape), known
 
 
+def _short(numbers: np.ndarray) -> np.ndarray:
+    """A copy of whole numbers, in half the room where they fit."""
+    short = not numbers.size or numbers.max() < 2**31
+    return numbers.astype(np.int32 if short else np.int64)
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    """One array of all parts, which are given up, so that large ones are not held twice."""
+    whole = np.concatenate(parts)
+    parts.clear()
+    return whole
+
+
 def _digits(ids: np.ndarray) -> int:
     """How many digits it takes to write all ids."""
     powers = 10 ** np.arange(1, 19, dtype=np.int64)
@@ -85,9 +98,7 @@ class Nodes:
         self._add_text(fields)
 
     def _add_integers(self, ids: np.ndarray) -> None:
-        # a copy, in half the room where they fit
-        short = not ids.size or ids.max() < 2**31
-        self.integer.append(ids.astype(np.int32 if short else np.int64))
+        self.integer.append(_short(ids))
 
     def _add_text(self, fields: list[bytes]) -> None:
         assert self.index is not None
@@ -96,11 +107,12 @@ class Nodes:
         self.text.append(np.array(places, dtype=np.int64).reshape(-1, 2))
 
     def finish(self) -> tuple[int, np.ndarray, np.ndarray | None]:
+        """Number the nodes, once: the ids that were kept are given up."""
         if self.index is None:
-            return compact(np.concatenate(self.integer))
+            return compact(_joined(self.integer))
         names = np.empty(len(self.index), dtype=object)
         names[:] = [name.decode("utf-8") for name in self.index]
-        return len(self.index), np.concatenate(self.text), names
+        return len(self.index), _joined(self.text), names
 
 
 def is_header(line: bytes) -> bool:
@@ -193,15 +205,15 @@ def read_edges(source: Source) -> MatrixFile:
         nodes.add(ends)
         if weight is not None:
             weights.append(weight.copy())
-            numbers.append(lines)
+            numbers.append(_short(lines))
     n, pairs, names = nodes.finish()
     data = adjacency(
         source,
         n,
         (pairs[:, 0], pairs[:, 1]),
-        np.concatenate(weights) if weights else None,
+        _joined(weights) if weights else None,
         names,
-        np.concatenate(numbers) if numbers else None,
+        _joined(numbers) if numbers else None,
     )
     return MatrixFile(data, "graph", names)
 

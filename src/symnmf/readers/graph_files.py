@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.graphs import from_graph
 from symnmf.readers.matrix_file import MatrixFile
 from symnmf.readers.source import Source, shown
 
@@ -51,6 +50,8 @@ def _graph(source: Source, parse: Callable[[Any], Any]) -> MatrixFile:
         raise source.error(f"it cannot be read as {source.ending} ({shown(error)})") from error
     if graph.is_multigraph():
         graph = nx.Graph(graph)
+    from symnmf.graphs import from_graph  # loads scikit-learn, which other files have no need of
+
     try:
         A, names = from_graph(graph)
     except InputError as error:

@@ -88,7 +88,10 @@ def adjacency(
     )
     both.has_canonical_format = True  # repeats are dropped below, not summed
     # turning rows into columns sorts them, in linear time, and A = A^T
-    turned = both.tocsr().tocsc()
+    rows = both.tocsr()
+    del both
+    turned = rows.tocsc()
+    del rows
     indptr, indices, data = turned.indptr, turned.indices, turned.data
     repeats = _repeats(indptr, indices)
     if repeats.any():
