@@ -39,7 +39,9 @@ def _check_result(result: MatrixFile | np.ndarray) -> None:
     assert values.dtype == np.float64
     assert np.isfinite(values).all()
     if result.kind == "graph":
-        assert abs(result.data - result.data.T).sum() == 0
+        # small ones are compared as dense arrays, which is ten times as fast
+        graph = result.data.toarray() if result.data.shape[0] < 200 else result.data
+        assert not (graph != graph.T).sum()
     for column in (result.names, result.labels):
         assert column is None or len(column) == result.data.shape[0]
 
