@@ -242,6 +242,25 @@ def test_edge_list_ids(make: Make) -> None:
     assert names("source,target\n7,8\n") == [7, 8]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.csv", '"source","target"\n"a","b"\n"b","c, d"\n', ["a", "b", "c, d"]),
+        ("a.csv", '"from","to"\n"7","8"\n8,9\n', [7, 8, 9]),
+        ("a.csv", "src,dst\na b,c;d\nc;d,e\n", ["a b", "c;d", "e"]),
+        ("a.tsv", "source\ttarget\na b\tc\nc\td, e\n", ["a b", "c", "d, e"]),
+    ],
+)
+def test_an_edge_list_in_a_table_has_the_cells_of_a_table(
+    make: Make, name: str, text: str, expected: list[Any]
+) -> None:
+    """R puts every name in quotes, and tabs alone separate where names hold spaces."""
+    read = read_matrix(make(name, text))
+    assert read.names is not None
+    assert read.names.tolist() == expected
+    assert stored(read.data) == 4
+
+
 def test_integer_ids_before_the_first_name_are_kept(make: Make) -> None:
     pairs = [(i, i + 1) for i in range(100_000)]  # several blocks of integers before the name
     text = "".join(f"{u} {v}\n" for u, v in pairs) + "100000 end\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from symnmf.readers.arrays import as_float, read_array
-from symnmf.readers.edges import is_header, read_edges
+from symnmf.readers.edges import TABLES, is_header, read_edges
 from symnmf.readers.graph_files import read_gml, read_graphml
 from symnmf.readers.market import read_mtx
 from symnmf.readers.matrix_file import MatrixFile
@@ -43,7 +43,6 @@ READERS: dict[str, Callable[[Source], MatrixFile]] = {
     ".gml": read_gml,
 }
 
-TABLES = (".csv", ".tsv")
 LONGEST_HEADER = 4096
 
 
@@ -54,7 +53,7 @@ def _begins_as_edges(path: AnyPath, max_bytes: int, max_ratio: float) -> bool:
     with opened(path, max_bytes=max_bytes, max_ratio=max_ratio) as source:
         first = source.read(LONGEST_HEADER).removeprefix(b"\xef\xbb\xbf").split(b"\n")[0]
     try:
-        return is_header(first.replace(b'"', b"").replace(b"\t", b","))
+        return is_header(first)
     except UnicodeDecodeError:
         return False
 

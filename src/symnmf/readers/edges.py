@@ -10,6 +10,7 @@ import numpy as np
 from symnmf.readers.matrix_file import MatrixFile
 from symnmf.readers.source import Source
 from symnmf.readers.sparse_parts import adjacency
+from symnmf.readers.tables import split_cells
 from symnmf.readers.text import (
     Lines,
     blocks,
@@ -20,6 +21,8 @@ from symnmf.readers.text import (
     split_columns,
 )
 
+#: What separates the cells of tables; any may hold an edge list.
+TABLES = {".csv": b",", ".tsv": b"\t"}
 HEADERS = (("source", "target"), ("from", "to"), ("src", "dst"))
 
 
@@ -117,7 +120,8 @@ class Nodes:
 
 def is_header(line: bytes) -> bool:
     """Whether a line names the two ends of edges."""
-    words = tuple(line.lower().replace(b",", b" ").decode("utf-8").split()[:2])
+    plain = line.lower().replace(b'"', b"").replace(b",", b" ")
+    words = tuple(plain.decode("utf-8").split()[:2])
     return words in HEADERS
 
 
@@ -152,6 +156,7 @@ def edge_chunks(source: Source) -> Iterator[Chunk]:
 
     Fields are separated by commas when the first edge has one (names may then hold spaces), by
     white space otherwise. A first line ``source target``, ``from to`` or ``src dst`` is a header.
+    In .csv and .tsv files double quotes may surround a cell, and in .tsv only tabs separate names.
     The first edges are read line by line and show the layout, so that a small file costs no
     compilation; compiled code reads the rest where it can.
     """
@@ -172,7 +177,7 @@ def edge_chunks(source: Source) -> Iterator[Chunk]:
                 width, comma = _layout(source, lines)
                 plain = _Plain(comma, width == 3)
         if len(lines):
-            columns = split_columns(source, lines, width, plain.comma)
+            columns = _columns(source, lines, width, plain.comma)
             _check_named(source, lines, columns)
             weights = number_column(source, lines, columns[2], "weight") if width == 3 else None
             yield columns[:2], lines.numbers, weights
@@ -184,10 +189,25 @@ def _layout(source: Source, lines: Lines) -> tuple[int, bool]:
     """The number of fields of the first edge, and whether commas separate them."""
     number, first = lines[0]
     comma = b"," in first
-    width = first.count(b",") + 1 if comma else len(first.split())
+    if source.ending in TABLES:
+        width = len(split_cells(source, lines[0], TABLES[source.ending]))
+    else:
+        width = first.count(b",") + 1 if comma else len(first.split())
     if width not in (2, 3):
         raise source.error(f"it has {width} fields, and an edge is 'u v' or 'u v weight'", number)
     return width, comma
+
+
+def _columns(source: Source, lines: Lines, width: int, comma: bool) -> list[list[bytes]]:
+    """The fields of edges in columns; a table's cells are as in any other table."""
+    quoted = source.ending in TABLES and any(b'"' in text for text in lines.texts)
+    if not (quoted or source.ending == ".tsv"):
+        return split_columns(source, lines, width, comma)
+    rows = [split_cells(source, line, TABLES[source.ending]) for line in lines]
+    for number, row in zip(lines.numbers.tolist(), rows, strict=True):
+        if len(row) != width:
+            raise source.error(f"it has {len(row)} fields where {width} are needed", number)
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def read_edges(source: Source) -> MatrixFile:
