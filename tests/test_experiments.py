@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq, nnls
 
 from symnmf import datasets, experiments, factorize
 from symnmf.errors import InputError
@@ -33,6 +34,7 @@ from symnmf.experiments.runs import (
 from symnmf.experiments.tasks import AtRest, Problem, Task
 from symnmf.parallel import Threads
 from symnmf.solvers import ADMM
+from symnmf.solvers.admm import shortened
 
 NAMES = experiments.available()
 CLAIMS = {c.key: (name, c) for name in NAMES for c in experiments.load(name).claims}
@@ -350,6 +352,46 @@ def test_the_authors_rho_of_admm():
     assert (best.U**2).sum(axis=1).max() <= tau
     with pytest.raises(InputError, match="rule must be"):
         ADMM(rule="other")
+
+
+def test_the_bound_on_the_rows_of_admm():
+    rng = np.random.default_rng(0)
+    gram = (lambda B: B.T @ B + 0.5 * np.eye(4))(rng.standard_normal((6, 4)))
+    cross, bound = 6 * rng.standard_normal((9, 4)), 1.3
+
+    def minimiser(row, more=0.0):
+        root = np.linalg.cholesky(gram + more * np.eye(4))
+        return nnls(root.T, np.linalg.solve(root, row))[0]
+
+    def expected(row):  # with the multiplier of the bound on the diagonal
+        if np.sum(minimiser(row) ** 2) <= bound:
+            return minimiser(row)
+        return minimiser(row, brentq(lambda m: np.sum(minimiser(row, m) ** 2) - bound, 0, 1e6))
+
+    free = np.array([minimiser(row) for row in cross])
+    lengths = (free**2).sum(axis=1)
+    assert lengths.min() < bound < lengths.max()
+    rows = shortened(free, cross, gram, bound)
+    np.testing.assert_allclose(rows, [expected(row) for row in cross], atol=1e-8)
+
+
+def test_the_published_admm_keeps_every_row_within_its_bound():
+    X = 1e-3 * datasets.synthetic(20, 3, 0.1, random_state=0)[0]  # the start is too large for it
+    tau = max((X[k, k] + np.linalg.norm(X[k])) / 2 for k in range(20))
+    longest = []
+    factorize(
+        X,
+        3,
+        solver=ADMM.published(),
+        init="random",
+        random_state=0,
+        tol=0,
+        max_iter=20,
+        callback=lambda snapshot: longest.append((snapshot.U**2).sum(axis=1).max()),
+    )
+    assert longest[0] > tau
+    assert max(longest[1:]) <= tau * (1 + 1e-12)
+    assert longest[1] == pytest.approx(tau, rel=1e-12)
 
 
 def test_absent_data_are_skipped_and_the_report_says_so(tmp_path, monkeypatch):

@@ -43,7 +43,7 @@ ITERATIONS = {
 #: The same for ADMM, which the paper gives "enough iterations".
 ADMM_ITERATIONS = {
     ORL: (8000, 1500),
-    COIL20: (12000, 1500),
+    COIL20: (20_000, 1500),
     TRAIN: (6000, 600),
     TDT2: (6000, 600),
     TEST: (6000, 600),

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -23,42 +24,6 @@ from symnmf.experiments.runs import Runs, Table, write_csv
 from symnmf.parallel import available_cores
 
 WORDS = ("holds", "partly", "fails", "undecided", "not checked")
-
-STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff;
-  max-width: 100rem; margin: 2rem auto; padding: 0 1.5rem; }
-h1 { font-size: 1.7rem; margin-bottom: .3rem; } h2 { font-size: 1.3rem; margin-top: 3rem;
-  border-bottom: 2px solid #ddd; padding-bottom: .2rem; }
-body > p, section > p { max-width: 62rem; }
-table { border-collapse: collapse; margin: .6rem 0; font-size: .86rem; }
-th, td { text-align: left; vertical-align: top; padding: .3rem .55rem;
-  border-bottom: 1px solid #e2e2e2; }
-th { background: #f5f5f3; } .number { font-variant-numeric: tabular-nums; white-space: nowrap; }
-.pair { display: grid; grid-template-columns: minmax(0, 11fr) minmax(0, 9fr); gap: 2rem; }
-figure { margin: 0; position: sticky; top: 1rem; align-self: start; text-align: center; }
-figure img { max-width: 100%; max-height: 94vh; }
-article { margin: 0 0 2.2rem; }
-blockquote { margin: 0 0 .5rem; padding-left: .8rem; border-left: 4px solid #ccc;
-  font-family: Georgia, serif; font-size: 1.02rem; }
-blockquote.holds { border-color: #2a9d76; } blockquote.partly { border-color: #d79b1e; }
-blockquote.fails { border-color: #c8501e; } blockquote.undecided { border-color: #888; }
-article table { width: 100%; } details summary { cursor: pointer; color: #444; }
-.muted { color: #555; font-size: .84rem; } .counts { margin: .2rem 0; font-size: .9rem; }
-.badge { display: inline-block; padding: .05rem .5rem; border-radius: .7rem; font-weight: 600;
-  white-space: nowrap; font-size: .8rem; }
-.badge.holds { background: #d3ece4; color: #00543d; }
-.badge.partly { background: #fbe9c3; color: #6b4700; }
-.badge.fails { background: #f8d9c9; color: #852f00; }
-.badge.undecided { background: #e4e4ee; color: #3b3b66; }
-.badge.not-checked { background: #e6e6e6; color: #444; }
-code { background: #f5f5f3; padding: .1rem .3rem; overflow-wrap: anywhere; }
-.scroll { overflow-x: auto; } dl { display: grid; grid-template-columns: max-content 1fr;
-  gap: .2rem 1rem; font-size: .9rem; } dt { font-weight: 600; } dd { margin: 0; }
-@media (max-width: 70rem) { .pair { grid-template-columns: 1fr; } figure { position: static;
-  order: -1; } }
-@media (max-width: 40rem) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; } }
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +102,7 @@ def _facts(
 
     names = [section.experiment.name for section in sections]
     each = ", ".join(f"{s.experiment.name} {len(s.runs.seeds)}" for s in sections)
-    work = {c.task: float(c["seconds"][-1]) for s in sections for c in s.runs}
+    spent = np.concatenate([*{c.task: c["spent"] for s in sections for c in s.runs}.values(), []])
     return {
         "Made by": f"symnmf.experiments.reproduce({names}, quick={quick}, seeds={seeds}, "
         f"jobs={jobs})",
@@ -145,7 +110,7 @@ def _facts(
         if quick
         else "full",
         "Seeds": f"0, 1, ... ({each})",
-        "Runs": f"{len(work)}, {sum(work.values()) / 60:.1f} minutes in the solvers together",
+        "Runs": f"{len(spent)}, {spent.sum() / 60:.1f} minutes of processor time in the solvers",
         "Versions": f"symnmf {__version__}, Python {platform.python_version()}, NumPy "
         f"{np.__version__}, SciPy {scipy.__version__}, scikit-learn {sklearn.__version__}, numba "
         f"{numba.__version__}",
@@ -204,10 +169,12 @@ def _by_seed(part: PartVerdict) -> list[str]:
 
 
 def _text(words: str) -> str:
-    """Escape words and write the letters they name."""
-    for name, letter in (("sigma", "σ"), ("lambda", "λ"), ("beta-", "β-")):
-        words = re.sub(rf"(?<!\w){name}", letter, words)
-    return escape(words.replace("||", "‖"))
+    """Escape words, write the letters they name, and raise and lower what ^ and _ say."""
+    for name, letter in (("sigma", "σ"), ("lambda", "λ"), ("beta-", "β-"), ("sqrt(", "√(")):
+        words = re.sub(rf"(?<!\w){re.escape(name)}", letter, words)
+    words = re.sub(r"(\d)x10\^", r"\1 × 10^", words.replace("||", "‖").replace("2/pi", "2/π"))
+    words = re.sub(r"(?<=[\w*‖])\^(-?\w+)", r"<sup>\1</sup>", escape(words))
+    return re.sub(r"(?<=[A-Zλ‖])_(\w)", r"<sub>\1</sub>", words)
 
 
 def _badge(word: str, text: str = "") -> str:
@@ -220,10 +187,12 @@ def html(sections: Sequence[Section], facts: dict[str, str], pictures: dict[str,
         f"<dt>{escape(name)}</dt><dd>{_fact(name, value)}</dd>" for name, value in facts.items()
     )
     body = "".join(_section(s, pictures.get(s.experiment.name)) for s in sections)
+    style = files("symnmf.experiments").joinpath("report.css").read_text()
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>The paper’s experiments again</title><style>{STYLE}</style></head><body>"
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>The paper’s experiments again</title><style>{style}</style></head><body>"
         f"<h1>The paper’s experiments again</h1><p>{_text(INTRODUCTION)}</p>"
         f"<p>{_text(NOISE)}</p><dl>{details}</dl><h2>Verdicts</h2>{_totals(sections)}"
         f"{body}</body></html>\n"
@@ -260,8 +229,8 @@ def _totals(sections: Sequence[Section]) -> str:
         cells = "".join(f'<td class="number">{number}</td>' for number in numbers)
         lines.append(f"<tr><td>{shown}</td>{cells}</tr>")
     return (
-        f"<table><tr><th>Experiment</th><th>sentences</th>{heads}</tr>{''.join(lines)}</table>"
-        f'<p class="muted">{escape(LEGEND)}</p>'
+        f'<div class="scroll"><table class="totals"><tr><th>Experiment</th><th>sentences</th>{heads}'
+        f'</tr>{"".join(lines)}</table></div><p class="muted">{escape(LEGEND)}</p>'
     )
 
 

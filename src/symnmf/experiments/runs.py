@@ -114,7 +114,7 @@ class Curve:
 
 
 def with_median_clock(curves: Iterable[Curve]) -> list[Curve]:
-    """Return one curve for all repetitions of a run, its seconds their median."""
+    """Return one curve for all repetitions of a run: the median of seconds, and all ``spent``."""
     groups: dict[Task, list[Curve]] = {}
     for curve in curves:
         groups.setdefault(replace(curve.task, repetition=0), []).append(curve)
@@ -122,7 +122,8 @@ def with_median_clock(curves: Iterable[Curve]) -> list[Curve]:
     for task, group in groups.items():
         clocks = [curve["seconds"] for curve in group if "seconds" in curve.record]
         seconds = {"seconds": np.median(clocks, axis=0)} if clocks else {}
-        merged.append(Curve(task, {**group[0].record, **seconds}))
+        spent = np.array([clock[-1] for clock in clocks])
+        merged.append(Curve(task, {**group[0].record, **seconds, "spent": spent}))
     return merged
 
 

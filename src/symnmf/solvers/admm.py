@@ -19,6 +19,8 @@ MULTIPLIER, RHO, APART = "admm_multiplier", "admm_rho", "admm_apart"
 FIRST_RHO = "admm_first_rho"
 #: The authors' rule: rho grows by about CREEP per iteration up to RHO_LIMIT times its first value.
 CREEP, RHO_LIMIT = 1e-3, 6.1
+#: Rows that are too long are brought to their bound by projected gradients, to this share of it.
+BOUND_TOL, BOUND_STEPS = 1e-12, 1000
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,11 @@ class ADMM(Solver):
         """Return the settings of Lu, Hong and Wang.
 
         rho_0 = n tau and rho_{k+1} = min(rho_k / (1 - 1e-3 / rho_k), 6.1 n tau), with the whole
-        proximal term. tau = max_k (X_kk + ||x_k||) / 2 is the least bound on the squared rows that
-        no critical point exceeds, so the bound itself is left out.
+        proximal term, and no row of Y longer than sqrt(tau). tau = max_k (X_kk + ||x_k||) / 2,
+        which no squared row of a critical U exceeds: with a_i = <u_k, u_i>, a critical point has
+        ||a||^2 = <x_k, a>, a sphere on which a_k is at most that.
+
+        The rule is written down from memory of their paper; tau follows as above.
         """
         return cls(proximal=1.0, rule="published")
 
@@ -119,6 +124,9 @@ class ADMM(Solver):
         cross = ops.combine((1.0, X.matmul(A)), (rho, A), (-1.0, multiplier), (beta, Y))
         gram = state.V.gram + (rho + beta) * identity_matrix
         Y = ops.solve_rows(self.rows, Y, cross, cross, gram, 0.0)
+        if self.rule == "published":
+            bound = float(state.memory[FIRST_RHO]) / len(Y)
+            Y = ops.put(shortened(ops.get(Y), ops.get(cross), gram, bound))
         U = Point(ops, Y, X.matmul(Y))
         target = ops.combine((1.0, U.product(X)), (rho, Y), (1.0, multiplier))
         A = ops.times(target, np.linalg.inv(U.gram + rho * identity_matrix))
@@ -147,6 +155,28 @@ class ADMM(Solver):
         U, V = state.U, state.V
         misfit = identity(X, X.ops.inner(U.product(X), V.values), U.gram, V.gram)
         return self.proximal * 6.0 / float(state.memory[RHO]) * max(misfit, 0.0)
+
+
+def shortened(Y: np.ndarray, cross: np.ndarray, gram: np.ndarray, bound: float) -> np.ndarray:
+    """Minimise 1/2 <y, gram y> - <cross, y> over y >= 0 with ||y||^2 <= bound, for every row.
+
+    ``Y`` has the minimisers without the bound, which are right where they are short enough.
+    """
+    long = np.flatnonzero(np.einsum("ij,ij->i", Y, Y) > bound)
+    if not len(long):
+        return Y
+    radius, step = np.sqrt(bound), 1.0 / np.linalg.eigvalsh(gram)[-1]
+    rows, target = Y[long], cross[long]
+    for _ in range(BOUND_STEPS):
+        before = rows
+        rows = np.maximum(rows - step * (rows @ gram - target), 0.0)
+        length = np.linalg.norm(rows, axis=1, keepdims=True)
+        rows *= radius / np.maximum(length, radius)
+        if np.abs(rows - before).max() <= BOUND_TOL * radius:
+            break
+    Y = Y.copy()
+    Y[long] = rows
+    return Y
 
 
 def _row_bound(X: SymmetricMatrix) -> float:
