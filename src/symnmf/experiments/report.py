@@ -229,8 +229,8 @@ def _totals(sections: Sequence[Section]) -> str:
         cells = "".join(f'<td class="number">{number}</td>' for number in numbers)
         lines.append(f"<tr><td>{shown}</td>{cells}</tr>")
     return (
-        f'<div class="scroll"><table class="totals"><tr><th>Experiment</th><th>sentences</th>{heads}'
-        f'</tr>{"".join(lines)}</table></div><p class="muted">{escape(LEGEND)}</p>'
+        '<div class="scroll"><table class="totals"><tr><th>Experiment</th><th>sentences</th>'
+        f'{heads}</tr>{"".join(lines)}</table></div><p class="muted">{escape(LEGEND)}</p>'
     )
 
 
