@@ -80,7 +80,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         best of five random ones, after half the iterations of one of them.
     n_init : int, default 5
         Starts, at most; the one with the smallest fitting error is kept. With init="spectral" the
-        others are left out where the first has 99% of what no U can better, and are given up once
+        others are left out where the first has 97% of what no U can better, and are given up once
         they can be seen to end above it. A given U_0 and "nndsvd" are run once, since they always
         end in the same place.
     tol : float, default 1e-4
