@@ -317,10 +317,20 @@ def grow(rng: random.Random, name: str) -> bytes:
     return _lines(rng, rng.choice((b" ", b"\t", b",")), rng.choice((2, 2, 3)))
 
 
-def make(rng: random.Random, name: str) -> bytes:
-    """A file that was damaged, or one that a grammar gave, or both."""
-    kind = rng.randrange(3)
-    if kind == 0:
-        return mutate(rng, name, SEEDS[name])
-    grown = grow(rng, name)
-    return grown if kind == 1 else _mutate_bytes(rng, grown)
+class Maker:
+    """Makes files that were damaged, that a grammar gave, or both, one at a call."""
+
+    def __init__(self, rng: random.Random, name: str) -> None:
+        self.rng, self.name = rng, name
+        self.grown = [grow(rng, name) for _ in range(10)]
+
+    def __call__(self) -> bytes:
+        rng = self.rng
+        kind = rng.randrange(3)
+        if kind == 0:
+            return mutate(rng, self.name, SEEDS[self.name])
+        place = rng.randrange(len(self.grown))
+        if kind == 1:  # damaged before, and replaced here: growing takes longer than damaging
+            self.grown[place] = grow(rng, self.name)
+            return self.grown[place]
+        return _mutate_bytes(rng, self.grown[place])
