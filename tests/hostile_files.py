@@ -256,7 +256,7 @@ def _array(rng: random.Random) -> np.ndarray:
     return values.astype(kind).reshape(shape)
 
 
-def _header(rng: random.Random) -> bytes:
+def header_by_hand(rng: random.Random) -> bytes:
     """A .npy file whose header was written by hand."""
     sizes = [rng.choice([str(rng.randint(0, 4)), "3L", " 2", "2 ", "1\x1c", "9" * 19, "-1", ""])]
     sizes += [str(rng.randint(0, 4)) for _ in range(rng.randint(0, 2))]
@@ -289,7 +289,7 @@ def _archive(rng: random.Random) -> bytes:
             array = _array(rng)
             if name == "format" and rng.random() < 0.8:
                 array = np.array(rng.choice([b"csr", b"csc", b"coo", b"bsr"]))
-            content = _npy(array) if rng.random() < 0.9 else _header(rng)
+            content = _npy(array) if rng.random() < 0.9 else header_by_hand(rng)
             archive.writestr(f"{name}.npy", content)
     return buffer.getvalue()
 
@@ -301,7 +301,7 @@ def grow(rng: random.Random, name: str) -> bytes:
     if name.endswith(".npz"):
         return _archive(rng)
     if name.endswith(".npy"):
-        return _npy(_array(rng)) if rng.random() < 0.4 else _header(rng)
+        return _npy(_array(rng)) if rng.random() < 0.4 else header_by_hand(rng)
     if name.endswith(".mtx"):
         return _market(rng)
     if name.endswith(".gml"):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import symnmf
 from conftest import synthetic_problem
+from symnmf.archives import read_archive, write_archive
 from symnmf.matrices import as_symmetric
 from symnmf.parallel import Threads
 from symnmf.selection.choosing_rank import Choice, by_eigengap, by_heldout, by_stability, recommend
@@ -172,6 +173,30 @@ def test_a_search_that_was_stopped_goes_on(tmp_path):
     assert rest.recommendation == whole.recommendation
     with pytest.raises(symnmf.InputError, match="another search"):
         symnmf.select_rank(A, (2, 3), checkpoint=file, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("seed", lambda _: "many"),
+        ("seed", lambda _: None),
+        ("run-0", lambda U: U[:-1]),
+        ("run-0", lambda U: U[:, :2]),
+        ("run-0", lambda U: -U),
+        ("run-0", lambda U: U * np.nan),
+        ("run-0", lambda U: U.astype(np.int64)),
+    ],
+)
+def test_a_search_that_nobody_kept_is_refused(tmp_path, name, change):
+    A, _ = block_graph(30, 2, seed=6)
+    file = tmp_path / "ranks.npz"
+    options = {"n_folds": 2, "n_runs": 2, "random_state": 7, "n_jobs": 1, "checkpoint": file}
+    symnmf.select_rank(A, (2, 3), callback=lambda done, total: done >= 2, **options)
+    stored = read_archive(file, "symnmf-ranks-1")
+    changed = change(stored.pop(name))
+    write_archive(file, stored if changed is None else {**stored, name: np.asarray(changed)})
+    with pytest.raises(symnmf.InputError, match="not a whole checkpoint of a search"):
+        symnmf.select_rank(A, (2, 3), **options)
 
 
 def test_one_standard_error_takes_the_smallest_and_trifles_do_not_count():

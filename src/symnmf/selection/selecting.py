@@ -314,9 +314,20 @@ class _Search:
                 f"checkpoint {str(path)!r} belongs to another search; pass the X and settings it "
                 f"was made with, or name another file."
             )
-        self.seed = int(str(stored["seed"]))
-        self.__post_init__()
+        try:
+            self.seed = int(str(stored["seed"]))
+            self.__post_init__()
+        except (KeyError, ValueError) as error:
+            raise InputError(f"{path} is not a whole checkpoint of a search ({error}).") from error
         self.done = {name: stored[name] for name in self.tasks if name in stored}
+        shape = self.X.shape[0], sum(self.ranks)
+        for name, factors in self.done.items():
+            whole = factors.shape == shape and factors.dtype == np.float32
+            if not (whole and np.isfinite(factors).all() and (factors >= 0).all()):
+                raise InputError(
+                    f"{path} is not a whole checkpoint of a search ({name} is not the factors of "
+                    f"its ranks)."
+                )
 
     # --- judging
 
