@@ -191,7 +191,7 @@ def test_a_search_that_nobody_kept_is_refused(tmp_path, name, change):
     A, _ = block_graph(30, 2, seed=6)
     file = tmp_path / "ranks.npz"
     options = {"n_folds": 2, "n_runs": 2, "random_state": 7, "n_jobs": 1, "checkpoint": file}
-    symnmf.select_rank(A, (2, 3), callback=lambda done, total: done >= 2, **options)
+    symnmf.select_rank(A, (2, 3), **options)
     stored = read_archive(file, "symnmf-ranks-1")
     changed = change(stored.pop(name))
     write_archive(file, stored if changed is None else {**stored, name: np.asarray(changed)})

@@ -121,7 +121,7 @@ class BlockFolder(Store):
         path = self._files[tile]
         try:
             with open_regular(path) as file:
-                found = self._sparse(file, path) if self.is_sparse else _dense(file)
+                found: Any = self._sparse(file, path) if self.is_sparse else _dense(file)
         except FileNotFoundError as error:
             raise InputError(
                 f"{self.title} misses its block {path.name}; convert the matrix again."
@@ -134,11 +134,11 @@ class BlockFolder(Store):
             what = f"is {got} and should be {due}"
         elif found.dtype != self.dtype:
             what = f"holds {found.dtype} and should hold {self.dtype}"
-        elif self.is_sparse and (found.format != "csr" or not _whole_csr(found)):
+        elif self.is_sparse and not _whole_csr(found):
             what = "is not a whole CSR matrix"
         if what is not None:
             raise InputError(f"{self.title}: {self.where(tile)} {what}; convert the matrix again.")
-        return sp.csr_array(found) if self.is_sparse else np.ascontiguousarray(found)
+        return found if self.is_sparse else np.ascontiguousarray(found)
 
     def _sparse(self, file: IO[bytes], path: Path) -> Any:
         stored = read_members(file, most=self._sizes[path])
