@@ -21,6 +21,7 @@ from symnmf.matrices import as_symmetric
 from symnmf.metrics import clustering_accuracy
 from symnmf.run.multistart import Plan
 from symnmf.run.race import Race
+from symnmf.run.settings import Settings
 from symnmf.run.spectral import leading_subspace
 
 
@@ -96,8 +97,8 @@ def test_a_nonnegative_factor_is_found_again_by_turning():
 def test_a_spectral_start_ends_lower_than_random_ones(real_data):
     data = symnmf.datasets.load("orl", real_data)
     A = graphs.self_tuning(data.data)
-    found = Plan(40, random_state=0, options={"tol": 1e-4}).search(A)
-    random = Plan(40, init="scaled-random", random_state=0, options={"tol": 1e-4}).search(A)
+    found = Plan(40, Settings.of(tol=1e-4), random_state=0).search(A)
+    random = Plan(40, Settings.of(tol=1e-4), init="scaled-random", random_state=0).search(A)
     assert found.best.error < 0.3658 < random.best.error
     assert found.bound <= found.best.error
     assert factorize(A, 40, init="spectral", tol=1e-4).error < 0.3658
@@ -186,7 +187,7 @@ def test_agreement_is_that_of_the_starts():
     A = graphs.self_tuning(load_digits().data[:500])
     model = SymNMF(10, affinity="precomputed", init="scaled-random", n_init=3, random_state=1)
     model.fit(A)
-    search = Plan(10, n_init=3, init="scaled-random", random_state=1, options={"tol": 1e-4})
+    search = Plan(10, Settings.of(tol=1e-4), n_init=3, init="scaled-random", random_state=1)
     finished = search.search(A).finished
     kept = int(np.argmin([r.error for r in finished]))
     scores = [

@@ -13,6 +13,8 @@ from conftest import synthetic_problem
 from symnmf.archives import read_archive, write_archive
 from symnmf.matrices import as_symmetric
 from symnmf.parallel import Threads
+from symnmf.run.problem import Problem
+from symnmf.run.settings import Settings
 from symnmf.selection.choosing_rank import Choice, by_eigengap, by_heldout, by_stability, recommend
 from symnmf.selection.folds import pair_folds
 from symnmf.selection.paths import rank_path
@@ -68,11 +70,11 @@ def test_hidden_pairs_are_not_looked_at():
         [
             result.U
             for result in rank_path(
-                hide(as_symmetric(A), fold.rows, fold.columns),
+                Problem.of(hide(as_symmetric(A), fold.rows, fold.columns)),
                 [1, 2, 4],
                 np.random.default_rng(1),
                 lambda: False,
-                {"max_iter": 20},
+                Settings.of(max_iter=20),
             )
         ]
         for A in (X, broken)
@@ -83,9 +85,8 @@ def test_hidden_pairs_are_not_looked_at():
 
 def test_a_path_is_as_good_as_fresh_starts():
     X = synthetic_problem(60, 6, 0.1, seed=1)
-    matrix = as_symmetric(X)
     rng = np.random.default_rng(0)
-    path = rank_path(matrix, range(1, 9), rng, lambda: False, {"tol": 1e-4})
+    path = rank_path(Problem.of(X), range(1, 9), rng, lambda: False, Settings.of(tol=1e-4))
     for rank, result in enumerate(path, 1):
         fresh = min(
             symnmf.factorize(X, rank, random_state=seed, tol=1e-4).error for seed in range(5)

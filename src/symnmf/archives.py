@@ -34,7 +34,7 @@ MAX_MEMBERS = 100
 MACHINE_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
 
-def write_atomically(path: str | Path, write: Callable[[IO[bytes]], Any]) -> None:
+def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], Any]) -> None:
     """Let ``write`` fill a temporary file in the same folder, then put it in place of ``path``.
 
     The old file is whole until the new one is on the disk, whatever happens in between. A place
@@ -62,7 +62,7 @@ def write_atomically(path: str | Path, write: Callable[[IO[bytes]], Any]) -> Non
     _sync_folder(target.parent)
 
 
-def clear_leftovers(path: str | Path) -> None:
+def clear_leftovers(path: str | os.PathLike[str]) -> None:
     """Remove the temporary files that writers of ``path`` left when they were killed."""
     target = Path(path)
     name = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{16}}\.tmp")
@@ -90,7 +90,7 @@ def _checksum(arrays: dict[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def write_archive(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
+def write_archive(path: str | os.PathLike[str], arrays: dict[str, np.ndarray]) -> None:
     """Write arrays to an npz archive with a checksum, atomically."""
     members = {**arrays, CHECKSUM: np.array(_checksum(arrays))}
 
@@ -103,7 +103,7 @@ def write_archive(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
     write_atomically(path, write)
 
 
-def read_archive(path: str | Path, expected_format: str) -> dict[str, np.ndarray]:
+def read_archive(path: str | os.PathLike[str], expected_format: str) -> dict[str, np.ndarray]:
     """Read an archive that :func:`write_archive` wrote, whole and undamaged.
 
     Parameters
@@ -148,7 +148,7 @@ def read_archive(path: str | Path, expected_format: str) -> dict[str, np.ndarray
     return stored
 
 
-def open_regular(path: str | Path) -> IO[bytes]:
+def open_regular(path: str | os.PathLike[str]) -> IO[bytes]:
     """Open a file for reading; a pipe or a device is refused and not waited for."""
     # O_NONBLOCK lets a FIFO open at once, to be refused below instead of waited for
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
