@@ -3,9 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DOCS_READY := $(VENV)/.docs-ready
+SITE := docs/_build/html
 MINIMUM := .venv-minimum
 
-.PHONY: install install-torch demo test test-gpu test-long test-minimum lint format bench bench-full clean
+.PHONY: install install-torch demo test test-gpu test-long test-minimum lint format docs bench bench-full clean
 
 install: $(READY)
 
@@ -39,11 +41,19 @@ test-minimum:
 	$(MINIMUM)/bin/python -m pip install --quiet --editable '.[test]' -c $(MINIMUM)/constraints.txt
 	$(MINIMUM)/bin/python -m pytest -n auto --dist worksteal
 
+# The site, docs/_build/html: pages, reference and a gallery that is run. A warning is an error.
+docs: $(DOCS_READY)
+	$(BIN)/sphinx-build -W --keep-going -q -b html -d docs/_build/doctrees docs $(SITE)
+	@echo "open $(SITE)/index.html"
+
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $(DOCS_READY)
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy --config-file tests/mypy.ini tests
 	$(BIN)/lint-imports
 
 format: $(READY)
@@ -57,4 +67,4 @@ bench-full: $(READY)
 	$(BIN)/python benchmarks/time_to_solution.py --full --out docs/benchmarks
 
 clean:
-	rm -rf $(VENV) $(MINIMUM) out build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(MINIMUM) out build dist docs/_build docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache

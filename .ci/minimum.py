@@ -9,7 +9,7 @@ from pathlib import Path
 project = tomllib.loads(Path(__file__).parents[1].joinpath("pyproject.toml").read_text())["project"]
 needed = list(project["dependencies"])
 for name, extra in project["optional-dependencies"].items():
-    needed += [] if name in ("test", "dev") else extra
+    needed += [] if name in ("test", "docs", "dev") else extra
 for one in needed:
     if found := re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", one):
         print(f"{found[1]}=={found[2]}")

@@ -44,6 +44,11 @@ IMAGES_AND_TEXT = {
 }
 GRAPHS = {"email_eu_core": "email-Eu-core", "football": "football", "polbooks": "polbooks"}
 DBLP = "com_dblp"
+TITLES = {
+    "accuracy": "Accuracy on the paper's five data sets",
+    "graphs": "Three graphs with known classes",
+    "dblp": "com-DBLP at rank 100",
+}
 
 SOLVERS = {"symanls": "SymANLS", "symhals": "SymHALS", "a-symhals": "A-SymHALS"}
 DEFAULT = "auto-default"
@@ -305,7 +310,7 @@ def main() -> None:
         tables["dblp"] = lambda: dblp_table(chosen.work)
     chosen.out.mkdir(parents=True, exist_ok=True)
     for name, make in tables.items():
-        text = make()
+        text = f"# {TITLES[name]}\n\n{make()}"
         (chosen.out / f"clustering-{name}.md").write_text(text)
         print(text)
 

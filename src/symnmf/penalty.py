@@ -50,7 +50,7 @@ class Penalty(ABC):
 class Adaptive(Penalty):
     """The paper's rule (eq. update lambda):
 
-    lambda_{k+1} = lambda_k (||U_k||^2 + ||V_k||^2) / (2 |<U_k, V_k>|), from ``initial``.
+    ``lambda_{k+1} = lambda_k (||U_k||^2 + ||V_k||^2) / (2 |<U_k, V_k>|)``, from ``initial``.
 
     It is computed as 1 + (||U - V||^2) / (2 <U, V>), the same number without the cancellation;
     with more than two factors both are sums over all pairs.
@@ -206,12 +206,13 @@ class Shrinking(Penalty):
 class Rising(Penalty):
     """A small lambda that rises on evidence against it, with the guarantee of a large one.
 
-    It begins at max(share * trace(V^T V) / r, curvature * |lambda_min(X)|): along a direction
+    It begins at ``max(share * trace(V^T V) / r, curvature * |lambda_min(X)|)``: along a direction
     (D, -D) the curvature of the split objective contains <X - U U^T, D D^T> + 2 lambda ||D||^2,
-    so lambda of about half |lambda_min| keeps U and V together as a rule. It rises by ``growth``
-    where U and V stay further apart than U moves, and with the factors where these have grown by
-    ``follow``; never where 2 lambda > sqrt(2 g) already, since Theorem 3' then holds for what is
-    left of the run. So it rises finitely often, and U = V in the limit: docs/smaller-lambda.md.
+    so lambda of about half ``|lambda_min|`` keeps U and V together as a rule. It rises by
+    ``growth`` where U and V stay further apart than U moves, and with the factors where these
+    have grown by ``follow``; never where 2 lambda > sqrt(2 g) already, since Theorem 3' then
+    holds for what is left of the run. So it rises finitely often, and U = V in the limit:
+    docs/smaller-lambda.md.
     """
 
     share: float = 0.1

@@ -83,7 +83,6 @@ def compare(
     max_time: options.MaxTime = None,
     tol: options.Tol = 0.0,
     jobs: options.Jobs = None,
-    device: options.Device = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -116,11 +115,10 @@ def compare(
         loaded = inputs.load(given)
         classes = inputs.with_truth(loaded, truth)
         matrix = inputs.similarities(loaded, affinity, neighbors, normalize, jobs)
-    settings = {"init": init, "random_state": seed, "n_runs": runs}
-    place = {"n_jobs": jobs, "device": device}
+    settings = {"init": init, "random_state": seed, "n_runs": runs, "n_jobs": jobs}
     limits = {"max_iter": max_iter, "max_time": max_time, "tol": tol}
     with noticing() as signals:
-        comparison = _run(matrix.A, rank, chosen, quiet, signals, **settings, **limits, **place)
+        comparison = _run(matrix.A, rank, chosen, quiet, signals, **settings, **limits)
         number = signals.first
         if not comparison.results:
             raise KeyboardInterrupt
@@ -147,19 +145,20 @@ def _run(
 ) -> Comparison:
     """Compare solver by solver, so that progress can be shown between them."""
     from symnmf.comparison import Comparison, compare
-    from symnmf.run.problem import Problem
-    from symnmf.run.settings import Settings
-    from symnmf.run.start import drawn_seed
+    from symnmf.matrices import as_symmetric
+    from symnmf.solvers import as_solver
 
-    problem = Problem.of(A, n_jobs=settings.pop("n_jobs"), device=settings.pop("device"))
+    matrix = as_symmetric(A, n_jobs=settings["n_jobs"])
     for name in solvers:  # all of them before the first run
-        Settings.of(name).solver.check(problem.X)
+        as_solver(name).check(matrix)
     if settings["random_state"] is None:
-        settings["random_state"] = drawn_seed()  # one seed, so that starts are shared
+        import secrets
+
+        settings["random_state"] = secrets.randbits(32)  # one seed, so that starts are shared
     whole = Comparison()
     for place, name in enumerate(solvers):
         with step(f"solver {place + 1} of {len(solvers)}: {name}", quiet=quiet):
-            part = compare(problem, rank, [name], **settings)
+            part = compare(matrix, rank, [name], **settings)
         whole.results.update(part.results)
         if part.interrupted or signals:
             whole.interrupted = True

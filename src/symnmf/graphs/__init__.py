@@ -4,8 +4,8 @@ Every graph of points is a ``scipy.sparse.csr_array`` from the start: symmetric 
 nonnegative, zero on the diagonal, in canonical format, with O(n k) entries for k neighbours.
 No n x n array is ever made, except by :func:`rbf` where the full kernel is asked for by name.
 
-Neighbours are those of the definition, not of a rounded one: :mod:`symnmf.graphs.neighbors`
-says how.
+Neighbours are those of the definition, not of a rounded one:
+``symnmf/graphs/neighbors.py`` says how.
 """
 
 from symnmf.graphs.adjacency import from_edges, from_graph, normalize

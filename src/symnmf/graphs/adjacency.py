@@ -90,7 +90,7 @@ def normalize(
     regularization: float | None = None,
     allow_negative: bool = False,
 ) -> Graph | Array:
-    """``(D + tau I)^-1/2 A (D + tau I)^-1/2`` with D the row sums of |A|.
+    """``(D + tau I)^-1/2 A (D + tau I)^-1/2`` with D the row sums of ``|A|``.
 
     Isolated nodes keep their zero rows.
 

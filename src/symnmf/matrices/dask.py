@@ -130,7 +130,7 @@ def _looked_at(
 
 
 def _apart(recipe: Recipe, scales: tuple[float, float], given: Any, *rows: np.ndarray) -> float:
-    """Return :func:`residual_share` for U and V of the tile's rows, then of its columns."""
+    """Return ``residual_share`` for U and V of the tile's rows, then of its columns."""
     with one_blas_thread():
         return residual_share(
             recipe.make(given), recipe.tile, (rows[0], rows[1]), (rows[2], rows[3]), scales

@@ -136,7 +136,7 @@ class LowRank(HostMatrix):
     def values(self) -> Iterator[np.ndarray]:
         r"""Yield b with :math:`|x_{ij}| \le \max(b_i, b_j)`: how large X is, without forming it.
 
-        With C = W D W^T these are the diagonal entries of B W |D| W^T B^T, which is positive
+        With C = W D W^T these are the diagonal entries of ``B W |D| W^T B^T``, which is positive
         semidefinite; where C is so too, they are the diagonal of X and the bound is attained.
         """
         values, vectors = np.linalg.eigh(self.C)

@@ -29,7 +29,7 @@ class Entries(Protocol):
 class SymmetricArray(ABC):
     """A symmetric array to be explained by U >= 0: what the loop asks of X.
 
-    A matrix is of order 2; tensors are in :mod:`symnmf.tensors`.
+    A matrix is of order 2; tensors are in ``symnmf.tensors``.
 
     Attributes
     ----------

@@ -288,7 +288,7 @@ class TiledMatrix(SymmetricMatrix):
 
     @abstractmethod
     def residual_shares(self, U: np.ndarray, V: np.ndarray) -> Iterable[float]:
-        """Return :func:`residual_share` of every tile, in order."""
+        """Return ``residual_share`` of every tile, in order."""
 
     def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         result = np.empty(V.shape, self.dtype) if out is None else out

@@ -84,7 +84,7 @@ def available() -> list[SolverInfo]:
     ]
 
 
-def as_solver(solver: str | Solver) -> Solver:
+def as_solver(solver: str | Solver, *, inner_sweeps: int = 2) -> Solver:
     """Return the solver a name or an object stands for."""
     if isinstance(solver, Solver):
         return solver
@@ -92,4 +92,5 @@ def as_solver(solver: str | Solver) -> Solver:
         raise InputError(
             f"solver must be a name or a symnmf.solvers.Solver, got {type(solver).__name__}."
         )
-    return lookup(solver, SOLVERS, "solver")()
+    chosen = lookup(solver, SOLVERS, "solver")
+    return ASymHALS(inner_sweeps) if chosen is ASymHALS else chosen()
