@@ -1,0 +1,118 @@
+"""Every code block of README and docs runs as it stands, page by page, in the order of the page."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import symnmf
+
+HOME = Path(__file__).parents[1]
+FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<language>python|bash|console)\n(?P<code>.*?)^(?P=indent)```$",
+    re.MULTILINE | re.DOTALL,
+)
+SKIPPED = re.compile(r"<!-- not run: (?P<reason>.+?) -->\s*$")
+#: Commands that take minutes or do something to the machine; all others that begin with symnmf run.
+LONG = ("symnmf reproduce", "symnmf rank digits")
+
+
+def pages() -> list[Path]:
+    """README and the others beside it, and every page of docs that is not generated."""
+    own = [path for path in sorted(HOME.glob("*.md")) if path.name != "CHANGELOG.md"]
+    generated = {"_build", "gallery", "generated"}
+    return own + [
+        path for path in sorted((HOME / "docs").rglob("*.md")) if not generated & {*path.parts}
+    ]
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    code: str
+    line: int
+    reason: str | None  # why it is not run
+
+
+def blocks(path: Path) -> list[Block]:
+    text = path.read_text()
+    found = []
+    for match in FENCE.finditer(text):
+        indent = match["indent"]
+        code = "".join(line.removeprefix(indent) for line in match["code"].splitlines(True))
+        skipped = SKIPPED.search(text[: match.start()])
+        line = text[: match.start()].count("\n") + 1
+        reason = skipped["reason"] if skipped else None
+        found.append(Block(match["language"], code, line, reason))
+    return found
+
+
+def commands(block: Block) -> list[list[str]]:
+    """Return the calls of ``symnmf`` in a block of shell, without those that take minutes."""
+    lines = block.code.replace("\\\n", " ").splitlines()
+    calls = [line.removeprefix("$ ").split("  #")[0].strip() for line in lines]
+    return [
+        shlex.split(call)[1:]
+        for call in calls
+        if call.startswith("symnmf ") and not call.startswith(LONG)
+    ]
+
+
+def runs(block: Block) -> bool:
+    return block.reason is None and (block.language == "python" or bool(commands(block)))
+
+
+WITH_CODE = [path for path in pages() if any(runs(block) for block in blocks(path))]
+
+
+def files_of_a_reader(folder: Path) -> None:
+    """The files that commands in the pages take for granted, under the names used there."""
+    rng = np.random.default_rng(0)
+    group = np.arange(48) % 3
+    chance = np.where(group[:, None] == group, 0.6, 0.05)
+    linked = np.triu(rng.random((48, 48)) < chance, 1)
+    edges = "".join(f"p{i} p{j}\n" for i, j in np.argwhere(linked))
+    (folder / "friends.edges").write_text(edges)
+    X = np.asarray(symnmf.datasets.synthetic(60, 5, 0.1, random_state=0)[0])
+    np.savez(folder / "X.npz", X=X)
+    points = rng.normal(size=(60, 3)) + 4 * (np.arange(60) % 4)[:, None]
+    np.savetxt(folder / "mine.csv", points, delimiter=",")
+
+
+def run_command(arguments: list[str]) -> int:
+    from symnmf.cli.app import app
+
+    with pytest.raises(SystemExit) as ended:
+        app(arguments, prog_name="symnmf")
+    return int(ended.value.code or 0)
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(HOME)))
+@pytest.mark.filterwarnings("default")
+def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
+    for module in ("matplotlib", "networkx", "anndata", "typer"):
+        pytest.importorskip(module, reason=f"pages show the extras too, and {module} is absent")
+    monkeypatch.chdir(tmp_path)
+    files_of_a_reader(tmp_path)
+    names: dict[str, object] = {"__name__": "__page__"}
+    for block in blocks(page):
+        if not runs(block):
+            continue
+        if block.language == "python":
+            code = "\n" * block.line + block.code  # a traceback names the line of the page
+            exec(compile(code, str(page), "exec", dont_inherit=True), names)
+        else:
+            for arguments in commands(block):
+                assert run_command(arguments) in (0, 3), f"{page}: symnmf {shlex.join(arguments)}"
+
+
+def test_most_blocks_are_run_and_the_others_say_why():
+    python = [b for page in pages() for b in blocks(page) if b.language == "python"]
+    left = [block for block in python if not runs(block)]
+    assert len(python) >= 40
+    assert len(left) <= len(python) // 10
