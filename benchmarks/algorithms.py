@@ -12,18 +12,21 @@ from __future__ import annotations
 
 import argparse
 import platform
+import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import symnmf
-from clocks import count_cpu_time
 from symnmf.archives import read_archive, write_archive
 from symnmf.datasets import synthetic
+from symnmf.run.loop import solve
+from symnmf.run.problem import Problem
+from symnmf.run.settings import Settings
 from symnmf.solvers import SOLVERS
 
 N, RANK, NOISES = 300, 20, (0.0, 0.1)
@@ -47,20 +50,20 @@ class Job:
 
     def run(self, folder: Path) -> None:
         """Run and write the history to the folder."""
-        count_cpu_time()
         X, _ = synthetic(N, RANK, self.noise, random_state=self.seed)
-        settings: dict[str, Any] = {
-            "solver": self.method,
-            "penalty": "adaptive" if self.method in PAPERS_OWN else None,
-            "init": "random",
-            "tol": 1e-13,
-            "random_state": self.seed,
-            "n_jobs": 1,
-            "record_every": 10,
-        }
+        settings = Settings.of(
+            self.method,
+            "adaptive" if self.method in PAPERS_OWN else None,
+            tol=1e-13,
+            max_iter=10_000_000,
+            max_time=self.max_time,
+            record_every=10,
+            clock=time.thread_time,
+        )
+        run = partial(solve, Problem.of(X, n_jobs=1), RANK, init="random", random_state=self.seed)
         # loads the compiled code, so that no clock counts it
-        symnmf.factorize(X, RANK, max_iter=1, **{**settings, "tol": 0.0})
-        result = symnmf.factorize(X, RANK, max_iter=10_000_000, max_time=self.max_time, **settings)
+        run(settings=settings.within(tol=0.0, max_iter=1))
+        result = run(settings=settings)
         if result.status == "stopped":
             raise KeyboardInterrupt
         history = result.history

@@ -25,9 +25,9 @@ import symnmf
 from symnmf import datasets, graphs
 from symnmf.matrices import as_symmetric
 from symnmf.parallel import one_blas_thread
-from symnmf.penalty import Fixed
 from symnmf.run.interrupts import Interrupt
-from symnmf.run.loop import Limits, Run
+from symnmf.run.loop import Run
+from symnmf.run.settings import Settings
 from symnmf.run.start import starting_point
 from symnmf.solvers import as_solver
 
@@ -132,7 +132,7 @@ def orl_figure(solver: str, iterations: int = 400) -> tuple[float, float]:
         X = as_symmetric(graphs.self_tuning(datasets.load_orl().data))
     best, error = np.inf, np.nan
     for _ in range(5):
-        run = Run(X, as_solver(solver), Fixed(0.66), Limits(0.0, iterations))
+        run = Run(X, Settings.of(solver, 0.66, tol=0.0, max_iter=iterations))
         with one_blas_thread():
             run.begin(starting_point(X, 40, "scaled-random", 0))
             clock = time.perf_counter()

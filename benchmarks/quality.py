@@ -49,6 +49,7 @@ DATA: dict[str, tuple[str, str, dict[str, Any], str | None]] = {
 #: Graphs for wall times only.
 LARGE = {
     "blocks50k": "block model, 50 000 nodes",
+    "mnist-test": "MNIST, 10 000 test images",
     "mnist-full": "MNIST, 70 000 images",
 }
 MEASURES = ("accuracy", "nmi", "ari")
@@ -94,9 +95,11 @@ def prepare(name: str, work: Path) -> Path:
     if name == "blocks50k":
         A, target = block_model()
         k, given = 20, True
-    elif name == "mnist-full":
+    elif name in ("mnist-full", "mnist-test"):
         data = datasets.load("mnist_full")
-        A, target, k, given = graphs.self_tuning(data.data), data.target, 10, False
+        assert data.target is not None
+        rows = slice(None) if name == "mnist-full" else slice(60_000, None)  # training images first
+        A, target, k, given = graphs.self_tuning(data.data[rows]), data.target[rows], 10, False
     else:
         _, loader, options, kind = DATA[name]
         data = datasets.load(loader, **options)

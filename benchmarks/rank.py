@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 import symnmf
 from symnmf.run.multistart import Plan
+from symnmf.run.settings import Settings
 
 
 def mirrored(A: np.ndarray) -> np.ndarray:
@@ -109,12 +110,13 @@ def real(args: argparse.Namespace) -> None:
 
 
 def cost(args: argparse.Namespace) -> None:
+    settings = Settings.of(tol=1e-4)
     for name in args.names:
         X, _ = graph_of(name)
-        Plan(20, n_init=1, random_state=0, options={"tol": 1e-4}).best(X)
+        Plan(20, settings, n_init=1, random_state=0).best(X)
         symnmf.select_rank(X, (2, 3), random_state=0)  # compile
         began = time.process_time()
-        Plan(20, n_init=5, random_state=0, options={"tol": 1e-4}).best(X)
+        Plan(20, settings, n_init=5, random_state=0).best(X)
         starts = time.process_time() - began
         began = time.process_time()
         symnmf.select_rank(X, range(2, 21), random_state=0)

@@ -16,7 +16,6 @@ import sys
 import time
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +24,7 @@ from scipy.optimize import linear_sum_assignment
 import symnmf
 from symnmf import metrics, tensors
 from symnmf.run.multistart import Plan
+from symnmf.run.settings import Settings
 
 DATA = Path(os.environ.get("SYMNMF_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
@@ -169,11 +169,10 @@ def run_graphs() -> None:
                     X_used = symnmf.graphs.normalize(X) if kind == "edges" else tensors.normalize(X)
                 else:
                     X_used = X
-                options: dict[str, Any] = {"tol": 1e-4, "max_iter": 500}
-                if kind != "edges":
-                    options["solver"] = tensors.as_tensor_solver("auto")
+                solver = "auto" if kind == "edges" else tensors.as_tensor_solver("auto")
+                settings = Settings.of(solver, tol=1e-4, max_iter=500)
                 began = time.perf_counter()
-                plan = Plan(k, n_init=10, init="scaled-random", random_state=0, options=options)
+                plan = Plan(k, settings, n_init=10, init="scaled-random", random_state=0)
                 best = plan.best(X_used)
                 labels = np.argmax(best.U, axis=1)
                 print(

@@ -21,6 +21,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,11 +30,13 @@ import numpy as np
 import scipy.sparse as sp
 
 import symnmf
-from clocks import count_cpu_time
 from symnmf import datasets, graphs
 from symnmf.matrices import SymmetricMatrix, as_symmetric
 from symnmf.metrics import clustering_accuracy
 from symnmf.parallel import available_cores, one_blas_thread
+from symnmf.run.loop import solve
+from symnmf.run.problem import Problem as Checked
+from symnmf.run.settings import Settings
 from symnmf.run.start import random_start, scaled_random_start
 
 tick = time.perf_counter
@@ -143,28 +146,18 @@ def run_own(
     X: Any, jobs: int | None, start: np.ndarray, trace: Trace, limit: float, **settings: Any
 ) -> np.ndarray:
     """Run one of this library's solvers."""
-    matrix = as_symmetric(X, n_jobs=jobs)
-    symnmf.factorize(
-        matrix, start.shape[1], init=start, max_iter=12, tol=0.0, **settings
-    )  # compile
-    products = count_products(matrix)
+    problem = Checked.of(X, n_jobs=jobs)
+    limits = Settings.of(**settings, tol=1e-9, max_iter=10**6, max_time=limit, clock=tick)
+    run = partial(solve, problem, start.shape[1], init=start)
+    run(settings=limits.within(tol=0.0, max_iter=12))  # compile
+    products = count_products(problem.scaled)
     clock = time.perf_counter()
 
     def record(now: symnmf.Snapshot) -> None:
         wall = time.perf_counter() - clock
         trace.rows.append(Row(now.seconds, wall, products(), now.error, now.stationarity))
 
-    result = symnmf.factorize(
-        matrix,
-        start.shape[1],
-        init=start,
-        tol=1e-9,
-        max_iter=10**6,
-        max_time=limit,
-        callback=record,
-        **settings,
-    )
-    return result.U
+    return run(settings=limits, callback=record).U
 
 
 def run_lbfgsb(
@@ -405,7 +398,6 @@ def main() -> None:
             parser.error("--cpu counts one thread: add --jobs 1")
         global tick
         tick = time.thread_time
-        count_cpu_time()
     warnings.simplefilter("ignore")
     starts = range(options.first, options.first + seeds)
     traces = [t for name in names for t in run(name, starts, options.methods, limit, options.jobs)]

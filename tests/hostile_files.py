@@ -256,7 +256,7 @@ def _array(rng: random.Random) -> np.ndarray:
     return values.astype(kind).reshape(shape)
 
 
-def _header(rng: random.Random) -> bytes:
+def header_by_hand(rng: random.Random) -> bytes:
     """A .npy file whose header was written by hand."""
     sizes = [rng.choice([str(rng.randint(0, 4)), "3L", " 2", "2 ", "1\x1c", "9" * 19, "-1", ""])]
     sizes += [str(rng.randint(0, 4)) for _ in range(rng.randint(0, 2))]
@@ -289,7 +289,7 @@ def _archive(rng: random.Random) -> bytes:
             array = _array(rng)
             if name == "format" and rng.random() < 0.8:
                 array = np.array(rng.choice([b"csr", b"csc", b"coo", b"bsr"]))
-            content = _npy(array) if rng.random() < 0.9 else _header(rng)
+            content = _npy(array) if rng.random() < 0.9 else header_by_hand(rng)
             archive.writestr(f"{name}.npy", content)
     return buffer.getvalue()
 
@@ -301,7 +301,7 @@ def grow(rng: random.Random, name: str) -> bytes:
     if name.endswith(".npz"):
         return _archive(rng)
     if name.endswith(".npy"):
-        return _npy(_array(rng)) if rng.random() < 0.4 else _header(rng)
+        return _npy(_array(rng)) if rng.random() < 0.4 else header_by_hand(rng)
     if name.endswith(".mtx"):
         return _market(rng)
     if name.endswith(".gml"):
@@ -317,10 +317,20 @@ def grow(rng: random.Random, name: str) -> bytes:
     return _lines(rng, rng.choice((b" ", b"\t", b",")), rng.choice((2, 2, 3)))
 
 
-def make(rng: random.Random, name: str) -> bytes:
-    """A file that was damaged, or one that a grammar gave, or both."""
-    kind = rng.randrange(3)
-    if kind == 0:
-        return mutate(rng, name, SEEDS[name])
-    grown = grow(rng, name)
-    return grown if kind == 1 else _mutate_bytes(rng, grown)
+class Maker:
+    """Makes files that were damaged, that a grammar gave, or both, one at a call."""
+
+    def __init__(self, rng: random.Random, name: str) -> None:
+        self.rng, self.name = rng, name
+        self.grown = [grow(rng, name) for _ in range(10)]
+
+    def __call__(self) -> bytes:
+        rng = self.rng
+        kind = rng.randrange(3)
+        if kind == 0:
+            return mutate(rng, self.name, SEEDS[self.name])
+        place = rng.randrange(len(self.grown))
+        if kind == 1:  # damaged before, and replaced here: growing takes longer than damaging
+            self.grown[place] = grow(rng, self.name)
+            return self.grown[place]
+        return _mutate_bytes(rng, self.grown[place])

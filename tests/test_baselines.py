@@ -18,7 +18,7 @@ from symnmf.kernels.coordinate import best_entry
 from symnmf.matrices import DenseMatrix, as_symmetric
 from symnmf.parallel import Threads
 from symnmf.run.state import State
-from symnmf.solvers import ADMM, SOLVERS, AlphaSNMF, BetaSNMF, Newton, as_solver
+from symnmf.solvers import ADMM, LBFGS, SOLVERS, AlphaSNMF, BetaSNMF, Newton, as_solver
 
 NEVER_RISING = ("pgd", "lbfgs", "newton", "cd", "beta-snmf", "alpha-snmf")
 
@@ -280,9 +280,8 @@ def test_factors_are_never_negative_and_finite(solver):
 @every_solver
 def test_one_factor_methods_have_one_factor(solver):
     result = run(thinned(), 4, solver, 3)
-    two = as_solver(solver).splits or solver == "admm"
-    assert (result.V is not result.U) == two
-    assert (result.penalty > 0) == as_solver(solver).splits
+    assert (result.V is not result.U) == as_solver(solver).second_factor
+    assert (result.penalty > 0) == as_solver(solver).has_penalty
 
 
 @every_solver
@@ -385,7 +384,7 @@ def test_the_list_of_solvers_tells_what_each_needs():
     [
         (lambda: BetaSNMF(0.0), "beta must be above 0 and at most 1, got 0.0"),
         (lambda: AlphaSNMF(2.0), "alpha must be above 0 and at most 1, got 2.0"),
-        (lambda: SOLVERS["lbfgs"](0), "iterations must be a whole number of at least 1, got 0"),
+        (lambda: LBFGS(0), "iterations must be a whole number of at least 1, got 0"),
     ],
 )
 def test_bad_settings_are_refused(make, message):

@@ -45,7 +45,7 @@ def test_all_solvers_set_out_from_the_same_points(comparison):
 
 
 def test_a_run_of_a_comparison_is_a_run_of_factorize(comparison):
-    alone = symnmf.factorize(X, 3, solver="pgd", init="random", random_state=0, tol=0.0, max_iter=8)
+    alone = symnmf.factorize(X, 3, solver="pgd", random_state=0, tol=0.0, max_iter=8)
     np.testing.assert_array_equal(comparison.results["pgd", 0].U, alone.U)
 
 
@@ -142,7 +142,7 @@ class ProductsOnly(DenseMatrix):
     ],
 )
 def test_mistakes_are_found_before_the_first_run(change, message, monkeypatch):
-    monkeypatch.setattr("symnmf.comparison.factorize", lambda *_, **__: pytest.fail("a run began"))
+    monkeypatch.setattr("symnmf.comparison.solve", lambda *_, **__: pytest.fail("a run began"))
     with pytest.raises(symnmf.InputError, match=message):
         compare(**{"X": X, "rank": 3, **change})
 
@@ -173,7 +173,7 @@ def test_curves_differ_in_more_than_colour():
         "error": np.full(39, 0.5),
     }
     lines = convergence(table).axes[0].lines
-    looks = {(line.get_color(), str(line._unscaled_dash_pattern)) for line in lines}
+    looks = {(line.get_color(), str(vars(line)["_unscaled_dash_pattern"])) for line in lines}
     assert len(looks) == len({line.get_marker() for line in lines}) == 13
 
 

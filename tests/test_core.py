@@ -16,6 +16,7 @@ from reference import accelerated_hals, adaptive_hals, anls, gradient, objective
 from symnmf.matrices import as_symmetric
 from symnmf.penalty import Adaptive, Fixed, Geometric, papers_bound
 from symnmf.run.state import Point
+from symnmf.solvers import ASymHALS, SymHALS
 
 PAPER = ("symanls", "symhals", "a-symhals")
 
@@ -41,8 +42,7 @@ def test_dense_iterates_are_those_of_the_residual_form(sweeps, penalty):
     X = synthetic_problem(40, 6, 0.1, seed=1)
     U0 = np.random.default_rng(2).random((40, 6))
     U, V = accelerated_hals(X, U0, [penalty] * 50, sweeps)
-    solver = "symhals" if sweeps == 1 else "a-symhals"
-    found = run(X, U0, solver=solver, inner_sweeps=sweeps, penalty=penalty)
+    found = run(X, U0, solver=SymHALS() if sweeps == 1 else ASymHALS(sweeps), penalty=penalty)
     assert relative(found.U, U) < 1e-9
     assert relative(found.V, V) < 1e-9
 
@@ -52,8 +52,7 @@ def test_sparse_iterates_are_those_of_the_residual_form(sweeps):
     X = sparse_problem(60, 0.1, seed=3)
     U0 = np.random.default_rng(4).random((60, 5))
     U, V = accelerated_hals(X.toarray(), U0, [0.3] * 50, sweeps)
-    solver = "symhals" if sweeps == 1 else "a-symhals"
-    found = run(X, U0, solver=solver, inner_sweeps=sweeps, penalty=0.3)
+    found = run(X, U0, solver=SymHALS() if sweeps == 1 else ASymHALS(sweeps), penalty=0.3)
     assert relative(found.U, U) < 1e-9
     assert relative(found.V, V) < 1e-9
 

@@ -21,9 +21,10 @@ from symnmf.matrices.observing import by_observed, hide
 from symnmf.matrices.shared import SharedReading
 from symnmf.ops import Hals
 from symnmf.parallel import Threads
-from symnmf.penalty import PENALTIES, Fixed
+from symnmf.penalty import PENALTIES
 from symnmf.run.interrupts import Interrupt
-from symnmf.run.loop import Limits, Run
+from symnmf.run.loop import Run
+from symnmf.run.settings import Settings
 from symnmf.run.state import Point, State
 from symnmf.solvers import SOLVERS, Solver, SplitSolver, as_solver
 
@@ -32,7 +33,7 @@ def seated(X):
     """Return the one seat of a shared reading, taken for as long as the matrix lives."""
     seat = SharedReading(as_symmetric(X), 1).seat(0)
     matrix = seat.__enter__()
-    matrix.held = seat
+    matrix.held = seat  # type: ignore[attr-defined]
     return matrix
 
 
@@ -118,7 +119,7 @@ def test_iterates_are_those_of_the_dense_home(home, solver):
 def test_after_every_step_the_state_tells_the_truth(home, solver):
     matrix, method = as_symmetric(HOMES[home](X)), as_solver(solver)
     state = method.start(matrix, matrix.ops.put(U0))
-    if method.splits:
+    if method.has_penalty:
         state.penalty = 0.5
     for _ in range(12):
         method.step(matrix, state)
@@ -229,9 +230,8 @@ def test_a_home_that_lacks_an_operation_refuses_before_any_product():
 def test_the_loop_takes_a_clock():
     matrix = as_symmetric(X)
     ticks = iter(range(1000))
-    counted = Run(
-        matrix, as_solver("cd"), Fixed(1.0), Limits(0.0, 5), clock=lambda: float(next(ticks))
-    )
+    clock = lambda: float(next(ticks))  # noqa: E731
+    counted = Run(matrix, Settings.of("cd", tol=0.0, max_iter=5, clock=clock))
     counted.begin(U0.copy())
     result = counted.loop(Interrupt())
     np.testing.assert_array_equal(np.diff(result.history["seconds"]), 1.0)

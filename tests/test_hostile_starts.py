@@ -97,7 +97,8 @@ def judge(X, U0, solver, max_iter):
 @settings(max_examples=20)
 @given(hostile(), st.sampled_from([3, 200]))
 def test_no_start_makes_a_wrong_word(solver, problem, max_iter):
-    judge(*problem, solver, max_iter)
+    X, U0 = problem
+    judge(X, U0, solver, max_iter)
 
 
 @every_solver

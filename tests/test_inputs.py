@@ -89,7 +89,6 @@ BAD_ARGUMENTS = {
     "max_time text": ({"max_time": "1s"}, "max_time must be"),
     "callback": ({"callback": 3}, "callback must be"),
     "penalty true": ({"penalty": True}, "penalty must be"),
-    "inner_sweeps": ({"solver": "a-symhals", "inner_sweeps": 0}, "inner_sweeps must be"),
     "n_jobs": ({"n_jobs": 0}, "n_jobs must be"),
     "n_jobs nan": ({"n_jobs": np.nan}, "n_jobs must be"),
     "n_jobs infinite": ({"n_jobs": np.inf}, "n_jobs must be"),

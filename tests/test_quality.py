@@ -21,6 +21,7 @@ from symnmf.matrices import as_symmetric
 from symnmf.metrics import clustering_accuracy
 from symnmf.run.multistart import Plan
 from symnmf.run.race import Race
+from symnmf.run.settings import Settings
 from symnmf.run.spectral import leading_subspace
 
 
@@ -61,11 +62,43 @@ def test_repeated_eigenvalues_are_all_found():
     np.testing.assert_allclose(basis.values, 90.0, rtol=1e-6)
 
 
+def test_a_rank_below_that_of_the_subspace_is_no_obstacle():
+    half = np.abs(np.random.default_rng(0).standard_normal((600, 2)))
+    X = as_symmetric(half @ half.T)
+    basis = leading_subspace(X, 5)
+    np.testing.assert_allclose(basis.values[:2], np.linalg.eigvalsh(half.T @ half)[::-1], rtol=1e-8)
+    np.testing.assert_allclose(basis.values[2:], 0.0, atol=1e-8 * basis.values[0])
+    for generator in (None, np.random.default_rng(0)):
+        U = basis.start(X, generator)
+        assert np.isfinite(U).all()
+        assert (U >= 0).all()
+
+
+def test_turning_the_axes_leaves_less_below_zero():
+    A = graphs.self_tuning(load_digits().data[:600])
+    basis = leading_subspace(as_symmetric(A), 10)
+    Y = basis.vectors * np.sqrt(basis.values)
+    for generator in (None, np.random.default_rng(0), np.random.default_rng(1)):
+        first = basis._axes(generator)
+        settled = basis._settled(first)
+        np.testing.assert_allclose(settled.T @ settled, np.eye(10), atol=1e-10)
+        below = [float((np.minimum(Y @ axes, 0) ** 2).sum()) for axes in (first, settled)]
+        assert below[1] < 0.9 * below[0]
+
+
+def test_a_nonnegative_factor_is_found_again_by_turning():
+    U = np.kron(np.eye(6), np.ones((60, 1)))
+    U *= np.random.default_rng(0).uniform(0.5, 1.5, (360, 1))
+    basis = leading_subspace(as_symmetric(U @ U.T), 6)
+    found = basis.start(as_symmetric(U @ U.T), np.random.default_rng(3))
+    assert clustering_accuracy(U.argmax(axis=1), found.argmax(axis=1)) == 1.0
+
+
 def test_a_spectral_start_ends_lower_than_random_ones(real_data):
     data = symnmf.datasets.load("orl", real_data)
     A = graphs.self_tuning(data.data)
-    found = Plan(40, random_state=0, options={"tol": 1e-4}).search(A)
-    random = Plan(40, init="scaled-random", random_state=0, options={"tol": 1e-4}).search(A)
+    found = Plan(40, Settings.of(tol=1e-4), random_state=0).search(A)
+    random = Plan(40, Settings.of(tol=1e-4), init="scaled-random", random_state=0).search(A)
     assert found.best.error < 0.3658 < random.best.error
     assert found.bound <= found.best.error
     assert factorize(A, 40, init="spectral", tol=1e-4).error < 0.3658
@@ -154,7 +187,7 @@ def test_agreement_is_that_of_the_starts():
     A = graphs.self_tuning(load_digits().data[:500])
     model = SymNMF(10, affinity="precomputed", init="scaled-random", n_init=3, random_state=1)
     model.fit(A)
-    search = Plan(10, n_init=3, init="scaled-random", random_state=1, options={"tol": 1e-4})
+    search = Plan(10, Settings.of(tol=1e-4), n_init=3, init="scaled-random", random_state=1)
     finished = search.search(A).finished
     kept = int(np.argmin([r.error for r in finished]))
     scores = [

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 import symnmf
 from conftest import synthetic_problem
+from symnmf.archives import read_archive, write_archive
 from symnmf.matrices import as_symmetric
 from symnmf.parallel import Threads
+from symnmf.run.problem import Problem
+from symnmf.run.settings import Settings
 from symnmf.selection.choosing_rank import Choice, by_eigengap, by_heldout, by_stability, recommend
 from symnmf.selection.folds import pair_folds
 from symnmf.selection.paths import rank_path
@@ -67,11 +70,11 @@ def test_hidden_pairs_are_not_looked_at():
         [
             result.U
             for result in rank_path(
-                hide(as_symmetric(A), fold.rows, fold.columns),
+                Problem.of(hide(as_symmetric(A), fold.rows, fold.columns)),
                 [1, 2, 4],
                 np.random.default_rng(1),
                 lambda: False,
-                {"max_iter": 20},
+                Settings.of(max_iter=20),
             )
         ]
         for A in (X, broken)
@@ -82,9 +85,8 @@ def test_hidden_pairs_are_not_looked_at():
 
 def test_a_path_is_as_good_as_fresh_starts():
     X = synthetic_problem(60, 6, 0.1, seed=1)
-    matrix = as_symmetric(X)
     rng = np.random.default_rng(0)
-    path = rank_path(matrix, range(1, 9), rng, lambda: False, {"tol": 1e-4})
+    path = rank_path(Problem.of(X), range(1, 9), rng, lambda: False, Settings.of(tol=1e-4))
     for rank, result in enumerate(path, 1):
         fresh = min(
             symnmf.factorize(X, rank, random_state=seed, tol=1e-4).error for seed in range(5)
@@ -172,6 +174,30 @@ def test_a_search_that_was_stopped_goes_on(tmp_path):
     assert rest.recommendation == whole.recommendation
     with pytest.raises(symnmf.InputError, match="another search"):
         symnmf.select_rank(A, (2, 3), checkpoint=file, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("seed", lambda _: "many"),
+        ("seed", lambda _: None),
+        ("run-0", lambda U: U[:-1]),
+        ("run-0", lambda U: U[:, :2]),
+        ("run-0", lambda U: -U),
+        ("run-0", lambda U: U * np.nan),
+        ("run-0", lambda U: U.astype(np.int64)),
+    ],
+)
+def test_a_search_that_nobody_kept_is_refused(tmp_path, name, change):
+    A, _ = block_graph(30, 2, seed=6)
+    file = tmp_path / "ranks.npz"
+    options = {"n_folds": 2, "n_runs": 2, "random_state": 7, "n_jobs": 1, "checkpoint": file}
+    symnmf.select_rank(A, (2, 3), **options)
+    stored = read_archive(file, "symnmf-ranks-1")
+    changed = change(stored.pop(name))
+    write_archive(file, stored if changed is None else {**stored, name: np.asarray(changed)})
+    with pytest.raises(symnmf.InputError, match="not a whole checkpoint of a search"):
+        symnmf.select_rank(A, (2, 3), **options)
 
 
 def test_one_standard_error_takes_the_smallest_and_trifles_do_not_count():

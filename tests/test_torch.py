@@ -335,10 +335,11 @@ def test_a_checkpoint_goes_on_in_the_other_home(device, tmp_path):
 @pytest.mark.parametrize("solver", ["auto", "a-symhals"])
 def test_several_starts_share_a_product_and_end_where_single_ones_do(device, solver):
     from symnmf.run.multistart import Plan
+    from symnmf.run.settings import Settings
 
     X = on_device(problem("dense", np.float64), device)
     options = {"solver": solver, "tol": 1e-4}
-    best = Plan(4, n_init=3, random_state=0, options=options).best(X)
+    best = Plan(4, Settings.of(**options), n_init=3, random_state=0).best(X)
     first = symnmf.factorize(X, 4, random_state=0, **options)
     assert best.error <= first.error * (1 + 1e-6)
 
@@ -358,11 +359,12 @@ def test_a_start_that_outlasts_the_others_goes_on_with_products_of_its_own(devic
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_each_of_several_starts_ends_as_it_would_alone(device, kind):
     from symnmf.run.multistart import Plan
+    from symnmf.run.settings import Settings
 
     X = on_device(problem(kind, np.float64), device)
-    ends: dict[int, object] = {}
-    options = {"tol": 1e-4}
-    best = Plan(4, n_init=4, random_state=0, options=options, progress=ends.__setitem__).best(X)
+    ends: dict[int, symnmf.Snapshot] = {}
+    settings = Settings.of(tol=1e-4)
+    best = Plan(4, settings, n_init=4, random_state=0, progress=ends.__setitem__).best(X)
     assert best.status == "converged"
     for now in ends.values():
         assert now.stationarity <= 1e-4

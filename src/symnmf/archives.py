@@ -34,7 +34,7 @@ MAX_MEMBERS = 100
 MACHINE_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
 
-def write_atomically(path: str | Path, write: Callable[[IO[bytes]], Any]) -> None:
+def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], Any]) -> None:
     """Let ``write`` fill a temporary file in the same folder, then put it in place of ``path``.
 
     The old file is whole until the new one is on the disk, whatever happens in between. A place
@@ -62,7 +62,7 @@ def write_atomically(path: str | Path, write: Callable[[IO[bytes]], Any]) -> Non
     _sync_folder(target.parent)
 
 
-def clear_leftovers(path: str | Path) -> None:
+def clear_leftovers(path: str | os.PathLike[str]) -> None:
     """Remove the temporary files that writers of ``path`` left when they were killed."""
     target = Path(path)
     name = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{16}}\.tmp")
@@ -90,7 +90,7 @@ def _checksum(arrays: dict[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def write_archive(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
+def write_archive(path: str | os.PathLike[str], arrays: dict[str, np.ndarray]) -> None:
     """Write arrays to an npz archive with a checksum, atomically."""
     members = {**arrays, CHECKSUM: np.array(_checksum(arrays))}
 
@@ -103,7 +103,7 @@ def write_archive(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
     write_atomically(path, write)
 
 
-def read_archive(path: str | Path, expected_format: str) -> dict[str, np.ndarray]:
+def read_archive(path: str | os.PathLike[str], expected_format: str) -> dict[str, np.ndarray]:
     """Read an archive that :func:`write_archive` wrote, whole and undamaged.
 
     Parameters
@@ -125,8 +125,8 @@ def read_archive(path: str | Path, expected_format: str) -> dict[str, np.ndarray
     """
     whole = "is not a whole npz archive written by symnmf; pass another file."
     try:
-        with _open_regular(path) as file:
-            stored = _read_members(file)
+        with open_regular(path) as file:
+            stored = read_members(file)
     except InputError:
         raise
     except FileNotFoundError as error:
@@ -148,48 +148,71 @@ def read_archive(path: str | Path, expected_format: str) -> dict[str, np.ndarray
     return stored
 
 
-def _open_regular(path: str | Path) -> IO[bytes]:
+def open_regular(path: str | os.PathLike[str]) -> IO[bytes]:
+    """Open a file for reading; a pipe or a device is refused and not waited for."""
     # O_NONBLOCK lets a FIFO open at once, to be refused below instead of waited for
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise InputError(f"{path} is not a regular file; name an npz archive written by symnmf.")
+        raise InputError(f"{path} is not a regular file; name another.")
     return os.fdopen(descriptor, "rb")
 
 
-def _read_members(file: IO[bytes]) -> dict[str, np.ndarray]:
-    size = os.fstat(file.fileno()).st_size
+def unpacked_size(file: IO[bytes]) -> int:
+    """Return how many bytes the members of a zip say that they hold, which is all they may give."""
+    with zipfile.ZipFile(file) as archive:
+        return sum(member.file_size for member in archive.infolist())
+
+
+def read_members(file: IO[bytes], most: int | None = None) -> dict[str, np.ndarray]:
+    """Return the arrays of an npz archive; whatever is wrong with it raises some exception.
+
+    Parameters
+    ----------
+    file : binary file
+    most : int, optional
+        Bytes that the arrays may hold together, compressed or not. Without it they must be stored
+        as they are, so that they hold no more than the file.
+    """
+    packing = (zipfile.ZIP_STORED,) if most is None else (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         names = [member.filename for member in members]
         if len(set(names)) != len(names) or len(names) > MAX_MEMBERS:
-            raise ValueError("members")
+            raise ValueError("it has too many members, or two of one name")
+        if any(member.compress_type not in packing for member in members):
+            raise ValueError("its members are packed in another way")
         # members may overlap in a zip that means harm, so their sizes are summed
-        if sum(member.file_size for member in members) > size:
-            raise ValueError("sizes")
-        return {
-            member.filename.removesuffix(".npy"): _read_array(archive, member) for member in members
-        }
+        limit = os.fstat(file.fileno()).st_size if most is None else most
+        if sum(member.file_size for member in members) > limit:
+            raise ValueError(f"its members hold more than {limit} bytes")
+        return {name.removesuffix(".npy"): _read_array(archive, name) for name in names}
 
 
-def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    if member.compress_type != zipfile.ZIP_STORED or not member.filename.endswith(".npy"):
-        raise ValueError("not stored by symnmf")
-    with archive.open(member) as stream:
-        version = np.lib.format.read_magic(stream)
-        if version != (1, 0):  # what NumPy writes for plain arrays
-            raise ValueError("version")
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(
-            stream, max_header_size=MAX_HEADER
-        )
-        if dtype.kind not in "iufU" or not dtype.isnative or len(shape) > 4:
-            raise ValueError("type")
+def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Return shape, Fortran order and type from the header of a .npy file, which is bounded."""
+    version = np.lib.format.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):  # what NumPy writes for plain arrays
+        raise ValueError(f"its version is {version}")
+    first = version == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+    header: tuple[tuple[int, ...], bool, np.dtype] = read(stream, max_header_size=MAX_HEADER)
+    return header
+
+
+def _read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    if not name.endswith(".npy"):
+        raise ValueError("one of its members is no array")
+    with archive.open(name) as stream:
+        shape, fortran, dtype = read_header(stream)
+        if dtype.kind not in "iufUSb" or not dtype.isnative or len(shape) > 4:
+            raise ValueError("one of its arrays is not of plain numbers or text")
         needed = math.prod(shape) * dtype.itemsize
-        if needed > member.file_size:
-            raise ValueError("shape")
+        if needed > archive.getinfo(name).file_size:
+            raise ValueError("one of its arrays ends early")
         content = bytearray(stream.read())  # to the end, where zipfile compares the CRC
     if len(content) != needed:
-        raise ValueError("size")
+        raise ValueError("one of its arrays has another size")
     array = np.frombuffer(content, dtype=dtype) if needed else np.zeros(0, dtype)
     return np.asarray(array.reshape(shape, order="F" if fortran else "C"), order="C")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,18 +17,20 @@ from symnmf.estimator import check_cluster_count
 from symnmf.graphs.adjacency import check_regularization, normalized
 from symnmf.graphs.components import check_enough, connected, restrict
 from symnmf.graphs.regularizing import regularized
+from symnmf.penalty import Penalty
 from symnmf.placing import place
 from symnmf.quality import Quality, assess, warn_of
-from symnmf.run.loop import Callback, factorize
+from symnmf.run.loop import Callback, warn_unless_converged
 from symnmf.run.multistart import (
     DEFAULT_INIT,
     DEFAULT_STARTS,
     Plan,
     Search,
-    warn_unless_converged,
 )
 from symnmf.run.result import OUTSIDE, Result, cluster_labels
+from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState
+from symnmf.solvers import Solver
 
 #: Share of a node's membership above which it belongs to a community.
 DEFAULT_THRESHOLD = 0.25
@@ -156,7 +157,11 @@ def communities(
     progress: bool = False,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
-    **options: Any,
+    solver: str | Solver = "auto",
+    penalty: str | float | Penalty | None = None,
+    max_iter: int = 1000,
+    record_every: int = 1,
+    ignore_diagonal: bool = False,
 ) -> Communities:
     r"""Find ``k`` communities of an undirected graph by symmetric NMF of its adjacency matrix.
 
@@ -202,9 +207,8 @@ def communities(
         own, and a true return value ends them all.
     progress : bool, default False
         Show a bar, in a terminal or a notebook (needs the extra ``progress``).
-    **options
-        Further options of :func:`symnmf.factorize`: ``solver``, ``penalty``,
-        ``inner_sweeps``, ``max_iter``, ``record_every`` and ``ignore_diagonal``.
+    solver, penalty, max_iter, record_every, ignore_diagonal
+        As in :func:`symnmf.factorize`.
 
     Returns
     -------
@@ -228,9 +232,13 @@ def communities(
     >>> [len(community) for community in found]
     [18, 16]
     """
-    _check_options(options)
     check_cluster_count(k, "k")
-    flags = {"overlapping": overlapping, "normalize": normalize, "allow_negative": allow_negative}
+    flags = {
+        "overlapping": overlapping,
+        "normalize": normalize,
+        "allow_negative": allow_negative,
+        "ignore_diagonal": ignore_diagonal,
+    }
     for name, flag in flags.items():
         if not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name} must be True or False, got {flag!r}.")
@@ -240,17 +248,22 @@ def communities(
         raise InputError(f"threshold must be a number in [0, 1), got {threshold!r}.")
     plan = Plan(
         int(k),
+        Settings.of(
+            solver,
+            penalty,
+            tol=tol,
+            max_iter=max_iter,
+            max_time=max_time,
+            record_every=record_every,
+        ),
         n_init=n_init,
         init=init,
         random_state=random_state,
-        max_time=max_time,
         n_jobs=n_jobs,
         device=device,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
-        options={"tol": tol, "allow_negative": allow_negative, **options},
     )
-    plan.check()
     check_regularization(regularization)
     A, names = graphs.from_graph(G, weight=weight, allow_negative=allow_negative)
     if allow_negative and order == 3 and A.nnz and A.data.min() < 0:
@@ -266,7 +279,8 @@ def communities(
         check_enough(rows.size, int(k), "k", "edges" if order == 2 else "triangles")
     if order == 3 and rows.size:
         searched = triangles.restricted(rows)
-        plan = replace(plan, options=tensors.tensor_options(searched, plan.options))
+        settings = tensors.tensor_settings(searched, solver, penalty, plan.settings.limits)
+        plan = replace(plan, settings=settings)
     elif normalize and rows.size:
         if regularization is None:
             tau, searched, basis = regularized(A, int(k))
@@ -275,10 +289,13 @@ def communities(
             tau, searched = float(regularization), normalized(A, regularization)
     with bar(bool(progress), plan.starts) as shown:
         watcher = together(shown, (lambda _, now: callback(now)) if callback else None)
-        search = replace(plan, progress=watcher).search(searched)
+        problem = plan.problem(
+            searched, ignore_diagonal=ignore_diagonal, allow_negative=allow_negative
+        )
+        search = replace(plan, progress=watcher).search(problem)
     if search.best.U.shape[0] < len(names):
         search = _on_all_rows(search, rows, len(names))
-    warn_unless_converged(search.best, tol, plan.starts, stacklevel=2)
+    warn_unless_converged(search.best, plan.settings.limits, plan.starts)
     found = _found(A, names, search, threshold if overlapping else None)
     found.regularization = float(tau)
     degrees = np.asarray(abs(A).sum(axis=1)).ravel()
@@ -329,16 +346,3 @@ def _found(A: Any, names: list[Any], search: Search, threshold: float | None) ->
     found.quality = assess(A, found.labels, replace(search, best=found.result))
     found.seed, found.overlapping = search.seed, threshold is not None
     return found
-
-
-def _check_options(options: dict[str, Any]) -> None:
-    """Refuse what ``factorize`` does not take, and what is settled here, under this name."""
-    settled = {"X", "rank", "resume", "mask", "weights", "missing"}
-    settled |= set(inspect.signature(communities).parameters)
-    passed_on = [name for name in inspect.signature(factorize).parameters if name not in settled]
-    for name in options:
-        if name not in passed_on:
-            raise TypeError(
-                f"communities() got an unexpected option {name!r}; besides the arguments of its "
-                f"own signature it takes {', '.join(passed_on)}."
-            )

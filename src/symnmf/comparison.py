@@ -6,7 +6,6 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +13,14 @@ import numpy as np
 
 from symnmf.archives import write_atomically
 from symnmf.errors import InputError
-from symnmf.matrices import SymmetricMatrix, as_symmetric
 from symnmf.parallel import one_blas_thread
-from symnmf.penalty import Penalty, as_penalty
-from symnmf.run.loop import Limits, check_rank, factorize
+from symnmf.penalty import Penalty
+from symnmf.run.loop import solve, warn_unless_converged
+from symnmf.run.problem import Problem
 from symnmf.run.result import COLUMNS, Result
+from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState, as_generator, starting_point
-from symnmf.run.units import Units
-from symnmf.solvers import Solver, as_solver
+from symnmf.solvers import Solver
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,14 +38,14 @@ def compare(
     *,
     n_runs: int = 1,
     penalty: str | float | Penalty | None = None,
-    init: str | Any = "random",
-    inner_sweeps: int = 2,
+    init: str | Any = "scaled-random",
     tol: float = 0.0,
     max_iter: int = 500,
     max_time: float | None = None,
     random_state: RandomState = None,
     record_every: int = 1,
     n_jobs: int | None = None,
+    device: Any = None,
 ) -> Comparison:
     """Run every solver from the same starts, one after the other.
 
@@ -69,15 +68,12 @@ def compare(
     penalty : str, float, Penalty or None
         lambda for the methods that have one; None takes each solver's own.
     init : str, array or callable
-        As for ``factorize``; the default is the paper's uniform(0, 1). An array is one start, so
-        it goes with ``n_runs=1``.
-    inner_sweeps, tol, max_iter, max_time, record_every, n_jobs
+        As for ``factorize``; "random" is the paper's uniform(0, 1). An array is one start, so it
+        goes with ``n_runs=1``.
+    tol, max_iter, max_time, record_every, n_jobs, device
         As for ``factorize``; with ``tol=0`` every run goes to the limits.
     random_state : int, Generator, RandomState or None
         For the starts: run 0 begins where ``factorize`` begins with the same seed and ``init``.
-        Mind that the defaults of ``init`` differ: here it is the paper's, so that the curves can
-        be laid beside the paper's; that of ``factorize`` suits the scale of X, since a
-        uniform(0, 1) start may be far too large and end badly.
 
     Returns
     -------
@@ -93,10 +89,8 @@ def compare(
     >>> table.final()["solver"].tolist()
     ['a-symhals', 'cd']
     """
-    methods = _labelled(solvers, inner_sweeps)
-    Limits(tol, max_iter, max_time, record_every)
-    if penalty is not None:
-        as_penalty(penalty)
+    limits = {"tol": tol, "max_iter": max_iter, "max_time": max_time, "record_every": record_every}
+    methods = _labelled(solvers, penalty, limits)
     if isinstance(n_runs, bool) or not isinstance(n_runs, int | np.integer) or n_runs < 1:
         raise InputError(f"n_runs must be a whole number of at least 1, got {n_runs!r}.")
     if n_runs > 1 and not (isinstance(init, str) or callable(init)):
@@ -104,21 +98,19 @@ def compare(
             f"init is one given start, which {n_runs} runs would repeat; pass n_runs=1 or the "
             f"name of a random start."
         )
-    matrix = as_symmetric(X, n_jobs=n_jobs)
-    check_rank(rank, matrix)
-    for solver in methods.values():
-        solver.check(matrix)
-    starts = _starts(matrix, rank, init, random_state, n_runs)
+    problem = Problem.of(X, n_jobs=n_jobs, device=device).for_rank(rank)
+    for settings in methods.values():
+        settings.solver.check(problem.X)
     comparison = Comparison()
-    one_run = partial(factorize, matrix, rank, penalty=penalty)
-    limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "max_time": max_time}
     try:
-        for run, start in enumerate(starts):
-            for label, solver in methods.items():
+        for run, start in enumerate(_starts(problem, rank, init, random_state, n_runs)):
+            for label, settings in methods.items():
                 if run == 0:
-                    _unless_stopped(one_run(solver=solver, init=start, tol=0.0, max_iter=1))
-                result = one_run(solver=solver, init=start, record_every=record_every, **limits)
-                comparison.results[label, run] = result
+                    once = settings.within(tol=0.0, max_iter=1)
+                    _unless_stopped(solve(problem, rank, once, init=start))
+                result = solve(problem, rank, settings, init=start)
+                warn_unless_converged(result, settings.limits)
+                comparison.results[label, run] = result.as_given(problem.given)
                 _unless_stopped(result)
     except KeyboardInterrupt:
         comparison.interrupted = True
@@ -131,14 +123,16 @@ def _unless_stopped(result: Result) -> None:
         raise KeyboardInterrupt
 
 
-def _labelled(solvers: Sequence[SolverSpec], inner_sweeps: int) -> dict[str, Solver]:
+def _labelled(
+    solvers: Sequence[SolverSpec], penalty: Any, limits: dict[str, Any]
+) -> dict[str, Settings]:
     if isinstance(solvers, str | Solver) or not len(solvers):
         raise InputError(f"solvers must be a list with at least one solver, got {solvers!r}.")
-    methods: dict[str, Solver] = {}
+    methods: dict[str, Settings] = {}
     for entry in solvers:
         label, chosen = entry if isinstance(entry, tuple) and len(entry) == 2 else (None, entry)
-        solver = as_solver(chosen, inner_sweeps=inner_sweeps)
-        label = solver.name if label is None else label
+        settings = Settings.of(chosen, penalty, **limits)
+        label = settings.solver.name if label is None else label
         if not isinstance(label, str):
             raise InputError(f"solvers must be labelled by strings, got {label!r}.")
         if label in methods:
@@ -146,23 +140,22 @@ def _labelled(solvers: Sequence[SolverSpec], inner_sweeps: int) -> dict[str, Sol
                 f"solvers has two entries called {label!r}; tell them apart with pairs "
                 f"(label, solver)."
             )
-        methods[label] = solver
+        methods[label] = settings
     return methods
 
 
 def _starts(
-    X: SymmetricMatrix, rank: int, init: Any, random_state: RandomState, count: int
+    problem: Problem, rank: int, init: Any, random_state: RandomState, count: int
 ) -> Iterator[np.ndarray]:
     """Yield the starts in the caller's units."""
     generator = as_generator(random_state)
-    units = Units.of(X)
-    scaled = units.matrix(X)
     for _ in range(count):
         if isinstance(init, str) or callable(init):
             with one_blas_thread():
-                yield units.factor_out(starting_point(scaled, rank, init, generator))
+                U = starting_point(problem.scaled, rank, init, generator)
+            yield problem.units.factor_out(U)
         else:
-            yield starting_point(X, rank, init, generator)
+            yield starting_point(problem.X, rank, init, generator)
 
 
 @dataclass(eq=False)

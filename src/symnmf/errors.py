@@ -1,13 +1,27 @@
-"""The two things this library raises or warns about by name."""
+"""What this library raises and warns about by name, and how it warns."""
 
 from __future__ import annotations
 
+import inspect
+import os
+import sysconfig
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["ConvergenceWarning", "InputError"]
+__all__ = ["ConvergenceWarning", "InputError", "warn"]
+
+#: Code between the reader's line and a finding: this package, and scikit-learn's ``fit_predict``.
+_NOT_THE_READERS = tuple(
+    os.path.join(folder, "")
+    for folder in (
+        os.path.dirname(os.path.abspath(__file__)),
+        os.path.join(sysconfig.get_path("purelib"), "sklearn"),
+        os.path.join(sysconfig.get_path("platlib"), "sklearn"),
+    )
+)
 
 
 class InputError(ValueError):
@@ -16,6 +30,14 @@ class InputError(ValueError):
     The message is one sentence that names the argument, what was wrong with it and what to do.
     It is a ``ValueError``, so scikit-learn's conventions (and its estimator checks) hold.
     """
+
+
+def warn(message: str, kind: type[Warning]) -> None:
+    """Warn at the reader's line, however deep the finding was made."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_READERS):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, kind, stacklevel=level)
 
 
 def __getattr__(name: str) -> Any:

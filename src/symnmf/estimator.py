@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from symnmf import graphs
+from symnmf import errors, graphs
 from symnmf.bars import bar, together
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import check_order, refuse_foreign
@@ -27,9 +26,11 @@ from symnmf.penalty import Penalty
 from symnmf.placing import Places, top_features
 from symnmf.quality import Quality, assess, warn_of
 from symnmf.run.certificate import Certificate
-from symnmf.run.loop import Callback, Snapshot
-from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, Plan, Search, warn_unless_converged
+from symnmf.run.loop import Callback, Snapshot, warn_unless_converged
+from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, Plan, Search
+from symnmf.run.problem import Problem
 from symnmf.run.result import cluster_labels
+from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState
 from symnmf.selection import select_rank
 from symnmf.solvers import Solver
@@ -80,7 +81,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         best of five random ones, after half the iterations of one of them.
     n_init : int, default 5
         Starts, at most; the one with the smallest fitting error is kept. With init="spectral" the
-        others are left out where the first has 99% of what no U can better, and are given up once
+        others are left out where the first has 97% of what no U can better, and are given up once
         they can be seen to end above it. A given U_0 and "nndsvd" are run once, since they always
         end in the same place.
     tol : float, default 1e-4
@@ -252,7 +253,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self._check_missing()
         if self.callback is not None and not callable(self.callback):
             raise InputError(f"callback must be a function of one snapshot, got {self.callback!r}.")
-        self._plan(given or 1).check()
+        plan = self._plan(given or 1)
         samples = self._samples(X, reset=True)
         n = samples.shape[0]
         if given > n:
@@ -266,17 +267,18 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if not given:
             given = self._choose_clusters(A)
         self.n_clusters_ = given
-        plan = self._plan(self.n_clusters_)
+        plan = replace(plan, rank=self.n_clusters_)
         free = A
         A = self._constrain(A) if self._has_constraints else A
+        self._problem = plan.problem(A, missing=self.missing, allow_negative=self._has_constraints)
         with bar(bool(self.progress), plan.starts) as shown:
             plan = replace(plan, progress=together(shown, self._watcher(), self._printer()))
             if self._has_constraints:
-                search = _best_under_constraints(plan, free, A)
+                search = _best_under_constraints(plan, free, self._problem)
             else:
-                search = plan.search(A)
+                search = plan.search(self._problem)
         result = search.best
-        warn_unless_converged(result, self.tol, plan.starts, stacklevel=2)
+        warn_unless_converged(result, plan.settings.limits, plan.starts)
         self.affinity_matrix_ = A
         self._places = Places(samples, self.affinity, self.n_neighbors)
         self._result = result
@@ -364,12 +366,19 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         """What the theorems say of the fit, see :class:`symnmf.Certificate`."""
         check_is_fitted(self)
         if self._certificate is None:
-            self._certificate = self._result.certificate(
-                self.affinity_matrix_,
-                missing=self.missing,
-                allow_negative=self._has_constraints,
-            )
+            problem = getattr(self, "_problem", None)  # not kept in a pickle
+            if problem is None:
+                problem = Problem.of(
+                    self.affinity_matrix_,
+                    missing=self.missing,
+                    allow_negative=self._has_constraints,
+                )
+            self._certificate = self._result.certificate(problem)
         return self._certificate
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_problem"}
 
     @property
     def _has_constraints(self) -> bool:
@@ -408,10 +417,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         heldout = found.choices["heldout"].rank
         others = [found.choices[name].rank for name in ("stability", "eigengap")]
         chosen = next((rank for rank in others if rank is not None), heldout) if heldout else 1
-        warnings.warn(
+        errors.warn(
             f"{found.reason} {chosen or 1} is taken; see rank_selection_, or set n_clusters.",
             UserWarning,
-            stacklevel=3,
         )
         return chosen or 1
 
@@ -430,21 +438,20 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         warm = self.warm_start and hasattr(self, "embedding_")
         return Plan(
             clusters,
+            Settings.of(
+                self.solver,
+                self.penalty,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                max_time=self.max_time,
+            ),
             n_init=self.n_init,
             init=self.embedding_ if warm else self.init,
             random_state=self.random_state,
-            max_time=self.max_time,
             n_jobs=self.n_jobs,
             device=self.device,
             checkpoint=self.checkpoint,
             checkpoint_every=self.checkpoint_every,
-            options={
-                "solver": self.solver,
-                "penalty": self.penalty,
-                "tol": self.tol,
-                "max_iter": self.max_iter,
-                "missing": self.missing,
-            },
         )
 
     def _watcher(self) -> Callable[[int, Snapshot], Any] | None:
@@ -515,17 +522,16 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         return tags
 
 
-def _best_under_constraints(plan: Plan, free: Any, A: Any) -> Search:
+def _best_under_constraints(plan: Plan, free: Any, problem: Problem) -> Search:
     """Return the better of the fresh starts and one from the best fit without constraints.
 
     Constraints make many poor minima; few of them leave the best one near that of the data alone.
     """
-    bound = replace(plan, options={**plan.options, "allow_negative": True})
-    fresh = bound.search(A)
+    fresh = plan.search(problem)
     before = replace(plan, checkpoint=None).best(free)
     # entries at zero would hardly move
     start = before.U + 1e-3 * before.U.mean()
-    moved = replace(bound, init=start, checkpoint=None).search(A)
+    moved = replace(plan, init=start, checkpoint=None).search(problem)
     best = fresh.best if fresh.best.error <= moved.best.error else moved.best
     return replace(fresh, best=best, finished=(*fresh.finished, *moved.finished))
 

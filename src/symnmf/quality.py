@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import adjusted_mutual_info_score
 
+from symnmf.errors import warn
 from symnmf.graphs import self_tuning
-from symnmf.graphs.warning import warn
 from symnmf.run.multistart import Search
 from symnmf.run.result import OUTSIDE
 

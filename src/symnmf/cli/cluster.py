@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from symnmf.quality import Quality
     from symnmf.run.certificate import Certificate
     from symnmf.run.multistart import Plan, Search
+    from symnmf.run.problem import Problem
     from symnmf.run.result import Result
     from symnmf.tensors import SparseTensor
 
@@ -110,7 +111,8 @@ def cluster(
     from symnmf.graphs.components import CHOICES
     from symnmf.naming import lookup
     from symnmf.run.multistart import Plan
-    from symnmf.tensors import tensor_options
+    from symnmf.run.settings import Settings
+    from symnmf.tensors import tensor_settings
 
     check_distinct(
         {"INPUT": given, "--truth": truth},
@@ -140,23 +142,17 @@ def cluster(
         report.parent.mkdir(parents=True, exist_ok=True)
     check_writable((output, TABLES), (plot, PICTURES), (report, (".html", ".htm")))
     need_matplotlib(plot, report)
+    schedule = options.as_penalty(penalty)
     plan = Plan(
         k,
+        Settings.of(solver, schedule, tol=tol, max_iter=max_iter, max_time=max_time),
         n_init=starts,
         random_state=seed,
-        max_time=max_time,
         n_jobs=jobs,
         device=device,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
-        options={
-            "solver": solver,
-            "penalty": options.as_penalty(penalty),
-            "tol": tol,
-            "max_iter": max_iter,
-        },
     )
-    plan.check()
     with step("reading and building the graph", quiet=quiet):
         loaded = inputs.load(given)
         classes = inputs.with_truth(loaded, truth)
@@ -176,17 +172,20 @@ def cluster(
     plan = replace(plan, basis=matrix.basis)
     with noticing() as signals:
         if tensor is not None:
-            plan = replace(plan, options=tensor_options(tensor, plan.options))
-        search = _run(plan, matrix.A if tensor is None else tensor, signals, quiet)
+            settings = tensor_settings(tensor, solver, schedule, plan.settings.limits)
+            plan = replace(plan, settings=settings)
+        problem = plan.problem(matrix.A if tensor is None else tensor)
+        search = _run(plan, problem, signals, quiet)
         result = search.best
-        found = Found(loaded, matrix, search, classes, threshold if overlapping else None, tensor)
+        overlap = threshold if overlapping else None
+        found = Found(loaded, matrix, problem, search, classes, overlap, tensor)
         code = exit_code(result.status, signals.first, tol)
         if output or not json:
             write_columns(found.table(), output)
         if plot:
             found.save_plot(plot)
         if report:
-            settings = {
+            told = {
                 "command": f"symnmf cluster {Path(given).name} -k {k}",
                 "clusters": k,
                 "starts": plan.starts,
@@ -194,7 +193,7 @@ def cluster(
                 "solver": result.solver,
                 "tol": tol,
             }
-            found.save_report(report, settings)
+            found.save_report(report, told)
         _tell(found, tol, json=json, with_labels=output is None, code=code)
     raise typer.Exit(code)
 
@@ -239,11 +238,9 @@ def _triangles(
     return T
 
 
-def _run(plan: Plan, A: Any, signals: Signals, quiet: bool) -> Search:
-    from dataclasses import replace
-
-    limits = plan.options["tol"], plan.options["max_iter"], plan.seconds_each(A)
-    forecast = Forecast(plan.starts, *limits)
+def _run(plan: Plan, problem: Problem, signals: Signals, quiet: bool) -> Search:
+    limits = plan.settings.limits
+    forecast = Forecast(plan.starts, limits.tol, limits.max_iter, plan.seconds_each(problem))
     with watching(forecast, quiet=quiet) as watcher:
 
         def progress(start: int, now: Any) -> bool:
@@ -251,7 +248,7 @@ def _run(plan: Plan, A: Any, signals: Signals, quiet: bool) -> Search:
                 watcher(start, now)
             return bool(signals)
 
-        return replace(plan, progress=progress).search(A)
+        return replace(plan, progress=progress).search(problem)
 
 
 @dataclass(frozen=True)
@@ -260,6 +257,7 @@ class Found:
 
     loaded: inputs.Loaded
     matrix: inputs.Similarities
+    problem: Problem
     search: Search
     truth: Any
     threshold: float | None
@@ -281,7 +279,7 @@ class Found:
     @cached_property
     def certificate(self) -> Certificate:
         """What the theorems say of the run."""
-        return self.result.certificate(self.matrix.A if self.tensor is None else self.tensor)
+        return self.result.certificate(self.problem)
 
     @cached_property
     def labels(self) -> np.ndarray:

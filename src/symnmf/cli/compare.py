@@ -83,6 +83,7 @@ def compare(
     max_time: options.MaxTime = None,
     tol: options.Tol = 0.0,
     jobs: options.Jobs = None,
+    device: options.Device = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -115,10 +116,11 @@ def compare(
         loaded = inputs.load(given)
         classes = inputs.with_truth(loaded, truth)
         matrix = inputs.similarities(loaded, affinity, neighbors, normalize, jobs)
-    settings = {"init": init, "random_state": seed, "n_runs": runs, "n_jobs": jobs}
+    settings = {"init": init, "random_state": seed, "n_runs": runs}
+    place = {"n_jobs": jobs, "device": device}
     limits = {"max_iter": max_iter, "max_time": max_time, "tol": tol}
     with noticing() as signals:
-        comparison = _run(matrix.A, rank, chosen, quiet, signals, **settings, **limits)
+        comparison = _run(matrix.A, rank, chosen, quiet, signals, **settings, **limits, **place)
         number = signals.first
         if not comparison.results:
             raise KeyboardInterrupt
@@ -145,20 +147,19 @@ def _run(
 ) -> Comparison:
     """Compare solver by solver, so that progress can be shown between them."""
     from symnmf.comparison import Comparison, compare
-    from symnmf.matrices import as_symmetric
-    from symnmf.solvers import as_solver
+    from symnmf.run.problem import Problem
+    from symnmf.run.settings import Settings
+    from symnmf.run.start import drawn_seed
 
-    matrix = as_symmetric(A, n_jobs=settings["n_jobs"])
+    problem = Problem.of(A, n_jobs=settings.pop("n_jobs"), device=settings.pop("device"))
     for name in solvers:  # all of them before the first run
-        as_solver(name).check(matrix)
+        Settings.of(name).solver.check(problem.X)
     if settings["random_state"] is None:
-        import secrets
-
-        settings["random_state"] = secrets.randbits(32)  # one seed, so that starts are shared
+        settings["random_state"] = drawn_seed()  # one seed, so that starts are shared
     whole = Comparison()
     for place, name in enumerate(solvers):
         with step(f"solver {place + 1} of {len(solvers)}: {name}", quiet=quiet):
-            part = compare(matrix, rank, [name], **settings)
+            part = compare(problem, rank, [name], **settings)
         whole.results.update(part.results)
         if part.interrupted or signals:
             whole.interrupted = True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +29,7 @@ from symnmf.cli.signals import Signals, noticing
 
 if TYPE_CHECKING:
     from symnmf.run.result import Result
+    from symnmf.run.settings import Settings
 
 
 def factorize(
@@ -96,6 +99,11 @@ def factorize(
       symnmf factorize blocks/ -r 50 -o U.npz --memory 4GB
       symnmf factorize seen.npz -r 20 -o U.npz --missing unstored
     """
+    from symnmf.run.checkpoint import Keeping
+    from symnmf.run.loop import solve
+    from symnmf.run.problem import Problem
+    from symnmf.run.settings import Settings
+
     check_writable((output, (".npz", ".csv", ".csv.gz")), (plot, PICTURES), (checkpoint, (".npz",)))
     check_distinct(
         {"INPUT": given, "--resume": None if checkpoint == resume else resume},
@@ -111,6 +119,9 @@ def factorize(
         checkpoint_every=checkpoint_every,
     )
     _check_overwriting(checkpoint, resume)
+    settings = Settings.of(
+        solver, options.as_penalty(penalty), tol=tol, max_iter=max_iter, max_time=max_time
+    )
     with step("reading", quiet=quiet):
         if memory is not None or inputs.is_stored(given):
             loaded = inputs.stored(given, memory, rank, jobs, normalize)
@@ -118,30 +129,15 @@ def factorize(
             loaded = inputs.load(given)
         X = _square(loaded, normalize)
     with noticing() as signals:
-        result = _run(
-            X,
-            rank,
-            signals,
-            quiet,
-            init=init,
-            random_state=seed,
-            solver=solver,
-            penalty=options.as_penalty(penalty),
-            max_iter=max_iter,
-            max_time=max_time,
-            tol=tol,
-            n_jobs=jobs,
-            device=device,
-            checkpoint=checkpoint or resume,
-            checkpoint_every=checkpoint_every,
-            resume=resume,
-            missing=missing,
-        )
+        problem = Problem.of(X, n_jobs=jobs, device=device, missing=missing).for_rank(rank)
+        keeping = Keeping(checkpoint or resume, checkpoint_every, resume)
+        run = partial(solve, problem, rank, settings, init=init, random_state=seed, keeping=keeping)
+        result = _watched(run, settings, signals, quiet)
         code = exit_code(result.status, signals.first, tol)
         save(result, loaded.names, output)
         if plot:
             save_convergence(result, plot)
-        certificate = result.certificate(X, missing=missing)
+        certificate = result.certificate(problem)
     if json:
         print_json({"input": loaded.title, **summary(result, certificate), "exit_code": code})
     else:
@@ -174,10 +170,11 @@ def _square(loaded: inputs.Loaded, normalize: bool) -> Any:
     return graphs.normalize(loaded.data) if normalize else loaded.data
 
 
-def _run(X: Any, rank: int, signals: Signals, quiet: bool, **settings: Any) -> Result:
-    from symnmf.run.loop import factorize
-
-    forecast = Forecast(1, settings["tol"], settings["max_iter"], settings["max_time"])
+def _watched(
+    run: Callable[..., Result], settings: Settings, signals: Signals, quiet: bool
+) -> Result:
+    limits = settings.limits
+    forecast = Forecast(1, limits.tol, limits.max_iter, limits.max_time)
     with watching(forecast, quiet=quiet) as watcher:
 
         def callback(now: Any) -> bool:
@@ -185,7 +182,7 @@ def _run(X: Any, rank: int, signals: Signals, quiet: bool, **settings: Any) -> R
                 watcher(0, now)
             return bool(signals)
 
-        return factorize(X, rank, callback=callback, **settings)
+        return run(callback=callback)
 
 
 def save(result: Result, names: list[Any] | None, path: Path) -> None:

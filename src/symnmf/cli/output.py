@@ -104,6 +104,11 @@ def check_distinct(
         if path is None:
             continue
         for other, taken in seen.items():
+            if other in read and taken.is_dir() and _inside(path, taken):
+                raise InputError(
+                    f"{option} would write {str(path)!r} into the folder that {other} names; "
+                    f"choose another place for {option}."
+                )
             if _same_file(path, taken):
                 raise InputError(
                     f"{other} and {option} both name the file {str(path)!r}, which would be "
@@ -116,6 +121,10 @@ def _same_file(one: Path, other: Path) -> bool:
     if one.exists() and other.exists():
         return one.samefile(other)
     return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _inside(path: Path, folder: Path) -> bool:
+    return Path(os.path.realpath(folder)) in Path(os.path.realpath(path)).parents
 
 
 def check_writable(*paths: tuple[Path | None, tuple[str, ...]]) -> None:

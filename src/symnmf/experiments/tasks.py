@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import multiprocessing
-import signal
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -241,19 +240,21 @@ def _history(
     watches: list[Callable[[Any], bool]],
 ) -> Record:
     from symnmf.experiments import published
-    from symnmf.matrices import as_symmetric
-    from symnmf.parallel import one_blas_thread
-    from symnmf.penalty import as_penalty
-    from symnmf.run.interrupts import watching
-    from symnmf.run.loop import Limits, Run
-    from symnmf.run.start import starting_point
-    from symnmf.solvers import as_solver
+    from symnmf.run.loop import solve
+    from symnmf.run.problem import Problem
+    from symnmf.run.settings import Settings
 
-    method = as_solver(solver)
-    penalty = method.default_penalty if task.method == "kuang-anls" else "adaptive"
-    schedule = as_penalty(published.LAMBDA if task.setting == "fixed" else penalty)
+    penalty = None if task.method == "kuang-anls" else "adaptive"
+    settings = Settings.of(
+        solver,
+        published.LAMBDA if task.setting == "fixed" else penalty,
+        tol=task.tol,
+        max_iter=task.max_iter,
+        record_every=task.record_every,
+        clock=time.thread_time,
+    )
     init = "scaled-random" if task.setting == "scaled" else "random"
-    matrix = as_symmetric(X, n_jobs=1)
+    problem = Problem.of(X, n_jobs=1)
     rested = False
 
     def watch(snapshot: Any) -> bool:
@@ -261,14 +262,11 @@ def _history(
         rested = any(each(snapshot) for each in watches)
         return rested
 
-    def go(limits: Limits, callback: Callable[[Any], bool] | None) -> Result:
-        run = Run(matrix, method, schedule, limits, callback=callback, clock=time.thread_time)
-        run.begin(matrix.ops.put(starting_point(matrix, rank, init, task.seed)))
-        return run.loop(interrupt)
+    def go(how: Settings, callback: Callable[[Any], bool] | None) -> Result:
+        return solve(problem, rank, how, init=init, random_state=task.seed, callback=callback)
 
-    with one_blas_thread(), watching(signal.SIGINT) as interrupt:
-        go(Limits(tol=0.0, max_iter=2), None)  # so that no clock counts the loading of kernels
-        result = go(Limits(task.tol, task.max_iter, record_every=task.record_every), watch)
+    go(settings.within(tol=0.0, max_iter=2), None)  # so that no clock counts loading of kernels
+    result = go(settings, watch)
     if result.status == "stopped" and not rested:  # Ctrl-C: half a run must not be kept
         raise KeyboardInterrupt
     record["status"] = np.array("at rest" if rested else result.status)

@@ -52,7 +52,7 @@ def regularized(A: Any, clusters: int) -> tuple[float, Any, Basis | None]:
         X = as_symmetric(scaled)
         with one_blas_thread():
             basis = leading_subspace(X, clusters)
-            labels = basis.start(X, None).argmax(axis=1)
+            labels = basis.labels()
         spread = effective_number(labels[inside]) / clusters
         if spread > most:
             best, most = (tau, scaled, basis), spread

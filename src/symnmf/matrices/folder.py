@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-import zipfile
+import math
+import os
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf.archives import open_regular, read_header, read_members, unpacked_size
 from symnmf.errors import InputError
 from symnmf.matrices.dtypes import float_dtype
 from symnmf.matrices.stores import Store
@@ -17,6 +19,9 @@ from symnmf.matrices.tiles import Block, Tile
 
 MANIFEST = "manifest.json"
 FORMAT = "symnmf-blocks-1"
+
+#: Rows a folder may have however little it stores, and beyond that for each byte of its blocks.
+FREE_ROWS, ROWS_PER_BYTE = 2**20, 8
 
 
 class BlockFolder(Store):
@@ -32,7 +37,8 @@ class BlockFolder(Store):
     def __init__(self, folder: Path) -> None:
         self.folder, self.title = folder, f"folder {str(folder)!r}"
         try:
-            manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+            with open_regular(folder / MANIFEST) as file:
+                manifest = json.loads(file.read())
             if manifest["format"] != FORMAT:
                 raise ValueError(f"its format is {str(manifest['format'])[:40]!r}, not {FORMAT!r}")
             self.n = int(manifest["n"])
@@ -47,12 +53,14 @@ class BlockFolder(Store):
                 raise ValueError("its blocks are not pairs I <= J, each once")
             if self.kind not in ("csr", "dense"):
                 raise ValueError(f"its kind is {self.kind[:40]!r}, not 'csr' or 'dense'")
+        except InputError:
+            raise
         except OSError as error:
             raise InputError(
                 f"{self.title} has no readable {MANIFEST} ({error.strerror}); symnmf convert "
                 f"writes such folders."
             ) from error
-        except (ValueError, KeyError, TypeError, IndexError) as error:
+        except Exception as error:  # JSON may hold anything, in any depth
             raise InputError(
                 f"{self.title}: its {MANIFEST} is not that of a folder of blocks ({error}); "
                 f"symnmf convert writes such folders."
@@ -62,6 +70,12 @@ class BlockFolder(Store):
             / f"{i}-{j}.{'npz' if self.kind == 'csr' else 'npy'}"
             for i, j in sorted(pairs)
         }
+        self._sizes = {path: self._size(path) for path in self._files.values()}
+        if self.n > max(FREE_ROWS, ROWS_PER_BYTE * sum(self._sizes.values())):
+            raise InputError(
+                f"{self.title}: its {MANIFEST} tells of {self.n} rows, far more than its blocks "
+                f"account for; convert the matrix again."
+            )
 
     @property
     def is_sparse(self) -> bool:  # type: ignore[override]
@@ -70,16 +84,26 @@ class BlockFolder(Store):
     @property
     def largest_block(self) -> int:
         """Bytes of the largest block."""
-        return max((self._size(path) for path in self._files.values()), default=0)
+        return max(self._sizes.values(), default=0)
 
     def _size(self, path: Path) -> int:
+        """Bytes of one block in memory; SciPy may have compressed it."""
         try:
-            return path.stat().st_size
+            with open_regular(path) as file:
+                return unpacked_size(file) if self.is_sparse else os.fstat(file.fileno()).st_size
         except OSError as error:
             raise InputError(
                 f"{self.title} misses its block {path.name} ({error.strerror}); convert the matrix "
                 f"again."
             ) from error
+        except Exception as error:
+            raise self._damaged(path.name, error) from error
+
+    def _damaged(self, name: str, error: Exception) -> InputError:
+        return InputError(
+            f"{self.title}: block {name} is damaged or cut short "
+            f"({str(error).rstrip('.')[:120]}); convert the matrix again."
+        )
 
     def tiles(self, size: int) -> list[Tile]:
         if self.largest_block > size:
@@ -95,25 +119,43 @@ class BlockFolder(Store):
 
     def read(self, tile: Tile, buffer: np.ndarray | None = None) -> Block:
         path = self._files[tile]
-        self._size(path)
         try:
-            found = sp.load_npz(path) if self.is_sparse else np.load(path, allow_pickle=False)
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, TypeError) as error:
+            with open_regular(path) as file:
+                found: Any = self._sparse(file, path) if self.is_sparse else _dense(file)
+        except FileNotFoundError as error:
             raise InputError(
-                f"{self.title}: {self.where(tile)} is damaged or cut short "
-                f"({str(error).rstrip('.')[:120]}); convert the matrix again."
+                f"{self.title} misses its block {path.name}; convert the matrix again."
             ) from error
+        except Exception as error:  # damaged bytes make the libraries raise whatever they run into
+            raise self._damaged(f"{path.name} ({tile})", error) from error
         what = None
         if found.shape != tile.shape:
             got, due = (" x ".join(map(str, shape)) for shape in (found.shape, tile.shape))
             what = f"is {got} and should be {due}"
         elif found.dtype != self.dtype:
             what = f"holds {found.dtype} and should hold {self.dtype}"
-        elif self.is_sparse and (found.format != "csr" or not _whole_csr(found)):
+        elif self.is_sparse and not _whole_csr(found):
             what = "is not a whole CSR matrix"
         if what is not None:
             raise InputError(f"{self.title}: {self.where(tile)} {what}; convert the matrix again.")
-        return sp.csr_array(found) if self.is_sparse else np.ascontiguousarray(found)
+        return found if self.is_sparse else np.ascontiguousarray(found)
+
+    def _sparse(self, file: IO[bytes], path: Path) -> Any:
+        stored = read_members(file, most=self._sizes[path])
+        if stored["format"].tolist() not in (b"csr", "csr"):
+            raise ValueError("it is not in CSR format")
+        arrays = stored["data"], stored["indices"], stored["indptr"]
+        rows, columns = stored["shape"].tolist()
+        return sp.csr_array(arrays, shape=(rows, columns))
+
+
+def _dense(file: IO[bytes]) -> np.ndarray:
+    shape, _, dtype = read_header(file)
+    if os.fstat(file.fileno()).st_size < file.tell() + math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"it ends before its {' x '.join(map(str, shape))} numbers do")
+    file.seek(0)
+    array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
+    return array
 
 
 def _whole_csr(matrix: Any) -> bool:

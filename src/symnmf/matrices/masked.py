@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from symnmf.errors import warn as warn_reader
 from symnmf.kernels.products import balanced_chunks, csr_rows
 from symnmf.kernels.weighted import quartic_rows, residual_product_rows, sums_rows
 from symnmf.matrices.host import HostMatrix
@@ -219,10 +219,10 @@ class MaskedMatrix(SymmetricMatrix):
         if not few.any() or self.sqnorm == 0.0:
             return self
         if warn:
-            warnings.warn(
+            warn_reader(
                 f"{int(few.sum())} of the {len(few)} rows of X have fewer observed entries than "
                 f"the rank {rank}; a small ridge keeps their rows of U from being arbitrary.",
-                stacklevel=3,
+                UserWarning,
             )
         other = self._copy()
         level = RIDGE * np.sqrt(self.sqnorm / max(float(self.seen.sum()), 1.0))

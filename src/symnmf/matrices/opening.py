@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from symnmf.archives import open_regular
 from symnmf.errors import InputError
 from symnmf.matrices.folder import BlockFolder
 from symnmf.matrices.stores import ArrayFile, ChunkedArray, Store
@@ -41,7 +42,14 @@ def _open_path(path: Path) -> Store:
     if path.is_dir():
         if (path / "zarr.json").exists() or (path / ".zarray").exists():
             zarr = _library("zarr")
-            return ChunkedArray(zarr.open_array(str(path), mode="r"), f"Zarr array {str(path)!r}")
+            try:
+                array = zarr.open_array(str(path), mode="r")
+            except Exception as error:  # whatever is wrong with what describes the array
+                raise InputError(
+                    f"{str(path)!r} is not a readable Zarr array ({type(error).__name__}: "
+                    f"{str(error).rstrip('.')[:120]}); write it again."
+                ) from error
+            return ChunkedArray(array, f"Zarr array {str(path)!r}")
         return BlockFolder(path)
     if path.suffix == ".npy":
         return ArrayFile.open(path)
@@ -54,16 +62,20 @@ def _open_path(path: Path) -> Store:
 
 def _open_hdf5(path: Path) -> Store:
     h5py = _library("h5py")
-    try:
-        file = h5py.File(path, "r")
-    except OSError as error:
-        raise InputError(f"file {str(path)!r} is not a readable HDF5 file ({error}).") from error
     found: list[Any] = []
-    file.visititems(
-        lambda _, item: (
-            found.append(item) if isinstance(item, h5py.Dataset) and item.ndim == 2 else None
+    try:
+        open_regular(path).close()
+        file = h5py.File(path, "r")
+        file.visititems(
+            lambda _, item: (
+                found.append(item) if isinstance(item, h5py.Dataset) and item.ndim == 2 else None
+            )
         )
-    )
+    except InputError:
+        raise
+    except Exception as error:  # whatever is wrong inside
+        said = str(error).rstrip(".")[:200]
+        raise InputError(f"file {str(path)!r} is not a readable HDF5 file ({said}).") from error
     if len(found) != 1:
         names = ", ".join(item.name for item in found) or "none"
         raise InputError(

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from symnmf.archives import open_regular, read_header
 from symnmf.errors import InputError
 from symnmf.matrices.border import check_shape
 from symnmf.matrices.dtypes import float_dtype
@@ -117,19 +118,16 @@ class ArrayFile(Store):
     def open(cls, path: Path) -> ArrayFile:
         """Read the header of a .npy file."""
         try:
-            with path.open("rb") as file:
-                version = np.lib.format.read_magic(file)
-                read = (
-                    np.lib.format.read_array_header_1_0
-                    if version == (1, 0)
-                    else np.lib.format.read_array_header_2_0
-                )
-                shape, _, dtype = read(file)
+            with open_regular(path) as file:
+                shape, _, dtype = read_header(file)
                 offset = file.tell()
+        except InputError:
+            raise
         except OSError as error:
             raise InputError(f"file {str(path)!r} cannot be read ({error.strerror}).") from error
-        except ValueError as error:
-            raise InputError(f"file {str(path)!r} is not a .npy array ({error}).") from error
+        except Exception as error:  # NumPy parses headers as Python, and may stumble anyhow
+            said = str(error).rstrip(".")[:120]
+            raise InputError(f"file {str(path)!r} is not a .npy array ({said}).") from error
         if dtype.hasobject:
             raise InputError(f"file {str(path)!r} holds Python objects; save an array of numbers.")
         return cls(path, shape, dtype, offset)

@@ -9,13 +9,13 @@ import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
-from symnmf.matrices import SymmetricMatrix, observed
+from symnmf.matrices import SymmetricMatrix
 from symnmf.matrices.spectrum import largest_eigenvalue
 from symnmf.parallel import one_blas_thread
 from symnmf.run.objective import REFERENCE_SHARE, measure, rounding_level
+from symnmf.run.problem import Problem
 from symnmf.run.result import History, Result
 from symnmf.run.state import State
-from symnmf.run.units import Units
 
 #: By how much of itself an objective may rise through rounding, per precision of X.
 ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
@@ -174,7 +174,8 @@ def certify(X: Any, result: Result, *, tol: float = 1e-5, **observing: Any) -> C
     ``observing`` is what :func:`symnmf.factorize` was told of X besides: mask, weights, missing,
     ignore_diagonal, allow_negative.
     """
-    matrix = observed(X, **observing).for_rank(result.U.shape[1], warn=False)
+    problem = Problem.of(X, **observing)
+    matrix = problem.X
     if matrix.shape[0] != result.U.shape[0]:
         raise InputError(
             f"X has {matrix.shape[0]} rows but the result has {result.U.shape[0]}; pass the "
@@ -192,11 +193,11 @@ def certify(X: Any, result: Result, *, tol: float = 1e-5, **observing: Any) -> C
         "dead_columns": tuple(map(int, result.dead_columns)),
         "tol": tol,
     }
-    units = Units.of(matrix)
+    problem = problem.for_rank(result.U.shape[1], warn=False)
+    units, scaled = problem.units, problem.scaled
     U = units.factor_in(to_host(result.U))
     V = units.factor_in(to_host(result.V)) if splits else U
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        scaled = units.matrix(matrix)
         ops, penalty = scaled.ops, result.penalty / units.penalty
         state = State.at(scaled, ops.put(U), ops.put(V) if splits else None, penalty=penalty)
         return Certificate(**known, **_measured(scaled, state, splits, units.data))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from symnmf.archives import clear_leftovers, read_archive, write_archive
-from symnmf.errors import InputError
+from symnmf.errors import InputError, warn
 from symnmf.matrices import SymmetricArray
 from symnmf.ops import Ops
-from symnmf.penalty import Penalty
 from symnmf.run.memory import Kept, check_memory
 from symnmf.run.result import OTHER, History
+from symnmf.run.settings import Settings
 from symnmf.run.state import Point, State
 from symnmf.solvers import Solver
 
@@ -117,22 +116,56 @@ class Checkpoint:
             write_archive(self.path, arrays)
         except (OSError, InputError) as error:
             if not self.failed:
-                warnings.warn(
+                warn(
                     f"the checkpoint {str(self.path)!r} could not be written ({error}); the run "
                     f"goes on and an earlier checkpoint is kept.",
                     RuntimeWarning,
-                    stacklevel=2,
                 )
             self.failed = True
         self.last = time.monotonic()
 
 
+@dataclass(frozen=True)
+class Keeping:
+    """Where a run is kept and what it goes on from; neither by default."""
+
+    checkpoint: str | os.PathLike[str] | None = None
+    every: float = 60.0
+    resume: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.every, int | float) and self.every >= 0):
+            raise InputError(f"checkpoint_every must be a number of seconds, got {self.every!r}.")
+
+    def open(
+        self, X: SymmetricArray, rank: int, settings: Settings
+    ) -> tuple[Checkpoint | None, Saved | None]:
+        """Return where this run is to be kept, and what it has to go on from."""
+        if self.checkpoint is None and self.resume is None:
+            return None, None
+        solver, penalty = settings.solver, settings.penalty
+        identity = {
+            "X": X.digest(),
+            "rank": int(rank),
+            "solver": repr(solver),
+            "penalty": repr(penalty) if solver.has_penalty else "none",
+            "owner": owner_of(self.resume or self.checkpoint),
+        }
+        saved = None
+        if self.resume is not None:
+            saved = read_checkpoint(self.resume, identity, X, settings)
+        if self.checkpoint is None:
+            return None, saved
+        path = Path(self.checkpoint)
+        resumed = self.resume is not None and path.exists() and path.samefile(self.resume)
+        return Checkpoint(path, self.every, identity, resumed), saved
+
+
 def read_checkpoint(
-    path: str | Path,
+    path: str | os.PathLike[str],
     identity: dict[str, Any],
     X: SymmetricArray,
-    solver: Solver,
-    penalty: Penalty,
+    settings: Settings,
 ) -> Saved:
     """Read a checkpoint and refuse one of another X or other settings, saying what differs.
 
@@ -140,6 +173,7 @@ def read_checkpoint(
     to compiled code that checks nothing.
     """
     stored = read_archive(path, FORMAT)
+    solver, penalty = settings.solver, settings.penalty
     try:
         _check_identity(path, str(stored.pop("identity")), identity)
         history = History.of(stored.pop("history"))
@@ -150,7 +184,7 @@ def read_checkpoint(
         _check_numbers(scalars, history)
         shape = (X.shape[0], int(identity["rank"]))
         layout = solver.memory(*shape, X.dtype)
-        rule = penalty.memory(*shape, X.dtype) if solver.splits and X.largest() > 0.0 else {}
+        rule = penalty.memory(*shape, X.dtype) if solver.has_penalty and X.largest() > 0.0 else {}
         check_memory(memory, layout, "the solver's")
         check_memory(schedule, rule, "the penalty's")
         _check_factors(stored, shape, X, solver)
@@ -183,7 +217,7 @@ def read_checkpoint(
         ) from error
 
 
-def _check_identity(path: str | Path, text: str, identity: dict[str, Any]) -> None:
+def _check_identity(path: str | os.PathLike[str], text: str, identity: dict[str, Any]) -> None:
     found = json.loads(text)
     different = [key for key in identity if found.get(key) != identity[key]]
     if different:
@@ -222,13 +256,13 @@ def _check_factors(
         least = -np.inf if solver.free_second_factor else 0.0
         for name in ("V", *(f"{OTHER}{number}" for number in range(X.order - 2))):
             layout[name] = Kept(shape, dtype, least, optional=X.largest() == 0.0)
-    if not solver.splits:
+    if not solver.has_penalty:
         layout["product"] = Kept(shape, dtype, optional=True)
         layout["gram_U"] = Kept((shape[1], shape[1]), optional=True)
     check_memory(stored, layout, "the factor")
 
 
-def errors_so_far(path: str | Path) -> list[float]:
+def errors_so_far(path: str | os.PathLike[str]) -> list[float]:
     """Return the errors recorded in a checkpoint; none where it cannot be read."""
     try:
         return list(History(read_archive(path, FORMAT)["history"])["error"].tolist())

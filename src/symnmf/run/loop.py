@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,22 +14,20 @@ import numpy as np
 from symnmf import errors
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
-from symnmf.matrices import SymmetricMatrix, observed
+from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import Tall
 from symnmf.parallel import one_blas_thread
-from symnmf.penalty import Penalty, as_penalty
-from symnmf.run.checkpoint import Checkpoint, Saved, owner_of, read_checkpoint
+from symnmf.penalty import Penalty
+from symnmf.run.checkpoint import Checkpoint, Keeping, Saved
 from symnmf.run.interrupts import Interrupt, watching
-from symnmf.run.objective import (
-    Measurement,
-    measure,
-    rounding_level,
-)
+from symnmf.run.objective import Measurement, measure, rounding_level
+from symnmf.run.problem import Problem
 from symnmf.run.result import History, Result, Status
+from symnmf.run.settings import Limits, Settings
 from symnmf.run.start import RandomState, starting_point
 from symnmf.run.state import Point, State
 from symnmf.run.units import Units
-from symnmf.solvers import Solver, as_solver
+from symnmf.solvers import Solver
 
 Callback = Callable[["Snapshot"], Any]
 
@@ -74,7 +70,6 @@ def factorize(
     solver: str | Solver = "auto",
     penalty: str | float | Penalty | None = None,
     init: str | Any = "scaled-random",
-    inner_sweeps: int = 2,
     tol: float = 1e-5,
     max_iter: int = 1000,
     max_time: float | None = None,
@@ -114,8 +109,6 @@ def factorize(
     init : str, array of shape (n, rank) or callable
         "scaled-random" (uniform, at X's scale), "random" (the paper's uniform(0, 1)), "nndsvd",
         or U_0 itself. V_0 = U_0 always.
-    inner_sweeps : int
-        L of A-SymHALS.
     tol : float
         The run has converged when the natural residual of the original problem, over a tenth of
         ||X||_F ||U||_F, and ||U - V||_F / ||V||_F are both at most ``tol``. 0 runs to the limits.
@@ -167,10 +160,16 @@ def factorize(
     >>> result.status
     'converged'
     """
-    method = as_solver(solver, inner_sweeps=inner_sweeps)
-    schedule = as_penalty(method.default_penalty if penalty is None else penalty)
-    limits = Limits(tol, max_iter, max_time, record_every)
-    matrix = observed(
+    settings = Settings.of(
+        solver,
+        penalty,
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        record_every=record_every,
+    )
+    keeping = Keeping(checkpoint, checkpoint_every, resume)
+    problem = Problem.of(
         X,
         mask=mask,
         weights=weights,
@@ -179,31 +178,46 @@ def factorize(
         allow_negative=allow_negative,
         n_jobs=n_jobs,
         device=device,
+    ).for_rank(rank)
+    result = solve(
+        problem,
+        rank,
+        settings,
+        init=init,
+        random_state=random_state,
+        callback=callback,
+        keeping=keeping,
     )
-    check_rank(rank, matrix)
-    method.check(matrix)
-    matrix = matrix.for_rank(int(rank))
+    warn_unless_converged(result, settings.limits)
+    return result.as_given(problem.given)
+
+
+def solve(
+    problem: Problem,
+    rank: int,
+    settings: Settings,
+    *,
+    init: str | Any = "scaled-random",
+    random_state: RandomState = None,
+    callback: Callback | None = None,
+    keeping: Keeping | None = None,
+) -> Result:
+    """Do one run, from its start or its checkpoint to its end, and leave all warnings to others."""
+    problem = problem.for_rank(rank, warn=False)
+    settings.solver.check(problem.X)
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function of one snapshot, got {callback!r}.")
-    if not (isinstance(checkpoint_every, int | float) and checkpoint_every >= 0):
-        raise InputError(f"checkpoint_every must be a number of seconds, got {checkpoint_every!r}.")
+    X, units = problem.scaled, problem.units
     with one_blas_thread():
-        units = Units.of(matrix)
-        scaled = units.matrix(matrix)
-        keeper, saved = _persistence(
-            matrix, method, schedule, rank, checkpoint, checkpoint_every, resume
-        )
-        run = Run(scaled, method, schedule, limits, units, callback, keeper)
+        keeper, saved = (keeping or Keeping()).open(problem.X, rank, settings)
+        run = Run(X, settings, units, callback, keeper)
         if saved is None:
-            U0 = starting_point(scaled, rank, _start_in(init, units), random_state)
-            run.begin(scaled.ops.put(U0))
+            run.begin(X.ops.put(starting_point(X, rank, _start_in(init, units), random_state)))
         else:
             run.go_on(saved)
         signals = [signal.SIGINT, *([signal.SIGTERM] if keeper else [])]
         with watching(*signals) as interrupt:
-            result = run.loop(interrupt)
-    _warn(result, limits)
-    return result.as_given(X)
+            return run.loop(interrupt)
 
 
 def _start_in(init: Any, units: Units) -> Any:
@@ -213,95 +227,34 @@ def _start_in(init: Any, units: Units) -> Any:
     return units.factor_in(np.asarray(to_host(init), dtype=np.float64))
 
 
-def check_rank(rank: int, X: SymmetricMatrix) -> None:
-    """Refuse a rank outside 1..n."""
-    n = X.shape[0]
-    whole = isinstance(rank, int | np.integer) and not isinstance(rank, bool)
-    if not whole or not 1 <= rank <= n:
-        raise InputError(
-            f"rank must be a whole number from 1 to the {n} row(s) of X, got {rank!r}."
-        )
-
-
-def _persistence(
-    X: SymmetricMatrix,
-    solver: Solver,
-    penalty: Penalty,
-    rank: int,
-    checkpoint: str | Path | None,
-    every: float,
-    resume: str | Path | None,
-) -> tuple[Checkpoint | None, Saved | None]:
-    if checkpoint is None and resume is None:
-        return None, None
-    identity = {
-        "X": X.digest(),
-        "rank": int(rank),
-        "solver": repr(solver),
-        "penalty": repr(penalty) if solver.splits else "none",
-        "owner": owner_of(resume or checkpoint),
-    }
-    saved = None if resume is None else read_checkpoint(resume, identity, X, solver, penalty)
-    if checkpoint is None:
-        return None, saved
-    path = Path(checkpoint)
-    resumed = resume is not None and path.exists() and path.samefile(resume)
-    return Checkpoint(path, every, identity, resumed), saved
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When to stop and how often to look."""
-
-    tol: float = 1e-5
-    max_iter: int = 1000
-    max_time: float | None = None
-    record_every: int = 1
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.tol, int | float | np.number) and self.tol >= 0):
-            raise InputError(f"tol must be a number of at least 0, got {self.tol!r}.")
-        for name, least in (("max_iter", 0), ("record_every", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise InputError(
-                    f"{name} must be a whole number of at least {least}, got {value!r}."
-                )
-        seconds = self.max_time
-        numbers = int | float | np.number
-        if seconds is not None and not (isinstance(seconds, numbers) and seconds >= 0):
-            raise InputError(
-                f"max_time must be None or a number of seconds, got {self.max_time!r}."
-            )
-
-
 @dataclass
 class Run:
     """One run of one solver, in the run's own units."""
 
     X: SymmetricMatrix
-    solver: Solver
-    penalty: Penalty
-    limits: Limits
+    settings: Settings
     units: Units = field(default_factory=Units)
     callback: Callback | None = None
     checkpoint: Checkpoint | None = None
-    clock: Callable[[], float] = time.perf_counter
     history: History = field(default_factory=History)
     seconds: float = 0.0
     start_misfit: float = 0.0
     state: State = field(init=False)
     latest: Measurement = field(init=False)
 
+    def __post_init__(self) -> None:
+        self.solver, self.limits = self.settings.solver, self.settings.limits
+
     def begin(self, U0: Tall) -> None:
         """Set out from U_0 = V_0."""
-        began = self.clock()
+        began = self.limits.clock()
         self.state = self.solver.start(self.X, U0)
-        if self.solver.splits and self.X.sqnorm > 0.0:
-            penalty = self.penalty.start(self.X, self.state)
-            self.state.penalty = self.units.penalty_in(penalty, self.penalty.power)
+        if self.solver.has_penalty and self.X.sqnorm > 0.0:
+            schedule = self.settings.penalty
+            first = schedule.start(self.X, self.state)
+            self.state.penalty = self.units.penalty_in(first, schedule.power)
         self.X.ops.wait()
-        self.seconds = self.clock() - began
+        self.seconds = self.limits.clock() - began
         self._measure()
         self.start_misfit = float(np.sqrt(self.latest.error * self.X.sqnorm))
 
@@ -332,13 +285,13 @@ class Run:
         return self._result(status)
 
     def _iterate(self) -> None:
-        began = self.clock()
-        if self.solver.splits and self.state.iteration > 0:
-            self.state.penalty = self.penalty.next(self.X, self.state)
+        began = self.limits.clock()
+        if self.solver.has_penalty and self.state.iteration > 0:
+            self.state.penalty = self.settings.penalty.next(self.X, self.state)
         self.solver.step(self.X, self.state)
         self.state.iteration += 1
         self.X.ops.wait()
-        self.seconds += self.clock() - began
+        self.seconds += self.limits.clock() - began
 
     def _measure(self) -> None:
         if self.X.sqnorm == 0.0:  # the zero matrix: U = 0 is the answer, and nothing to iterate
@@ -409,7 +362,7 @@ class Run:
         self.checkpoint.write(
             Saved(self.state, self.history, self.seconds, self.start_misfit),
             self.X.ops,
-            with_product=not self.solver.splits,
+            with_product=not self.solver.has_penalty,
         )
 
     def _result(self, status: Status) -> Result:
@@ -432,20 +385,20 @@ class Run:
         )
 
 
-def _warn(result: Result, limits: Limits) -> None:
+def warn_unless_converged(result: Result, limits: Limits, starts: int = 1) -> None:
+    """Say in one sentence that the best of so many starts ended early, where it should be known."""
+    name = result.solver if starts == 1 else f"the best of {starts} starts of {result.solver}"
     limit = result.status
-    if limit in ("max_iter", "max_time") and limits.tol > 0.0 and limits.max_iter > 0:
-        warnings.warn(
-            f"{result.solver} did not converge in {result.n_iter} iterations (stationarity "
-            f"{result.history['stationarity'][-1]:.2g}, tol {limits.tol:.2g}); raise {limit} or "
-            f"tol.",
+    limited = limit == "max_time" or (limit == "max_iter" and limits.max_iter > 0)
+    if limited and limits.tol > 0.0:
+        reached = result.history["stationarity"][-1]
+        errors.warn(
+            f"{name} did not converge in {result.n_iter} iterations (stationarity {reached:.2g}, "
+            f"tol {limits.tol:.2g}); raise {limit} or tol.",
             errors.ConvergenceWarning,
-            stacklevel=3,
         )
-    elif result.status == "diverged":
-        warnings.warn(
-            f"{result.solver} diverged after {result.n_iter} iterations; use another solver or "
-            f"start.",
+    elif limit == "diverged":
+        errors.warn(
+            f"{name} diverged after {result.n_iter} iterations; use another solver or init.",
             errors.ConvergenceWarning,
-            stacklevel=3,
         )

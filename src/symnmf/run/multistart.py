@@ -4,41 +4,34 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
-import os
-import re
-import secrets
 import signal
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from symnmf import errors
-from symnmf.archives import clear_leftovers, read_archive, write_archive
 from symnmf.errors import InputError
-from symnmf.matrices import SymmetricMatrix, observed
-from symnmf.matrices.observing import OBSERVING
+from symnmf.matrices import SymmetricMatrix
 from symnmf.matrices.shared import SharedReading
 from symnmf.matrices.wrapping import torch_device
 from symnmf.naming import lookup
 from symnmf.parallel import Threads
-from symnmf.penalty import as_penalty
-from symnmf.run.checkpoint import OwnedPath, errors_so_far
+from symnmf.run.checkpoint import Keeping, errors_so_far
+from symnmf.run.fits import check_path, open_fit
 from symnmf.run.interrupts import Interrupt, watching
-from symnmf.run.loop import Limits, Snapshot, factorize
+from symnmf.run.loop import Snapshot, solve
+from symnmf.run.problem import Problem
 from symnmf.run.race import Race
 from symnmf.run.result import Result
+from symnmf.run.settings import Settings
 from symnmf.run.spectral import Basis, SpectralStarts
 from symnmf.run.start import STARTS, RandomState, as_generator, drawn_seed
-from symnmf.run.units import Units
-from symnmf.solvers import as_solver
 
 #: Called with the number of the start and its latest snapshot; a true return value stops them all.
 Progress = Callable[[int, Snapshot], Any]
@@ -49,11 +42,9 @@ DEFAULT_STARTS = 5
 SPECTRAL = "spectral"
 DEFAULT_INIT = SPECTRAL
 
-FORMAT = "symnmf-starts-2"
-
-#: Part of what the leading eigenvectors explain that makes more starts pointless: on thirteen data
-#: sets the best of them gained less than a tenth of the rest.
-ENOUGH = 0.99
+#: Part of what the leading eigenvectors explain that makes more starts pointless: on twenty data
+#: sets the best of twelve others then was lower by at most a ten thousandth of the error.
+ENOUGH = 0.97
 
 #: Bytes of a factor beyond which starts at the same time would take each other's memory traffic.
 APART_UP_TO = 32 * 2**20
@@ -92,14 +83,16 @@ class Search:
 
 @dataclass(frozen=True)
 class Plan:
-    """How many starts, from where, under which limits; everything but the matrix.
+    """How many starts, from where, by which settings; everything but the matrix.
+
+    It is checked when it is made, before a graph is built or a file is read.
 
     The first start is the one ``factorize(..., random_state=random_state)`` sets out from, and
     raising ``n_init`` adds starts without changing the earlier ones (but for rounding where
     several share one reading of X).
 
     Starts from eigenvectors run as a race. No U does better than the eigenvectors themselves;
-    where the first start has 99% of what they explain, the others are left out. Else the others
+    where the first start has 97% of what they explain, the others are left out. Else the others
     run, each until it can be seen to end above the first. Which starts run and where they stop
     depends on errors alone, not on clocks or cores.
 
@@ -112,82 +105,53 @@ class Plan:
     ----------
     rank : int
         Columns of U.
+    settings : Settings
+        The method and its limits. ``max_time`` is for all starts together: those that run at the
+        same time have the same seconds, and others an equal share.
     n_init : int
         Starts, at most; a given U_0 and "nndsvd" always lead to the same place and are run once.
-    max_time : float or None
-        Most seconds in the solver for all starts together; those that run at the same time have
-        the same seconds, and others an equal share.
     checkpoint : path or None
         A small file that says which fit this is; the start number i keeps its state beside it
         (``fit.npz`` and ``fit.<drawn for this fit>.start-i.npz``), so that no two fits have files
         in common and none ever has to be removed.
     basis : Basis or None
         The leading eigenvectors of X, where they are known already.
-    options : dict
-        Further options of :func:`symnmf.factorize`.
     """
 
     rank: int
+    settings: Settings = dataclasses.field(default_factory=Settings.of)
     n_init: int = DEFAULT_STARTS
     init: Any = DEFAULT_INIT
     random_state: RandomState = None
-    max_time: float | None = None
     n_jobs: int | None = None
     device: Any = None
     checkpoint: str | Path | None = None
     checkpoint_every: float = 60.0
     progress: Progress | None = None
     basis: Basis | None = None
-    options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
-    def check(self) -> None:
-        """Refuse settings that :func:`symnmf.factorize` would refuse, before a graph is built."""
+    def __post_init__(self) -> None:
         whole = isinstance(self.n_init, int | np.integer) and not isinstance(self.n_init, bool)
         if not whole or self.n_init < 1:
             raise InputError(f"n_init must be a whole number of at least 1, got {self.n_init!r}.")
         if isinstance(self.init, str):
             lookup(self.init, STARTS, "init")
-        as_solver(
-            self.options.get("solver", "auto"),
-            inner_sweeps=self.options.get("inner_sweeps", 2),
-        )
-        if self.options.get("penalty") is not None:
-            as_penalty(self.options["penalty"])
-        Limits(
-            self.options.get("tol", Limits.tol),
-            self.options.get("max_iter", Limits.max_iter),
-            self.max_time,
-            self.options.get("record_every", Limits.record_every),
-        )
         Threads(self.n_jobs)
         if self.device is not None:
             torch_device(None, self.device)
-        self._check_checkpoint()
-
-    def _check_checkpoint(self) -> None:
-        if self.checkpoint is None:
-            return
-        if not isinstance(self.checkpoint, str | os.PathLike):
-            raise InputError(
-                f"checkpoint must be the path of a file or None, got {self.checkpoint!r}."
-            )
-        path = Path(self.checkpoint)
-        if not path.parent.is_dir():
-            raise InputError(
-                f"checkpoint={str(path)!r} cannot be written, since there is no folder "
-                f"{str(path.parent)!r}; make it first, or name a file elsewhere."
-            )
-        if path.is_dir():
-            raise InputError(
-                f"checkpoint={str(path)!r} is a folder; name a file, such as "
-                f"{str(path / 'fit.npz')!r}."
-            )
+        if self.checkpoint is not None:
+            check_path(self.checkpoint)
+        Keeping(every=self.checkpoint_every)
 
     @property
     def starts(self) -> int:
         """How many starts are worth running."""
         fixed = self.init == "nndsvd" if isinstance(self.init, str) else not callable(self.init)
         return 1 if fixed else int(self.n_init)
+
+    def problem(self, X: Any, **observing: Any) -> Problem:
+        """Return X, checked, where and on as many threads as this plan says."""
+        return Problem.of(X, n_jobs=self.n_jobs, device=self.device, **observing)
 
     def best(self, X: Any) -> Result:
         """Return the result with the smallest fitting error E; the earlier of equal ones."""
@@ -202,64 +166,78 @@ class Plan:
         Rows of U and V whose row of X is zero are exactly zero: that is their best fit, which
         split methods only come near to, and the share of such a remainder would be arbitrary.
         """
-        self.check()
-        matrix = self._wrapped(X)
-        options = {name: value for name, value in self.options.items() if name not in OBSERVING}
+        problem = (X if isinstance(X, Problem) else self.problem(X)).for_rank(self.rank)
+        self.settings.solver.check(problem.X)
         # a tensor has no eigenvectors to turn; with gaps or negative entries they say little
-        signed = bool(self.options.get("allow_negative"))
-        if self._spectral and (matrix.order > 2 or matrix.weighted or signed):
-            return dataclasses.replace(self, init="scaled-random").search(X)
-        workers, seats = self._at_once(matrix)
-        apart = seats == 1 and self._apart(matrix)
-        kept, seed = self._persistence(matrix)
+        if self._spectral and (problem.X.order > 2 or problem.X.weighted or problem.X.signed):
+            return dataclasses.replace(self, init="scaled-random").search(problem)
+        workers, seats = self._at_once(problem.X)
+        apart = seats == 1 and self._apart(problem.X)
+        kept, seed = self._opened(problem.X)
         generators = _generators(seed, self.starts)
         at_once = max(workers, seats)
-        halt, race, spectral = threading.Event(), Race(), SpectralStarts(self.basis)
-        seconds = self._seconds(at_once)
+        known = self.basis if problem.scaled is problem.X else None  # it is in the caller's units
+        halt, race, spectral = threading.Event(), Race(), SpectralStarts(known)
+        settings = self.settings.within(max_time=self._seconds(at_once))
         signals = [signal.SIGINT, *([signal.SIGTERM] if kept else [])] if at_once > 1 else []
 
         def run(start: int, reading: SharedReading | None = None) -> Result | None:
-            with nullcontext(matrix) if reading is None else reading.seat(start) as seen:
+            with nullcontext(problem.scaled) if reading is None else reading.seat(start) as seen:
                 if start and (interrupt or halt.is_set()):
                     return None
-                keeping = kept(start) if kept else {}
-                if keeping.get("resume"):
-                    race.remember(start, errors_so_far(keeping["resume"].path))
-                result = factorize(
-                    seen,
+                keeping = kept(start) if kept else None
+                if keeping is not None and keeping.resume is not None:
+                    race.remember(start, errors_so_far(keeping.resume))
+                result = solve(
+                    dataclasses.replace(problem, scaled=seen),
                     self.rank,
+                    settings,
                     init=spectral(start) if self._spectral else self.init,
                     random_state=generators[start],
-                    max_time=seconds,
                     callback=self._callback(start, interrupt, halt, race),
-                    **keeping,
-                    **options,
+                    keeping=keeping,
                 )
                 return None if race.lost(start) else result
 
         results: list[Result | None] = []
         # signals reach the main thread only, so starts in others learn of them by callback
-        with _quiet(), watching(*signals) as interrupt:
+        with watching(*signals) as interrupt:
             for group in self._rounds():
-                if apart and (len(group) > 1 or matrix.threads_for(int(self.rank)) == 1):
+                if apart and (len(group) > 1 or problem.X.threads_for(int(self.rank)) == 1):
                     # one thread each wastes none on waiting, and makes the bits independent of
                     # n_jobs
-                    matrix = matrix.on(Threads(1))
+                    problem = problem.on(Threads(1))
                 if seats > 1:
-                    results += _sharing(run, group, seats, matrix)
+                    results += _sharing(run, group, seats, problem.scaled)
                 else:
                     results += _in_order(run, group, workers)
                 if interrupt or halt.is_set() or _stopped(results):
                     break
                 if self._spectral:
                     race.open(results)
-                    spectral.prepare(matrix, int(self.rank))  # a resumed start had no need of them
+                    # a resumed start had no need of them
+                    spectral.prepare(problem.scaled, int(self.rank))
                     if results[0] is not None and spectral.explained(results[0].error) >= ENOUGH:
                         break
         ended = bool(interrupt) or halt.is_set()
-        best = _without_remainders(_best(results, ended), matrix).as_given(X)
+        best = _without_remainders(_best(results, ended), problem).as_given(problem.given)
         finished = tuple(result for result in results if result is not None)
         return Search(best, finished, len(results), seed, spectral.bound)
+
+    def _opened(self, X: SymmetricMatrix) -> tuple[Callable[[int], Keeping] | None, RandomState]:
+        """Return how a start is kept or resumed, and the seed of them all."""
+        if self.checkpoint is None:
+            return None, drawn_seed() if self.random_state is None else self.random_state
+        identity = {"X": X.digest(), "n_clusters": int(self.rank), "init": self._origin()}
+        fit = open_fit(Path(self.checkpoint), identity, self.random_state)
+        return partial(fit.keeping, every=self.checkpoint_every), fit.seed
+
+    def _origin(self) -> str:
+        if isinstance(self.init, str):
+            return self.init
+        if callable(self.init):
+            return str(getattr(self.init, "__qualname__", type(self.init).__qualname__))
+        return hashlib.blake2b(np.ascontiguousarray(self.init).data, digest_size=8).hexdigest()
 
     @property
     def _spectral(self) -> bool:
@@ -270,18 +248,13 @@ class Plan:
             return [range(1), range(1, self.starts)]
         return [range(self.starts)]
 
-    def seconds_each(self, X: Any) -> float | None:
+    def seconds_each(self, problem: Problem) -> float | None:
         """Return the most seconds one start may take: all at the same time have the same ones."""
-        return (
-            None if self.max_time is None else self._seconds(max(self._at_once(self._wrapped(X))))
-        )
+        return self._seconds(max(self._at_once(problem.X)))
 
     def _seconds(self, at_once: int) -> float | None:
-        return None if self.max_time is None else self.max_time / -(-self.starts // at_once)
-
-    def _wrapped(self, X: Any) -> SymmetricMatrix:
-        told = {name: self.options[name] for name in OBSERVING if name in self.options}
-        return observed(X, n_jobs=self.n_jobs, device=self.device, **told)
+        seconds = self.settings.limits.max_time
+        return None if seconds is None else seconds / -(-self.starts // at_once)
 
     def _at_once(self, matrix: SymmetricMatrix) -> tuple[int, int]:
         """Return how many starts run at the same time, and how many share one reading of X."""
@@ -301,9 +274,7 @@ class Plan:
         """Return how many starts share one reading of X; 1 where that does not pay."""
         if self.checkpoint is not None or not 1 <= self.rank <= matrix.shape[0]:
             return 1
-        seats = min(self.starts, matrix.starts_per_reading(int(self.rank)))
-        # in other units each start would rescale a copy of X
-        return seats if seats == 1 or Units.of(matrix) == Units() else 1
+        return min(self.starts, matrix.starts_per_reading(int(self.rank)))
 
     def _callback(
         self, start: int, interrupt: Interrupt, halt: threading.Event, race: Race
@@ -315,89 +286,10 @@ class Plan:
 
         return callback
 
-    def _persistence(
-        self, matrix: SymmetricMatrix
-    ) -> tuple[Callable[[int], dict[str, Any]] | None, RandomState]:
-        """Return what ``factorize`` needs to keep or resume a start, and the seed of them all."""
-        if self.checkpoint is None:
-            return None, drawn_seed() if self.random_state is None else self.random_state
-        path = Path(self.checkpoint)
-        identity: dict[str, Any] = {
-            "X": matrix.digest(),
-            "n_clusters": int(self.rank),
-            "init": self._origin(),
-        }
-        if isinstance(self.random_state, int | np.integer):
-            identity["random_state"] = int(self.random_state)
-        if os.path.lexists(path):
-            seed, fit = _stored_fit(path, identity)
-        else:
-            fit = secrets.token_hex(8)
-            seed = identity.get("random_state", -1)
-            if seed < 0:  # drawn once and kept, so that the starts are the same next time
-                state = self.random_state
-                seed = drawn_seed() if state is None else int(as_generator(state).integers(2**62))
-            clear_leftovers(path)
-            write_archive(
-                path,
-                {
-                    "format": np.array(FORMAT),
-                    "identity": np.array(json.dumps(identity)),
-                    "seed": np.array(str(seed)),
-                    "fit": np.array(fit),
-                },
-            )
-
-        def keep(start: int) -> dict[str, Any]:
-            name = f"{path.stem}.{fit}.start-{start}{path.suffix}"
-            own = OwnedPath(path.with_name(name), f"start {start} of fit {fit}")
-            return {
-                "checkpoint": own,
-                "checkpoint_every": self.checkpoint_every,
-                "resume": own if own.path.is_file() else None,
-            }
-
-        return keep, seed
-
-    def _origin(self) -> str:
-        if isinstance(self.init, str):
-            return self.init
-        if callable(self.init):
-            return str(getattr(self.init, "__qualname__", type(self.init).__qualname__))
-        return hashlib.blake2b(np.ascontiguousarray(self.init).data, digest_size=8).hexdigest()
-
-
-def _stored_fit(path: Path, identity: dict[str, Any]) -> tuple[int, str]:
-    """Return the seed of a fit and the name its starts go by."""
-    stored = read_archive(path, FORMAT)
-    try:
-        found, seed = json.loads(str(stored["identity"])), int(str(stored["seed"]))
-        fit = str(stored["fit"])
-        if not isinstance(found, dict) or seed < 0 or not re.fullmatch("[0-9a-f]{16}", fit):
-            raise ValueError("its fields are not what a fit writes")
-    except (KeyError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not a whole checkpoint of a fit ({error}).") from error
-    for key, value in identity.items():
-        if found.get(key) != value:
-            what = "X" if key == "X" else f"{key} {value!r} (it has {found.get(key)!r})"
-            raise InputError(
-                f"checkpoint {str(path)!r} belongs to another fit: it does not match this {what}; "
-                f"pass what it was made with, or name another file to start afresh."
-            )
-    return seed, fit
-
 
 def _generators(random_state: RandomState, count: int) -> list[np.random.Generator]:
     first = as_generator(random_state)
     return [first, *(first.spawn(count - 1) if count > 1 else [])]
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Hold back the warnings of single starts; only the best one's end concerns the caller."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", errors.ConvergenceWarning)
-        yield
 
 
 def _in_order(
@@ -442,8 +334,9 @@ def _best(results: list[Result | None], ended: bool) -> Result:
     return dataclasses.replace(best, status="stopped") if ended or _stopped(results) else best
 
 
-def _without_remainders(result: Result, X: SymmetricMatrix) -> Result:
+def _without_remainders(result: Result, problem: Problem) -> Result:
     """Set the rows of the factors to 0 where the row of X is."""
+    X = problem.scaled
     if X.weighted:  # rows of which nothing is observed are 0 from the start
         return result
     # positive, and such that entries of both signs do not cancel: only a row of zeros gives 0
@@ -457,26 +350,8 @@ def _without_remainders(result: Result, X: SymmetricMatrix) -> Result:
     )
     if X.order > 2:
         return dataclasses.replace(result, U=U, V=V, others=tuple(others))
-    units = Units.of(X)
-    sqnorm = units.matrix(X).sqnorm
+    units, sqnorm = problem.units, X.sqnorm
     # the error falls by what the rows had of U U^T: nothing to speak of after convergence
     lost, kept = (units.factor_in(factor).astype(np.float64) for factor in (result.U[alone], U))
     share = np.vdot(lost.T @ lost, lost.T @ lost + 2 * (kept.T @ kept)) / (sqnorm or np.inf)
     return dataclasses.replace(result, U=U, V=V, error=max(result.error - float(share), 0.0))
-
-
-def warn_unless_converged(result: Result, tol: float, starts: int, *, stacklevel: int) -> None:
-    """Say in one sentence that the best start ended early, where the caller should know."""
-    name = result.solver if starts == 1 else f"the best of {starts} starts of {result.solver}"
-    limit = result.status
-    if limit in ("max_iter", "max_time") and tol > 0.0 and (result.n_iter or limit == "max_time"):
-        reached = result.history["stationarity"][-1]
-        message = (
-            f"{name} did not converge in {result.n_iter} iterations (stationarity {reached:.2g}, "
-            f"tol {tol:.2g}); raise {limit} or tol."
-        )
-    elif result.status == "diverged":
-        message = f"{name} diverged after {result.n_iter} iterations; use another solver or init."
-    else:
-        return
-    warnings.warn(message, errors.ConvergenceWarning, stacklevel=stacklevel + 1)

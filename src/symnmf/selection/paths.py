@@ -2,44 +2,42 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from symnmf.errors import ConvergenceWarning
 from symnmf.matrices import SymmetricMatrix
-from symnmf.run.loop import factorize
+from symnmf.run.loop import solve
+from symnmf.run.problem import Problem
 from symnmf.run.result import Result
+from symnmf.run.settings import Settings
 
 #: Products with the residual that find a column to add.
 POWER_STEPS = 8
 
 
 def rank_path(
-    X: SymmetricMatrix,
+    problem: Problem,
     ranks: Sequence[int],
     rng: np.random.Generator,
     stop: Callable[[], bool],
-    options: dict[str, Any],
+    settings: Settings,
 ) -> Iterator[Result]:
     """Yield a fit for each rank, in rising order."""
     U: np.ndarray | None = None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for rank in ranks:
-            if stop():
-                return
-            if U is None:
-                start: Any = "scaled-random"
-            else:
-                start = U
-                while start.shape[1] < rank:
-                    start = np.hstack([start, residual_column(X, start, rng)])
-            result = factorize(X, rank, init=start, random_state=rng, **options)
-            U = result.U
-            yield result
+    for rank in ranks:
+        if stop():
+            return
+        if U is None:
+            start: Any = "scaled-random"
+        else:
+            start = U
+            while start.shape[1] < rank:
+                start = np.hstack([start, residual_column(problem.X, start, rng)])
+        result = solve(problem, rank, settings, init=start, random_state=rng)
+        U = result.U
+        yield result
 
 
 def residual_column(X: SymmetricMatrix, U: np.ndarray, rng: np.random.Generator) -> np.ndarray:

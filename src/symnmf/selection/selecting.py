@@ -6,7 +6,6 @@ import dataclasses
 import json
 import signal
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -17,12 +16,14 @@ import numpy as np
 
 from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError
-from symnmf.matrices import DenseMatrix, HostMatrix, SparseMatrix, as_symmetric
+from symnmf.matrices import DenseMatrix, HostMatrix, SparseMatrix
 from symnmf.matrices.observing import hide
 from symnmf.parallel import Threads, one_blas_thread
 from symnmf.run.interrupts import watching
 from symnmf.run.multistart import DEFAULT_STARTS, Plan
+from symnmf.run.problem import Problem
 from symnmf.run.result import Result
+from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState, as_generator
 from symnmf.selection.choosing_rank import (
     Choice,
@@ -152,7 +153,9 @@ def select_rank(
     >>> symnmf.select_rank(X, range(2, 8), criteria=("heldout",), random_state=0).recommendation
     4
     """
-    matrix = as_symmetric(X, n_jobs=n_jobs)
+    settings = Settings.of(solver, tol=tol, max_iter=max_iter)
+    problem = Problem.of(X, n_jobs=n_jobs)
+    matrix = problem.X
     wanted = _checked_ranks(ranks, matrix.shape[0])
     _check(criteria, n_runs, n_folds, matrix)
     assert isinstance(matrix, HostMatrix)
@@ -163,7 +166,7 @@ def select_rank(
         n_runs if "stability" in criteria else 0,
         n_folds,
         int(as_generator(random_state).integers(2**62)),
-        {"tol": tol, "max_iter": max_iter, "solver": solver},
+        settings,
         callback,
     )
     with one_blas_thread():
@@ -173,12 +176,12 @@ def select_rank(
         return found
     plan = Plan(
         found.recommendation,
+        Settings.of(solver, tol=1e-4),
         n_init=n_init,
         random_state=random_state,
         n_jobs=n_jobs,
-        options={"tol": 1e-4, "solver": solver},
     )
-    return dataclasses.replace(found, best=plan.best(matrix))
+    return dataclasses.replace(found, best=plan.best(problem))
 
 
 def _checked_ranks(ranks: Any, n: int) -> list[int]:
@@ -221,7 +224,7 @@ class _Search:
     n_runs: int
     n_folds: int
     seed: int
-    options: dict[str, Any]
+    settings: Settings
     callback: Progress | None
     done: dict[str, np.ndarray] = field(default_factory=dict)
     fits: int = 0
@@ -256,7 +259,8 @@ class _Search:
                 "X": self.X.digest(),
                 "ranks": self.ranks,
                 "runs": [self.n_runs, self.n_folds],
-                "options": {name: str(value) for name, value in self.options.items()},
+                "solver": repr(self.settings.solver),
+                "limits": [self.settings.limits.tol, self.settings.limits.max_iter],
             }
         )
         if path is not None and path.is_file():
@@ -283,15 +287,13 @@ class _Search:
         hidden = hide(source.on(Threads(1)), fold.rows, fold.columns)
         rng = np.random.default_rng([self.seed, len(name), int(name.split("-")[1])])
         factors = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            for result in rank_path(hidden, self.ranks, rng, stop, self.options):
-                factors.append(result.U)
-                with self.lock:
-                    self.fits += 1
-                    total = len(self.ranks) * len(self.tasks)
-                    if self.callback is not None and self.callback(self.fits, total):
-                        self.halt.set()
+        for result in rank_path(Problem.of(hidden), self.ranks, rng, stop, self.settings):
+            factors.append(result.U)
+            with self.lock:
+                self.fits += 1
+                total = len(self.ranks) * len(self.tasks)
+                if self.callback is not None and self.callback(self.fits, total):
+                    self.halt.set()
         if len(factors) < len(self.ranks):
             return None
         return np.hstack(factors).astype(np.float32)
@@ -314,9 +316,20 @@ class _Search:
                 f"checkpoint {str(path)!r} belongs to another search; pass the X and settings it "
                 f"was made with, or name another file."
             )
-        self.seed = int(str(stored["seed"]))
-        self.__post_init__()
+        try:
+            self.seed = int(str(stored["seed"]))
+            self.__post_init__()
+        except (KeyError, ValueError) as error:
+            raise InputError(f"{path} is not a whole checkpoint of a search ({error}).") from error
         self.done = {name: stored[name] for name in self.tasks if name in stored}
+        shape = self.X.shape[0], sum(self.ranks)
+        for name, factors in self.done.items():
+            whole = factors.shape == shape and factors.dtype == np.float32
+            if not (whole and np.isfinite(factors).all() and (factors >= 0).all()):
+                raise InputError(
+                    f"{path} is not a whole checkpoint of a search ({name} is not the factors of "
+                    f"its ranks)."
+                )
 
     # --- judging
 

@@ -84,7 +84,7 @@ def available() -> list[SolverInfo]:
     ]
 
 
-def as_solver(solver: str | Solver, *, inner_sweeps: int = 2) -> Solver:
+def as_solver(solver: str | Solver) -> Solver:
     """Return the solver a name or an object stands for."""
     if isinstance(solver, Solver):
         return solver
@@ -92,5 +92,4 @@ def as_solver(solver: str | Solver, *, inner_sweeps: int = 2) -> Solver:
         raise InputError(
             f"solver must be a name or a symnmf.solvers.Solver, got {type(solver).__name__}."
         )
-    chosen = lookup(solver, SOLVERS, "solver")
-    return ASymHALS(inner_sweeps) if chosen is ASymHALS else chosen()
+    return lookup(solver, SOLVERS, "solver")()

@@ -24,8 +24,8 @@ class Solver(ABC):
     summary: ClassVar[str]
     needs: ClassVar[str] = "products with X"
     cost: ClassVar[str]
-    #: whether U and V are two factors held together by a penalty
-    splits: ClassVar[bool] = False
+    #: whether a penalty lambda holds the factors together
+    has_penalty: ClassVar[bool] = False
     #: the schedule used when the caller names none
     default_penalty: ClassVar[str] = "rising"
     #: whether single rows of X are read, not only products with it
@@ -75,7 +75,7 @@ class Solver(ABC):
 
     def start(self, X: SymmetricMatrix, U0: Tall) -> State:
         """Return the state before the first iteration; V_0 = U_0 always."""
-        return State.at(X, U0, X.ops.copy(U0) if self.splits else None)
+        return State.at(X, U0, X.ops.copy(U0) if self.second_factor else None)
 
     def settled(self, state: State) -> bool:
         """Return whether a stationary point is where this method ends; no to what it can leave."""
@@ -101,7 +101,7 @@ class SplitSolver(Solver):
     g(U, V) = 1/2 ||X - U V^T||_F^2 + lambda/2 ||U - V||_F^2 over U, V >= 0.
     """
 
-    splits: ClassVar[bool] = True
+    has_penalty: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
     second_factor: ClassVar[bool] = True
 

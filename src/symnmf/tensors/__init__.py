@@ -5,7 +5,7 @@ from __future__ import annotations
 from symnmf.tensors.checking import as_tensor, from_tuples
 from symnmf.tensors.condition import TensorCertificate
 from symnmf.tensors.dense_tensor import DenseTensor
-from symnmf.tensors.factorizing import factorize_tensor, tensor_options
+from symnmf.tensors.factorizing import factorize_tensor, tensor_settings
 from symnmf.tensors.hypergraphs import from_hyperedges, normalize, triangles
 from symnmf.tensors.methods import as_tensor_solver
 from symnmf.tensors.sparse_tensor import SparseTensor
@@ -22,6 +22,6 @@ __all__ = [
     "from_hyperedges",
     "from_tuples",
     "normalize",
-    "tensor_options",
+    "tensor_settings",
     "triangles",
 ]

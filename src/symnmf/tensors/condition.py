@@ -14,6 +14,7 @@ from symnmf.matrices.spectrum import largest_eigenvalue
 from symnmf.parallel import one_blas_thread
 from symnmf.run.certificate import ROUNDING, never_rose
 from symnmf.run.objective import REFERENCE_SHARE, measure, rounding_level
+from symnmf.run.problem import Problem
 from symnmf.run.result import Result
 from symnmf.run.state import Point, State
 from symnmf.run.units import Units
@@ -131,14 +132,14 @@ class TensorCertificate:
 
 def certify(T: Any, result: Result, *, tol: float = 1e-5) -> TensorCertificate:
     """Check a result against the tensor it came from; see :class:`TensorCertificate`."""
-    tensor = as_tensor(T)
+    problem = T if isinstance(T, Problem) else Problem.of(as_tensor(T))
+    tensor, units = problem.X, problem.units
     if (tensor.shape[0], tensor.order) != (result.U.shape[0], result.order):
         raise InputError(
             f"T has {tensor.shape[0]} rows and order {tensor.order} but the result has "
             f"{result.U.shape[0]} and {result.order}; pass the tensor that was factorized."
         )
-    units = Units.of(tensor)
-    scaled: SymmetricTensor = units.matrix(tensor)
+    scaled: SymmetricTensor = problem.scaled  # type: ignore[assignment]
     splits = result.penalty > 0.0
     given = (result.U, result.V, *result.others) if splits else (result.U,)
     points = [Point(scaled.ops, scaled.ops.put(units.factor_in(factor))) for factor in given]

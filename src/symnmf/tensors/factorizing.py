@@ -7,8 +7,11 @@ from typing import Any
 
 from symnmf.errors import InputError
 from symnmf.penalty import Penalty
-from symnmf.run.loop import Callback, factorize
+from symnmf.run.checkpoint import Keeping
+from symnmf.run.loop import Callback, solve, warn_unless_converged
+from symnmf.run.problem import Problem
 from symnmf.run.result import Result
+from symnmf.run.settings import Limits, Settings
 from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
 from symnmf.tensors.checking import as_tensor
@@ -74,36 +77,34 @@ def factorize_tensor(
     >>> symnmf.factorize_tensor(T, 3, random_state=0).status
     'converged'
     """
-    method = as_tensor_solver(solver)
-    tensor = as_tensor(T, n_jobs=n_jobs)
-    schedule = default_penalty(tensor) if penalty is None else as_tensor_penalty(penalty)
     if isinstance(init, str) and init == "nndsvd":
         raise InputError(
             "init='nndsvd' is for matrices; use 'scaled-random', 'random' or an array."
         )
-    return factorize(
-        tensor,
+    limits = Limits(tol, max_iter, max_time, record_every)
+    keeping = Keeping(checkpoint, checkpoint_every, resume)
+    as_tensor_solver(solver)
+    tensor = as_tensor(T, n_jobs=n_jobs)
+    settings = tensor_settings(tensor, solver, penalty, limits)
+    result = solve(
+        Problem.of(tensor),
         rank,
-        solver=method,
-        penalty=schedule,
+        settings,
         init=init,
-        tol=tol,
-        max_iter=max_iter,
-        max_time=max_time,
         random_state=random_state,
         callback=callback,
-        record_every=record_every,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-        resume=resume,
+        keeping=keeping,
     )
+    warn_unless_converged(result, limits)
+    return result
 
 
-def tensor_options(T: SymmetricTensor, options: dict[str, Any]) -> dict[str, Any]:
-    """Return options of :func:`symnmf.factorize` with the method and the penalty for T in them."""
-    penalty = options.get("penalty")
-    return {
-        **{name: value for name, value in options.items() if name != "inner_sweeps"},
-        "solver": as_tensor_solver(options.get("solver", "auto")),
-        "penalty": default_penalty(T) if penalty is None else as_tensor_penalty(penalty),
-    }
+def tensor_settings(
+    T: SymmetricTensor,
+    solver: str | Solver = "auto",
+    penalty: str | float | Penalty | None = None,
+    limits: Limits | None = None,
+) -> Settings:
+    """Return the method and the penalty that names stand for where X is the tensor T."""
+    schedule = default_penalty(T) if penalty is None else as_tensor_penalty(penalty)
+    return Settings(as_tensor_solver(solver), schedule, limits or Limits())

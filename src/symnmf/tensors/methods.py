@@ -53,7 +53,7 @@ class TensorASymHALS(TensorSolver):
     name: ClassVar[str] = "a-symhals"
     summary: ClassVar[str] = "sweeps over each of d factors held together by a penalty"
     cost: ClassVar[str] = "d products, dL sweeps of 2nr^2"
-    splits: ClassVar[bool] = True
+    has_penalty: ClassVar[bool] = True
     second_factor: ClassVar[bool] = True
 
     inner_sweeps: int = 2

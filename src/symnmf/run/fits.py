@@ -1,0 +1,95 @@
+"""The file that says which fit of several starts this is, and where each start is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from symnmf.archives import clear_leftovers, read_archive, write_archive
+from symnmf.errors import InputError
+from symnmf.run.checkpoint import Keeping, OwnedPath
+from symnmf.run.start import RandomState, as_generator, drawn_seed
+
+FORMAT = "symnmf-starts-2"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fit on disk: its file, the seed of its starts and the name drawn for it."""
+
+    path: Path
+    seed: int
+    name: str
+
+    def keeping(self, start: int, *, every: float) -> Keeping:
+        """Return where a start is kept, and that it goes on from there where it has been before."""
+        file = f"{self.path.stem}.{self.name}.start-{start}{self.path.suffix}"
+        own = OwnedPath(self.path.with_name(file), f"start {start} of fit {self.name}")
+        return Keeping(own, every, own if own.path.is_file() else None)
+
+
+def open_fit(path: Path, identity: dict[str, Any], random_state: RandomState) -> Fit:
+    """Go on with the fit at ``path``, which must be of this identity, or begin one there."""
+    if isinstance(random_state, int | np.integer):
+        identity = {**identity, "random_state": int(random_state)}
+    if os.path.lexists(path):
+        return _stored(path, identity)
+    name = secrets.token_hex(8)
+    seed = identity.get("random_state", -1)
+    if seed < 0:  # drawn once and kept, so that the starts are the same next time
+        drawn = random_state is None
+        seed = drawn_seed() if drawn else int(as_generator(random_state).integers(2**62))
+    clear_leftovers(path)
+    write_archive(
+        path,
+        {
+            "format": np.array(FORMAT),
+            "identity": np.array(json.dumps(identity)),
+            "seed": np.array(str(seed)),
+            "fit": np.array(name),
+        },
+    )
+    return Fit(path, seed, name)
+
+
+def _stored(path: Path, identity: dict[str, Any]) -> Fit:
+    """Return the seed of a fit and the name its starts go by."""
+    stored = read_archive(path, FORMAT)
+    try:
+        found, seed = json.loads(str(stored["identity"])), int(str(stored["seed"]))
+        fit = str(stored["fit"])
+        if not isinstance(found, dict) or seed < 0 or not re.fullmatch("[0-9a-f]{16}", fit):
+            raise ValueError("its fields are not what a fit writes")
+    except (KeyError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not a whole checkpoint of a fit ({error}).") from error
+    for key, value in identity.items():
+        if found.get(key) != value:
+            what = "X" if key == "X" else f"{key} {value!r} (it has {found.get(key)!r})"
+            raise InputError(
+                f"checkpoint {str(path)!r} belongs to another fit: it does not match this {what}; "
+                f"pass what it was made with, or name another file to start afresh."
+            )
+    return Fit(path, seed, fit)
+
+
+def check_path(checkpoint: Any) -> None:
+    """Refuse what no file can be written to."""
+    if not isinstance(checkpoint, str | os.PathLike):
+        raise InputError(f"checkpoint must be the path of a file or None, got {checkpoint!r}.")
+    path = Path(checkpoint)
+    if not path.parent.is_dir():
+        raise InputError(
+            f"checkpoint={str(path)!r} cannot be written, since there is no folder "
+            f"{str(path.parent)!r}; make it first, or name a file elsewhere."
+        )
+    if path.is_dir():
+        raise InputError(
+            f"checkpoint={str(path)!r} is a folder; name a file, such as {str(path / 'fit.npz')!r}."
+        )

@@ -1,0 +1,69 @@
+"""How a factorization is to be done: the method, its penalty and its limits, checked once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from symnmf.errors import InputError
+from symnmf.penalty import Penalty, as_penalty
+from symnmf.solvers import Solver, as_solver
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop, how often to look, and what counts the seconds."""
+
+    tol: float = 1e-5
+    max_iter: int = 1000
+    max_time: float | None = None
+    record_every: int = 1
+    clock: Callable[[], float] = time.perf_counter
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.tol, int | float | np.number) and self.tol >= 0):
+            raise InputError(f"tol must be a number of at least 0, got {self.tol!r}.")
+        for name, least in (("max_iter", 0), ("record_every", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+                raise InputError(
+                    f"{name} must be a whole number of at least {least}, got {value!r}."
+                )
+        seconds = self.max_time
+        numbers = int | float | np.number
+        if seconds is not None and not (isinstance(seconds, numbers) and seconds >= 0):
+            raise InputError(
+                f"max_time must be None or a number of seconds, got {self.max_time!r}."
+            )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The method, the schedule of its lambda and the limits of a run."""
+
+    solver: Solver
+    penalty: Penalty
+    limits: Limits = field(default_factory=Limits)
+
+    @classmethod
+    def of(
+        cls,
+        solver: str | Solver = "auto",
+        penalty: str | float | Penalty | None = None,
+        **limits: Any,
+    ) -> Settings:
+        """Return what names and numbers stand for, or say what is wrong with them.
+
+        A penalty of None is the solver's own; ``limits`` are those of :class:`Limits`.
+        """
+        method = as_solver(solver)
+        schedule = as_penalty(method.default_penalty if penalty is None else penalty)
+        return cls(method, schedule, Limits(**limits))
+
+    def within(self, **limits: Any) -> Self:
+        """Return the same with other limits."""
+        return replace(self, limits=replace(self.limits, **limits))
