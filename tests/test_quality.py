@@ -285,6 +285,9 @@ def test_anndata_in_and_out(tmp_path):
     [
         (lambda: SymNMF(2).fit(nx.karate_club_graph()), "call symnmf.communities"),
         (lambda: factorizable(np.array([[0, 1], [1, 2], [2, 3], [3, 0]])), "list of edges"),
+        (lambda: symnmf.factorize(np.array([[0, 1], [1, 2], [2, 0]]), 2), "from_edges one from"),
+        (lambda: SymNMF(2, affinity="precomputed").fit(np.eye(5)[:, :2]), "if it lists edges"),
+        (lambda: symnmf.top_features(np.eye(3), np.eye(3), 2), "names must be a sequence"),
         (lambda: SymNMF(2).fit(np.full((9, 2), np.nan)), "NaN"),
         (lambda: graphs.from_edges([[0, 1, -2.0]]), "negative weight, -2 in row 0"),
         (lambda: SymNMF(2, callback=3).fit(np.eye(4)), "callback must be a function"),

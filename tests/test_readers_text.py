@@ -94,6 +94,7 @@ def test_row_names_are_found_where_the_header_fills_a_block(make: Make) -> None:
     ("text", "parts"),
     [
         ("a,b\n1,2\n3,x\n", ("line 3: cell 2 is 'x', which is not a number",)),
+        ("a,b\nb,c\n", ("line 2: cell 2 is 'c', which is not a number; for the edges of a graph",)),
         ("1,n/a,3\n4,5,6\n", ("line 1: cell 2 is 'n/a', which is not a number",)),
         ("1,oops\n4,5\n", ("line 1: cell 2 is 'oops', which is not a number",)),
         ("NA,2\n3,4\n", ("line 1: cell 1 is 'NA', which is not a number",)),
@@ -351,6 +352,7 @@ def test_label_refusals(make: Make, name: str, content: bytes | str, sentence: s
     ("name", "content", "names", "labels"),
     [
         ("a.csv", "id,label\nb,red\na,blue\n", ["b", "a"], ["red", "blue"]),
+        ("a.csv", "id,species\nb,red\na,blue\n", ["b", "a"], ["red", "blue"]),
         ("a.csv", "9,1\n5,2\n", ["9", "5"], [1, 2]),
         ("a.csv", "name,cluster,membership\nb,1,0.5\na,2,0.6\n", ["b", "a"], [1, 2]),
         ("a.csv", "x,cluster,name\n1,1,b\n1,2,a\n", ["b", "a"], [1, 2]),

@@ -480,9 +480,10 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             return A if self.components == "all" else restrict(A, self.components, k, "")
         n, columns = samples.shape
         if n != columns:
+            edges = ", or pass symnmf.graphs.from_edges(X) if it lists edges" * (columns in (2, 3))
             raise InputError(
                 f"X must be square for affinity='precomputed', got {n} x {columns}; choose "
-                f"affinity='self-tuning' or another named kind for samples x features."
+                f"affinity='self-tuning' or another named kind for samples x features{edges}."
             )
         smallest = np.nanmin(samples) if self.missing == "nan" else samples.min()
         if smallest < 0:

@@ -196,9 +196,13 @@ def top_features(
     shares = np.asarray(membership, dtype=np.float64)
     if shares.ndim != 2 or len(shares) != n:
         raise InputError(f"membership must have a row for each of the {n} of X, not {len(shares)}.")
+    if names is not None and (isinstance(names, str) or not hasattr(names, "__len__")):
+        raise InputError(f"names must be a sequence with a name for each column, got {names!r}.")
     called = list(range(d)) if names is None else list(names)
     if len(called) != d:
-        raise InputError(f"names must have one entry for each of the {d} columns of X.")
+        raise InputError(
+            f"names must have one entry for each of the {d} columns of X, got {len(called)}."
+        )
     weight = shares.sum(axis=0)
     sums, total = np.asarray(data.T @ shares).T, np.asarray(data.sum(axis=0)).ravel()
     inside = sums / np.where(weight > 0, weight, 1)[:, None]

@@ -17,9 +17,10 @@ def check_shape(shape: tuple[int, ...], name: str) -> None:
             f"{name} must be a square two-dimensional matrix, got {len(shape)} dimension(s)."
         )
     if shape[0] != shape[1]:
+        edges = " and symnmf.graphs.from_edges one from a list of edges" * (shape[1] in (2, 3))
         raise InputError(
             f"{name} must be square, got shape {shape[0]} x {shape[1]}; symnmf.SymNMF builds a "
-            f"similarity matrix from samples x features."
+            f"similarity matrix from samples x features{edges}."
         )
     if shape[0] == 0:
         raise InputError(f"{name} is empty (0 x 0); pass a matrix with at least one row.")

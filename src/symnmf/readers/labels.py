@@ -42,7 +42,8 @@ def read_labels(
     -----
     A text file holds a label per line; with two columns the first is an id, with more a header
     must name the label's column. The first line is a header when its label cell is a word such as
-    ``label``, ``class`` or ``cluster``, or when it is the only label that is not an integer.
+    ``label``, ``class`` or ``cluster``, when the first of two is ``id``, ``name`` or the like, or
+    when it is the only label that is not an integer.
     Labels come in the file's order; integer ids must therefore increase, and no id may repeat.
     Lines that start with ``#`` are comments; an empty line among the labels is refused.
     """
@@ -141,14 +142,16 @@ def _read_text(source: Source) -> _Text:
         )
     column = headed[0] if width > 2 else width - 1
     labels = [row[column] for row in rows]
-    header = column in headed or (
-        len(labels) > 1 and number(labels[0]) is None and _whole(labels[1:]) is not None
+    called = [place for place, word in enumerate(words) if word.encode("utf-8") in NAME_WORDS]
+    header = (
+        column in headed
+        or (width == 2 and called == [0])
+        or (len(labels) > 1 and number(labels[0]) is None and _whole(labels[1:]) is not None)
     )
     if header:
         lines, rows, labels = lines[1:], rows[1:], labels[1:]
     if not labels:
         raise source.error("it holds no labels")
-    called = [place for place, word in enumerate(words) if word.encode("utf-8") in NAME_WORDS]
     named = [0] if width == 2 else called
     ids = [row[named[0]] for row in rows] if len(named) == 1 and width > 1 else None
     return _Text(width, lines, ids, _convert(source, lines, labels))

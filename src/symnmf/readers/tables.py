@@ -97,7 +97,7 @@ class _Table:
             if _is_word(cell) and (mixed or cell.lower() in MISSING):
                 raise self.source.error(
                     f"cell {place + 1} is {shown(cell)}, which is not a number, and the line is no"
-                    " header, whose cells are words",
+                    f" header, whose cells are words; {self._advice(cells)}",
                     line[0],
                 )
 
@@ -132,9 +132,16 @@ class _Table:
                     for column, cell in enumerate(cells, first)
                     if (problem := number_problem(cell))
                 )
-                raise self.source.error(f"cell {column} {problem}", line[0])
+                advice = self._advice(split_cells(self.source, line, self.delimiter))
+                raise self.source.error(f"cell {column} {problem}; {advice}", line[0])
             rows.append(values)
         return np.array(rows)
+
+    def _advice(self, cells: list[bytes]) -> str:
+        """Say what to do about a row that is not one of numbers."""
+        if self.width in (2, 3) and all(map(_is_word, cells[:2])):
+            return "for the edges of a graph let the first line be source,target"
+        return "leave out columns of text and fill in what is missing"
 
     def _check_name(self, line: int, name: bytes) -> None:
         """Refuse a number among names that no header announced: the column may be data."""
