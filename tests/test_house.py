@@ -80,3 +80,13 @@ def test_neither_a_factorization_nor_a_reader_imports_scikit_learn(line):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_only_the_command_and_other_libraries_homes_touch_the_filters_of_warnings():
+    """They belong to the whole process, so that a run in a thread changes them for its caller."""
+    found = {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if re.search(r"catch_warnings|simplefilter|filterwarnings", path.read_text())
+    }
+    assert found <= {"cli/app.py", "matrices/dask.py", "matrices/torch_matrix.py"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 from symnmf import graphs
 from symnmf.errors import InputError
 from symnmf.graphs.neighbors import variance
+from symnmf.graphs.warning import unsaid
 
 SCALE_NEIGHBOR = 7
 ROWS_AT_ONCE = 2000  # bounds the distances of one block of new rows
@@ -56,8 +56,7 @@ class Neighbourhood:
     def of(cls, points: Any, kind: str, n_neighbors: int | None) -> Neighbourhood:
         """Measure the fitted points once."""
         kind = kind.lower().replace("_", "-")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", graphs.GraphWarning)  # the fit has said it
+        with unsaid():  # the fit has said it
             A = graphs.build(points, kind, n_neighbors=n_neighbors, normalize=False)
         metric = "cosine" if kind == "cosine" else "euclidean"
         finder = NearestNeighbors(algorithm="brute", metric=metric).fit(points)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import multiprocessing
 import time
-import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -147,11 +146,11 @@ class Task:
 @functools.lru_cache(maxsize=2)
 def _graph(dataset: str) -> tuple[Any, np.ndarray, int]:
     from symnmf import datasets, graphs
+    from symnmf.graphs.warning import unsaid
 
     data = datasets.load(dataset)
     assert data.target is not None
-    with warnings.catch_warnings():  # several components, which these data are known to have
-        warnings.simplefilter("ignore", graphs.GraphWarning)
+    with unsaid():  # several components, which these data are known to have
         return graphs.self_tuning(data.data, n_jobs=1), data.target, data.n_clusters
 
 
