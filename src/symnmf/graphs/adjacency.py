@@ -74,8 +74,8 @@ def from_graph(
         u, v = (names[i] for i in ends[bad[0]])
         raise InputError(
             f"{bad.size} of the {values.size} edges of G have a negative or non-finite weight, the "
-            f"first ({u!r}, {v!r}) with {values[bad[0]]:g}; drop them, pass weight=None to count every edge as 1, "
-            f"or allow_negative=True for a signed graph."
+            f"first ({u!r}, {v!r}) with {values[bad[0]]:g}; drop them, pass weight=None to count "
+            f"every edge as 1, or allow_negative=True for a signed graph."
         )
     loop = ends[:, 0] == ends[:, 1]
     rows = np.concatenate([ends[:, 0], ends[~loop, 1]])
