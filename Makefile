@@ -43,6 +43,7 @@ test-minimum:
 
 # The site, docs/_build/html: pages, reference and a gallery that is run. A warning is an error.
 docs: $(DOCS_READY)
+	rm -rf docs/reference/generated
 	$(BIN)/sphinx-build -W --keep-going -q -b html -d docs/_build/doctrees docs $(SITE)
 	@echo "open $(SITE)/index.html"
 

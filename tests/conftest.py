@@ -10,6 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
 settings.register_profile(
     "symnmf", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -43,3 +53,36 @@ def synthetic_problem(n, r, noise=0.0, seed=0):
 def long_count(variable: str, default: int) -> int:
     """How often a long test tries something; the environment may ask for more or less."""
     return int(os.environ.get(variable, default))
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if not CHROMIUM.exists():
+        pytest.skip(f"no browser: {CHROMIUM} is absent")
+    with sync_api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Open a page and note everything it asks for and complains of."""
+    contexts = []
+
+    def visit(path, scheme="light", width=1280):
+        context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+        contexts.append(context)
+        page = context.new_page()
+        page.requests, page.complaints = [], []
+        page.on("request", lambda request: page.requests.append(request.url))
+        page.on("console", lambda message: page.complaints.append(message.text))
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: page.complaints.append("dialog") or dialog.dismiss())
+        page.goto(path.as_uri())
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
 import shlex
 from dataclasses import dataclass
@@ -116,3 +118,53 @@ def test_most_blocks_are_run_and_the_others_say_why():
     left = [block for block in python if not runs(block)]
     assert len(python) >= 40
     assert len(left) <= len(python) // 10
+
+
+def public_things():
+    """Yield every public name: of the package, and of the modules it lists."""
+    for name in symnmf.__all__:
+        thing = getattr(symnmf, name)
+        if not inspect.ismodule(thing):
+            yield f"symnmf.{name}", thing
+            continue
+        for inner in thing.__all__:
+            yield f"symnmf.{name}.{inner}", getattr(thing, inner)
+
+
+def listed_things() -> dict[str, object]:
+    """Return what the reference lists, by the name it is listed under."""
+    found = {}
+    for path in (HOME / "docs" / "reference").glob("*.rst"):
+        text, module = path.read_text(), ""
+        for line in text.splitlines():
+            if match := re.match(r"\.\. currentmodule:: (\S+)", line):
+                module = match[1]
+            elif module and (match := re.match(r"(?:   |\.\. autodata:: )([A-Za-z_]\w*)$", line)):
+                full = f"{module}.{match[1]}"
+                if hasattr(importlib.import_module(module), match[1]):
+                    found[full] = getattr(importlib.import_module(module), match[1])
+    return found
+
+
+def test_the_reference_lists_every_public_name_and_no_other():
+    listed = listed_things()
+    values = list(listed.values())
+    missing = [
+        name for name, thing in public_things() if not any(thing is value for value in values)
+    ]
+    assert not missing
+    public = [thing for _, thing in public_things()]
+    private = [
+        name for name, thing in listed.items() if not any(thing is other for other in public)
+    ]
+    assert not private
+    assert len(listed) > 100
+
+
+def test_every_public_name_has_a_docstring():
+    silent = [
+        name
+        for name, thing in public_things()
+        if callable(thing) and not (inspect.getdoc(thing) or "").strip()
+    ]
+    assert not silent

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,15 +12,6 @@ import symnmf
 from symnmf.errors import InputError
 from symnmf.report import write_report
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 HOSTILE = [
     "<script>window.pwned=1</script>",
     '"><img src=x onerror="window.pwned=2">',
@@ -46,39 +36,6 @@ def problem(n=30, r=3):
 def fit():
     X = problem()
     return X, symnmf.factorize(X, 3, random_state=0)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no browser: {CHROMIUM} is absent")
-    with sync_api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        yield opened
-        opened.close()
-
-
-@pytest.fixture
-def visit(browser):
-    """Open a page and note everything it asks for and complains of."""
-    contexts = []
-
-    def visit(path, scheme="light"):
-        context = browser.new_context(color_scheme=scheme)
-        contexts.append(context)
-        page = context.new_page()
-        page.requests, page.complaints = [], []
-        page.on("request", lambda request: page.requests.append(request.url))
-        page.on("console", lambda message: page.complaints.append(message.text))
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.on("dialog", lambda dialog: page.complaints.append("dialog") or dialog.dismiss())
-        page.goto(path.as_uri())
-        return page
-
-    yield visit
-    for context in contexts:
-        context.close()
 
 
 def column(page, table, place):

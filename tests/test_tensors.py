@@ -17,8 +17,9 @@ from symnmf.errors import InputError
 from symnmf.run.multistart import Plan
 from symnmf.run.settings import Settings
 from symnmf.tensors.condition import contracted_residual
+from symnmf.tensors.factorizing import tensor_settings
 from symnmf.tensors.line import lowest_step
-from symnmf.tensors.methods import TensorSymHALS
+from symnmf.tensors.methods import TensorSymHALS, as_tensor_solver
 from symnmf.tensors.schedules import TensorTheory, theory_bound
 
 LETTERS = "abcd"
@@ -369,7 +370,7 @@ def test_callbacks_stop_and_results_are_saved(tmp_path):
 def test_the_best_of_several_starts_is_kept():
     T, _ = planted(8, 3, noise=0.5)
     home = tensors.as_tensor(T)
-    method = tensors.as_tensor_solver("auto")
+    method = as_tensor_solver("auto")
     best = Plan(3, Settings.of(method), n_init=4, random_state=0).best(home)
     first = symnmf.factorize_tensor(home, 3, random_state=0)
     assert best.error <= first.error * (1 + 1e-12)
@@ -554,7 +555,7 @@ def test_hyperedges_tell_what_their_pairs_do_not():
     pairs = T.contracted([np.ones(100)])
     plan = Plan(4, Settings.of(tol=1e-3, max_iter=200), n_init=5, random_state=0)
     by_pairs = plan.best(pairs)
-    settings = tensors.tensor_settings(T, limits=plan.settings.limits)
+    settings = tensor_settings(T, limits=plan.settings.limits)
     by_triples = dataclasses.replace(plan, settings=settings).best(T)
     assert symnmf.metrics.adjusted_rand(labels.tolist(), by_triples.labels) > 0.95
     assert symnmf.metrics.adjusted_rand(labels.tolist(), by_pairs.labels) < 0.1

@@ -31,6 +31,7 @@ from symnmf.run.result import OUTSIDE, Result, cluster_labels
 from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
+from symnmf.tensors.factorizing import tensor_settings
 
 #: Share of a node's membership above which it belongs to a community.
 DEFAULT_THRESHOLD = 0.25
@@ -279,7 +280,7 @@ def communities(
         check_enough(rows.size, int(k), "k", "edges" if order == 2 else "triangles")
     if order == 3 and rows.size:
         searched = triangles.restricted(rows)
-        settings = tensors.tensor_settings(searched, solver, penalty, plan.settings.limits)
+        settings = tensor_settings(searched, solver, penalty, plan.settings.limits)
         plan = replace(plan, settings=settings)
     elif normalize and rows.size:
         if regularization is None:

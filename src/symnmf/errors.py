@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["ConvergenceWarning", "InputError", "warn"]
+__all__ = ["ConvergenceWarning", "InputError"]
 
 #: Code between the reader's line and a finding: this package, and scikit-learn's ``fit_predict``.
 _NOT_THE_READERS = tuple(

@@ -17,6 +17,19 @@ from symnmf.run.memory import Kept, Layout
 from symnmf.run.objective import identity
 from symnmf.run.state import Point, State
 
+__all__ = [
+    "Adaptive",
+    "Fixed",
+    "Geometric",
+    "LargestEntrySquared",
+    "Penalty",
+    "Rising",
+    "Shrinking",
+    "Theory",
+    "TheoryPaper",
+    "as_penalty",
+]
+
 #: Least computed lambda, in units of ||X||_F: strong convexity is what the theorems stand on.
 LEAST = 1e-8
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
+__all__ = ["convergence", "memberships", "similarity", "typical_members"]
+
 #: Okabe and Ito's colours, told apart by every common kind of colour vision.
 COLOURS = (
     "#0072B2",

@@ -10,6 +10,8 @@ from symnmf import graphs
 from symnmf.errors import InputError
 from symnmf.estimator import SymNMF
 
+__all__ = ["cluster"]
+
 
 def cluster(
     adata: Any,

@@ -112,7 +112,7 @@ def cluster(
     from symnmf.naming import lookup
     from symnmf.run.multistart import Plan
     from symnmf.run.settings import Settings
-    from symnmf.tensors import tensor_settings
+    from symnmf.tensors.factorizing import tensor_settings
 
     check_distinct(
         {"INPUT": given, "--truth": truth},

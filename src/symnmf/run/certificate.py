@@ -17,6 +17,8 @@ from symnmf.run.problem import Problem
 from symnmf.run.result import History, Result
 from symnmf.run.state import State
 
+__all__ = ["Certificate", "certify"]
+
 #: By how much of itself an objective may rise through rounding, per precision of X.
 ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from symnmf.tensors.checking import as_tensor, from_tuples
 from symnmf.tensors.condition import TensorCertificate
 from symnmf.tensors.dense_tensor import DenseTensor
-from symnmf.tensors.factorizing import factorize_tensor, tensor_settings
+from symnmf.tensors.factorizing import factorize_tensor
 from symnmf.tensors.hypergraphs import from_hyperedges, normalize, triangles
-from symnmf.tensors.methods import as_tensor_solver
 from symnmf.tensors.sparse_tensor import SparseTensor
 from symnmf.tensors.tensor import SymmetricTensor
 
@@ -17,11 +16,9 @@ __all__ = [
     "SymmetricTensor",
     "TensorCertificate",
     "as_tensor",
-    "as_tensor_solver",
     "factorize_tensor",
     "from_hyperedges",
     "from_tuples",
     "normalize",
-    "tensor_settings",
     "triangles",
 ]
