@@ -8,7 +8,9 @@ It prints the number of kills that met a living process, by what was running.
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import random
 import shutil
 import signal
@@ -21,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import symnmf
+import symnmf.cli
 from symnmf.solvers import SOLVERS
 
 Work = Callable[[Path], None]
@@ -146,7 +149,10 @@ def main(count: int, seed: int, base: Path) -> None:
     log = base / "log.txt"
     folder = base / "work"
     known = {}
-    for work in WORK.values():  # whatever is compiled or imported late is so once, before the fork
+    # whatever is compiled or imported late is so once, before the fork
+    for module in pkgutil.iter_modules(symnmf.cli.__path__, "symnmf.cli."):
+        importlib.import_module(module.name)
+    for work in WORK.values():
         (base / "warm").mkdir()
         here = os.getcwd()
         if work is by_estimator or work.__qualname__.startswith("by_factorize"):
