@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 # before SciPy is imported: scikit-learn's estimator checks then include those for array libraries
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+# a shell that runs tests in the background has Ctrl-C ignored, which runs and commands respect
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import numpy as np
 import pytest

@@ -112,3 +112,34 @@ def test_hidden_entries_come_through_the_same_border(X, argument):
     options = {"missing": "unstored"} if argument == "X" else {argument: broken}
     with pytest.raises(InputError, match=rf"{argument}\.indices must lie between 0 and 11"):
         symnmf.factorize(broken if argument == "X" else X, 2, **options)
+
+
+DOORS = {
+    "communities": lambda X: symnmf.communities(X, 2),
+    "triangles": lambda X: symnmf.tensors.triangles(X),
+    "estimator": lambda X: symnmf.SymNMF(2, affinity="precomputed").fit(X),
+    "points": lambda X: symnmf.SymNMF(2, affinity="cosine").fit(X),
+    "new rows": lambda X: (
+        symnmf.SymNMF(2, affinity="precomputed", random_state=0).fit(X_SOUND).predict(X)
+    ),
+    "neighbours": lambda X: symnmf.graphs.nearest_neighbors(X),
+    "normalize": lambda X: symnmf.graphs.normalize(X),
+    "compare": lambda X: symnmf.compare(X, 2),
+    "ranks": lambda X: symnmf.select_rank(X, (2, 3)),
+    "certificate": lambda X: symnmf.factorize(X_SOUND, 2, **SETTINGS).certificate(X),
+    "picture": lambda X: symnmf.plots.similarity(X, np.zeros(12, int)),
+    "features": lambda X: symnmf.top_features(X, np.ones((12, 2))),
+}
+X_SOUND = synthetic_problem(12, 2, 0.1, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "place"), [("indices", 3), ("indptr", 1)], ids=["indices", "pointers"]
+)
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_checks_indices(X, door, attribute, place):
+    """SciPy would follow them itself, where its own compiled code comes first."""
+    broken = X.copy()
+    setattr(broken, attribute, put(getattr(broken, attribute), place, 10**7))
+    with pytest.raises(InputError, match=rf"[XAG]\.{attribute} must"):
+        DOORS[door](broken)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -21,6 +22,7 @@ from symnmf.bars import bar, together
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import check_order, refuse_foreign
 from symnmf.graphs.components import restrict
+from symnmf.matrices.indices import check_indices
 from symnmf.matrices.observing import MISSING
 from symnmf.penalty import Penalty
 from symnmf.placing import Places, top_features
@@ -298,6 +300,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def _samples(self, X: Any, *, reset: bool) -> Any:
         refuse_foreign(X, "X")
+        if sp.issparse(X):
+            check_indices(X, "X")
         if self._precomputed and reset:
             check_order(X, "X")
         return validate_data(

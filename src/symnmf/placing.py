@@ -16,6 +16,7 @@ from symnmf import graphs
 from symnmf.errors import InputError
 from symnmf.graphs.neighbors import variance
 from symnmf.graphs.warning import unsaid
+from symnmf.matrices.indices import check_indices
 
 SCALE_NEIGHBOR = 7
 ROWS_AT_ONCE = 2000  # bounds the distances of one block of new rows
@@ -190,6 +191,8 @@ def top_features(
     """
     if names is None:
         names = getattr(X, "columns", None)
+    if sp.issparse(X):
+        check_indices(X, "X")
     data = sp.csr_array(X) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
     n, d = data.shape
     shares = np.asarray(membership, dtype=np.float64)

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.errors import InputError
+from symnmf.matrices.indices import check_indices
 from symnmf.naming import lookup
 from symnmf.run.result import Result, membership_shares
 
@@ -234,6 +235,8 @@ def similarity(A: Any, labels: Any, *, max_pixels: int = 600, ax: Axes | None = 
     labels = _one_label_per_row(labels, A.shape[0])
     if A.shape[0] != A.shape[1]:
         raise InputError(f"A must be square, got {A.shape[0]} x {A.shape[1]}.")
+    if sp.issparse(A):
+        check_indices(A, "A")
     degree = np.asarray(A.sum(axis=1)).ravel()
     order = np.lexsort((-degree, labels))  # within a cluster the best connected first
     shades = _block_means(A, order, max_pixels)

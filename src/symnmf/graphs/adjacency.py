@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from symnmf.errors import InputError
 from symnmf.graphs.neighbors import Array, Points
 from symnmf.graphs.warning import warn
+from symnmf.matrices.indices import check_indices
 
 Graph: TypeAlias = sp.csr_array
 
@@ -340,6 +341,8 @@ def from_edges(edges: Any, *, n_nodes: int | None = None) -> Graph:
 def numbers(X: Any, name: str, *, keep_float32: bool = False) -> Points:
     """A nonempty finite float64 matrix; a sparse one in canonical format, never the caller's."""
     refuse_foreign(X, name)
+    if sp.issparse(X):
+        check_indices(X, name)
     single = keep_float32 and getattr(X, "dtype", None) == np.float32
     dtype = np.float32 if single else np.float64
     try:

@@ -21,10 +21,7 @@ def checked_csr(X: Any, dtype: np.dtype, name: str) -> Any:
     Rows have increasing indices, none twice. X itself is not changed, and where it is in that
     form already its arrays are not copied.
     """
-    if X.format == "coo":
-        _check_coordinates(X, name)
-    elif X.format in ("csr", "csc", "bsr"):
-        _check_compressed(X, name)
+    check_indices(X, name)
     if X.format == "csr":
         matrix = X if X.dtype == dtype else X.astype(dtype)
     else:
@@ -35,6 +32,14 @@ def checked_csr(X: Any, dtype: np.dtype, name: str) -> Any:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     return matrix
+
+
+def check_indices(X: Any, name: str) -> None:
+    """Refuse a sparse matrix whose indices leave it; nothing is said of its values."""
+    if X.format == "coo":
+        _check_coordinates(X, name)
+    elif X.format in ("csr", "csc", "bsr"):
+        _check_compressed(X, name)
 
 
 def _trimmed(matrix: Any) -> Any:
