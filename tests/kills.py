@@ -166,10 +166,12 @@ def main(count: int, seed: int, base: Path) -> None:
             known[name] = undisturbed(WORK[name], folder, log)
         expected, seconds = known[name]
         folder.mkdir()
-        finished = False
+        # then it may go on in peace, so that a slow one does not take all kills
+        left, finished = rng.randint(1, 12), False
         while not finished:
             number = child(WORK[name], folder, log)
-            if kills.total() < count:
+            if left and kills.total() < count:
+                left -= 1
                 time.sleep(rng.uniform(0.0, seconds))
                 os.kill(number, signal.SIGKILL)
             _, status = os.waitpid(number, 0)

@@ -114,6 +114,7 @@ def test_hidden_entries_come_through_the_same_border(X, argument):
         symnmf.factorize(broken if argument == "X" else X, 2, **options)
 
 
+X_SOUND = synthetic_problem(12, 2, 0.1, seed=0)
 DOORS = {
     "communities": lambda X: symnmf.communities(X, 2),
     "triangles": lambda X: symnmf.tensors.triangles(X),
@@ -130,7 +131,6 @@ DOORS = {
     "picture": lambda X: symnmf.plots.similarity(X, np.zeros(12, int)),
     "features": lambda X: symnmf.top_features(X, np.ones((12, 2))),
 }
-X_SOUND = synthetic_problem(12, 2, 0.1, seed=0)
 
 
 @pytest.mark.parametrize(
