@@ -71,7 +71,7 @@ class Case:
                 warnings.simplefilter("ignore")
                 result.certificate(self.X)
         else:
-            result = run(self.X, self.solver, resume=self.path)
+            result = run(self.X, self.solver, checkpoint=self.path)
         if result.status != "diverged":
             assert np.isfinite(result.U).all()
             assert (result.U >= 0).all()

@@ -43,10 +43,7 @@ def by_factorize(solver: str) -> Work:
     def work(folder: Path) -> None:
         path = folder / "run.npz"
         options = {"solver": solver, "random_state": 0, "tol": 0.0, "n_jobs": 1, "max_iter": 40}
-        resume = path if path.exists() else None
-        result = symnmf.factorize(
-            X, 5, checkpoint=path, checkpoint_every=0.0, resume=resume, **options
-        )
+        result = symnmf.factorize(X, 5, checkpoint=path, checkpoint_every=0.0, **options)
         result.save(folder / "result.npz")
 
     return work
@@ -74,8 +71,7 @@ def command(line: str) -> Work:
 
         os.chdir(folder)
         np.save("X.npy", X)
-        resume = "--resume run.npz" if os.path.exists("run.npz") else "--checkpoint run.npz"
-        sys.argv = ["symnmf", *line.replace("KEEPING", resume).split(), "-q", "--jobs", "1"]
+        sys.argv = ["symnmf", *line.split(), "--checkpoint", "run.npz", "-q", "--jobs", "1"]
         try:
             main()
         except SystemExit as end:
@@ -89,10 +85,9 @@ KEPT = "--seed 0 --tol 0 --max-iter 40 --checkpoint-every 0"
 WORK: dict[str, Work] = {
     **{f"factorize {name}": by_factorize(name) for name in SOLVERS if name != "lbfgs"},
     "SymNMF": by_estimator,
-    "symnmf factorize": command(f"factorize X.npy -r 5 -o U.csv {KEPT} KEEPING"),
+    "symnmf factorize": command(f"factorize X.npy -r 5 -o U.csv {KEPT}"),
     "symnmf cluster": command(
-        f"cluster X.npy -k 5 -o labels.csv --affinity precomputed --starts 3 {KEPT} "
-        "--checkpoint run.npz --resume"
+        f"cluster X.npy -k 5 -o labels.csv --affinity precomputed --starts 3 {KEPT}"
     ),
 }
 OUTPUTS = ("result.npz", "embedding.npy", "U.csv", "labels.csv")

@@ -108,7 +108,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
         symnmf.Result.load(tmp_path / "run.npz")
     X = synthetic_problem(8, 2)
     with pytest.raises(InputError, match="not a regular file"):
-        symnmf.factorize(X, 2, resume=tmp_path / "run.npz")
+        symnmf.factorize(X, 2, checkpoint=tmp_path / "run.npz")
 
 
 def spoiled(path, name, change):
@@ -215,10 +215,10 @@ def test_a_checkpoint_no_run_wrote_is_refused(tmp_path, case):
     stored[name] = np.asarray(change(stored.get(name)))
     write_archive(path, stored)
     with pytest.raises(InputError, match=r"run\.npz is not a whole symnmf checkpoint"):
-        resumed(X, path, solver, resume=path)
+        resumed(X, path, solver, checkpoint=path)
     path.write_bytes(whole)
     expected = resumed(X, path, solver)
-    assert np.array_equal(resumed(X, path, solver, resume=path).U, expected.U)
+    assert np.array_equal(resumed(X, path, solver, checkpoint=path).U, expected.U)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
@@ -238,7 +238,7 @@ def test_every_part_of_a_checkpoint_is_needed_or_known_not_to_be(tmp_path, solve
             if changed is not None and changed.shape == array.shape:
                 continue
             try:
-                found = resumed(X, path, solver, resume=path).U
+                found = resumed(X, path, solver, checkpoint=path).U
             except InputError:
                 refusals += 1
             else:

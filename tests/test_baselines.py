@@ -326,7 +326,7 @@ def test_every_method_brings_the_error_down(solver):
 def test_a_resumed_run_equals_one_that_never_stopped(solver, tmp_path):
     X, path = thinned(), tmp_path / "state.npz"
     run(X, 4, solver, 4, checkpoint=path)
-    resumed = run(X, 4, solver, 25, resume=path)
+    resumed = run(X, 4, solver, 25, checkpoint=path)
     whole = run(X, 4, solver, 25)
     np.testing.assert_array_equal(resumed.U, whole.U)
     np.testing.assert_array_equal(resumed.V, whole.V)

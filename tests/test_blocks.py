@@ -201,7 +201,7 @@ def test_checkpoints_go_on_bit_for_bit_whatever_the_block_size(tmp_path):
         Blocks(tmp_path / "X.npy", memory=200_000, assume_symmetric=True),
         RANK,
         max_iter=10,
-        resume=tmp_path / "run.npz",
+        checkpoint=tmp_path / "run.npz",
         **run,
     )
     assert np.array_equal(whole.U, resumed.U)
@@ -338,7 +338,7 @@ def test_a_bad_block_is_named_before_or_during_the_run(what, said, tmp_path):
     refused(said, folder)
     # the checkpoint is whole: mend the folder and go on to the undisturbed result
     mended = Blocks(write_folder(tmp_path / "mended", graph(), 60), memory=200_000)
-    resumed = symnmf.factorize(mended, 3, max_iter=9, resume=kept, **settings)
+    resumed = symnmf.factorize(mended, 3, max_iter=9, checkpoint=kept, **settings)
     whole = symnmf.factorize(mended, 3, max_iter=9, **settings)
     assert np.array_equal(resumed.U, whole.U)
 

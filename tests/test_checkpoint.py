@@ -30,7 +30,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(X, tmp_path, solver, kind):
     path = tmp_path / "run.npz"
     whole = symnmf.factorize(X, 3, solver=solver, max_iter=24, **SETTINGS)
     symnmf.factorize(X, 3, solver=solver, max_iter=9, checkpoint=path, **SETTINGS)
-    rest = symnmf.factorize(X, 3, solver=solver, max_iter=24, resume=path, **SETTINGS)
+    rest = symnmf.factorize(X, 3, solver=solver, max_iter=24, checkpoint=path, **SETTINGS)
     assert np.array_equal(rest.U, whole.U)
     assert np.array_equal(rest.V, whole.V)
     assert rest.n_iter == whole.n_iter
@@ -46,7 +46,7 @@ def test_every_penalty_resumes_exactly(X, tmp_path, penalty):
     options = {"solver": "a-symhals", "penalty": penalty, **SETTINGS}
     whole = symnmf.factorize(X, 3, max_iter=20, **options)
     symnmf.factorize(X, 3, max_iter=7, checkpoint=path, **options)
-    rest = symnmf.factorize(X, 3, max_iter=20, resume=path, **options)
+    rest = symnmf.factorize(X, 3, max_iter=20, checkpoint=path, **options)
     assert np.array_equal(rest.U, whole.U)
     assert rest.penalty == whole.penalty
 
@@ -55,7 +55,7 @@ def test_extreme_units_resume_exactly(X, tmp_path):
     path = tmp_path / "run.npz"
     whole = symnmf.factorize(1e100 * X, 3, max_iter=12, **SETTINGS)
     symnmf.factorize(1e100 * X, 3, max_iter=5, checkpoint=path, **SETTINGS)
-    rest = symnmf.factorize(1e100 * X, 3, max_iter=12, resume=path, **SETTINGS)
+    rest = symnmf.factorize(1e100 * X, 3, max_iter=12, checkpoint=path, **SETTINGS)
     assert np.array_equal(rest.U, whole.U)
 
 
@@ -66,14 +66,14 @@ def test_another_run_is_refused_and_the_sentence_says_what_differs(X, tmp_path):
     other = X.copy()
     other[0, 0] += 1e-9
     for call, message in (
-        (lambda: symnmf.factorize(other, 3, resume=path, **options), "does not match this X"),
-        (lambda: symnmf.factorize(X, 2, resume=path, **options), r"rank 2 \(it has 3\)"),
+        (lambda: symnmf.factorize(other, 3, checkpoint=path, **options), "does not match this X"),
+        (lambda: symnmf.factorize(X, 2, checkpoint=path, **options), r"rank 2 \(it has 3\)"),
         (
-            lambda: symnmf.factorize(X, 3, resume=path, **{**options, "solver": "symhals"}),
+            lambda: symnmf.factorize(X, 3, checkpoint=path, **{**options, "solver": "symhals"}),
             "solver .*SymHALS.*ASymHALS",
         ),
         (
-            lambda: symnmf.factorize(X, 3, resume=path, **{**options, "penalty": 2.0}),
+            lambda: symnmf.factorize(X, 3, checkpoint=path, **{**options, "penalty": 2.0}),
             "penalty .*2.0.*1.0",
         ),
     ):
@@ -88,13 +88,13 @@ def test_a_damaged_checkpoint_is_one_sentence(X, tmp_path):
     for size in (0, 10, len(whole) // 2, len(whole) - 5):
         path.write_bytes(whole[:size])
         with pytest.raises(InputError, match=r"run\.npz"):
-            symnmf.factorize(X, 3, resume=path, **SETTINGS)
+            symnmf.factorize(X, 3, checkpoint=path, **SETTINGS)
 
 
 def test_a_file_that_is_there_is_not_overwritten(X, tmp_path):
     path = tmp_path / "thesis.txt"
     path.write_text("years of work")
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="is not a whole npz archive written by symnmf"):
         symnmf.factorize(X, 3, max_iter=2, checkpoint=path, **SETTINGS)
     assert path.read_text() == "years of work"
 
@@ -136,14 +136,12 @@ def test_a_full_disk_keeps_the_previous_checkpoint_and_the_run_goes_on(
 
     monkeypatch.setattr("builtins.open", open_on_a_full_disk)
     with pytest.warns(RuntimeWarning, match="could not be written.*No space left"):
-        result = symnmf.factorize(
-            X, 3, max_iter=8, checkpoint=path, checkpoint_every=0, resume=path, **SETTINGS
-        )
+        result = symnmf.factorize(X, 3, max_iter=8, checkpoint=path, checkpoint_every=0, **SETTINGS)
     assert result.n_iter == 8
     monkeypatch.undo()
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["run.npz"]
-    rest = symnmf.factorize(X, 3, max_iter=8, resume=path, **SETTINGS)
+    rest = symnmf.factorize(X, 3, max_iter=8, checkpoint=path, **SETTINGS)
     assert np.array_equal(rest.U, result.U)
 
 
@@ -167,5 +165,5 @@ def test_signals_write_a_last_checkpoint_and_return(X, tmp_path, number):
     assert stopped.status == "stopped"
     assert stopped.n_iter < 50
     whole = symnmf.factorize(X, 3, max_iter=50, **SETTINGS)
-    rest = symnmf.factorize(X, 3, max_iter=50, resume=path, **SETTINGS)
+    rest = symnmf.factorize(X, 3, max_iter=50, checkpoint=path, **SETTINGS)
     assert np.array_equal(rest.U, whole.U)

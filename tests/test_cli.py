@@ -199,14 +199,15 @@ def test_not_converged_is_3_and_everything_is_written(run, points):
     run("cluster points.csv -k 3 -o labels.csv --max-iter 1 --tol 0", expected=0)
 
 
-def test_a_checkpoint_is_not_overwritten_and_a_resumed_run_is_the_same(run, points):
+def test_the_same_command_goes_on_from_its_checkpoint_and_another_is_refused(run, points):
     options = "cluster points.csv -k 3 --seed 0 --starts 2 --tol 0"
     whole = run(f"{options} --max-iter 40 -o whole.csv")
     assert "did 40 iterations" in whole.stderr
     run(f"{options} --max-iter 9 -o part.csv --checkpoint c.npz")
-    refused = run(f"{options} --max-iter 40 --checkpoint c.npz", expected=2)
-    assert "add --resume" in one_line(refused)
-    run(f"{options} --max-iter 40 -o rest.csv --checkpoint c.npz --resume")
+    refused = run("cluster points.csv -k 3 --seed 1 --checkpoint c.npz", expected=2)
+    assert "random_state 1 (it has 0)" in refused.stderr
+    rest = run(f"{options} --max-iter 40 -o rest.csv --checkpoint c.npz")
+    assert "going on from c.npz" in rest.stderr
     folder = points.parent
     assert (folder / "rest.csv").read_bytes() == (folder / "whole.csv").read_bytes()
 
@@ -259,14 +260,12 @@ def test_a_pickled_array_is_refused_unopened(run, tmp_path):
         ("cluster friends.edges -k 2 --max-time nan", "--max-time must be at least 0"),
         ("factorize friends.edges -r 2 -o U.npz --seed -1", "--seed must be at least 0"),
         ("reproduce figure1 --jobs 0", "--jobs must be at least 1"),
-        ("cluster friends.edges -k 2 --resume", "--resume needs --checkpoint"),
         ("cluster friends.edges -k 2 -o labels.xlsx", "must end in .csv"),
         ("cluster friends.edges -k 2 -o no/such/labels.csv", "does not exist"),
         ("cluster friends.edges -k 2 --plot p.bmp", "must end in .png"),
         ("cluster friends.edges -k 2 --truth short.csv", "3 labels, but the input has 8 rows"),
         ("factorize friends.edges -r 9 -o U.npz", "rank must be"),
         ("factorize table.csv -r 2 -o U.npz", "is 2 x 3"),
-        ("factorize friends.edges -r 2 -o U.npz --resume absent.npz", "does not exist"),
         ("factorize friends.edges -r 2 -o U.npz --init nothing", "init 'nothing'"),
         ("compare friends.edges -r 2 -s pdg", "did you mean 'pgd'"),
         ("compare friends.edges -r 2 --runs 0", "--runs must be"),
@@ -289,9 +288,7 @@ def test_wrong_settings_are_one_sentence_and_nothing_is_written(
         ("factorize X.npz -r 2 -o X.npz", "INPUT and -o both name"),
         ("factorize X.npz -r 2 -o link.npz", "INPUT and -o both name"),
         ("factorize X.npz -r 2 -o ./new.npz --checkpoint new.npz", "-o and --checkpoint"),
-        ("factorize X.npz -r 2 -o X2.npz --resume X2.npz", "--resume and -o"),
         ("cluster X.npz -k 2 --checkpoint X.npz", "INPUT and --checkpoint"),
-        ("cluster X.npz -k 2 --checkpoint X.npz --resume", "INPUT and --checkpoint"),
         ("cluster X.npz -k 2 --truth t.csv -o t.csv", "--truth and -o"),
         ("compare X.npz -r 2 -o t.csv --history t.csv", "-o and --history"),
         ("factorize blocks -r 2 -o blocks/0-0.npz", "into the folder that INPUT names"),
@@ -535,8 +532,10 @@ def test_factorize_goes_on_from_a_checkpoint(run, tmp_path):
     options = "factorize X.npz -r 3 --seed 0 --tol 0"
     run(f"{options} -o whole.npz --max-iter 30")
     run(f"{options} -o part.npz --max-iter 7 --checkpoint run.npz")
-    assert "exists" in one_line(run(f"{options} -o x.npz --checkpoint run.npz", expected=2))
-    content = json.loads(run(f"{options} -o r.npz --max-iter 30 --resume run.npz --json").stdout)
+    other = run("factorize X.npz -r 2 -o x.npz --checkpoint run.npz", expected=2)
+    assert "rank 2 (it has 3)" in other.stderr
+    again = run(f"{options} -o r.npz --max-iter 30 --checkpoint run.npz --json")
+    content = json.loads(again.stdout)
     assert content["iterations"] == 30
     rest, whole = (symnmf.Result.load(tmp_path / name) for name in ("r.npz", "whole.npz"))
     assert np.array_equal(rest.U, whole.U)

@@ -93,9 +93,7 @@ def test_an_interrupted_cluster_writes_what_it_has(folder, number, code):
     assert len(list(csv.DictReader((folder / "labels.csv").open()))) == 120
     # and the checkpoint is good to go on from
     done = subprocess.run(
-        command(
-            "cluster X.npy -k 8 -o more.csv --json --seed 0 --starts 1 --tol 1e9", KEPT, "--resume"
-        ),
+        command("cluster X.npy -k 8 -o more.csv --json --seed 0 --starts 1 --tol 1e9", KEPT),
         cwd=folder,
         capture_output=True,
         text=True,

@@ -208,7 +208,7 @@ def test_workers_that_leave_for_good_end_the_run_and_leave_the_checkpoint(path, 
             symnmf.factorize(
                 matrix, RANK, callback=leave, checkpoint=kept, checkpoint_every=0, **RUN
             )
-    resumed = symnmf.factorize(from_file(path), RANK, resume=kept, **RUN)
+    resumed = symnmf.factorize(from_file(path), RANK, checkpoint=kept, **RUN)
     assert np.array_equal(resumed.U, symnmf.factorize(from_file(path), RANK, **RUN).U)
 
 

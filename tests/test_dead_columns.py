@@ -70,5 +70,5 @@ def test_a_revived_run_resumes_bit_for_bit(tmp_path):
     for stop in (1, 2, 5):
         file = tmp_path / f"{stop}.npz"
         symnmf.factorize(X, 4, init=start, max_iter=stop, checkpoint=file, **options)
-        rest = symnmf.factorize(X, 4, init=start, max_iter=12, resume=file, **options)
+        rest = symnmf.factorize(X, 4, init=start, max_iter=12, checkpoint=file, **options)
         np.testing.assert_array_equal(rest.U, whole.U)

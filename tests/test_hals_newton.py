@@ -387,7 +387,7 @@ def test_resumes_bit_for_bit(tmp_path: Path, kind: Any, stop: int) -> None:
     whole = symnmf.factorize(kind(X), 4, max_iter=80, **options)
     file = tmp_path / "run.npz"
     symnmf.factorize(kind(X), 4, max_iter=stop, checkpoint=file, **options)
-    rest = symnmf.factorize(kind(X), 4, max_iter=80, resume=file, **options)
+    rest = symnmf.factorize(kind(X), 4, max_iter=80, checkpoint=file, **options)
     np.testing.assert_array_equal(rest.U, whole.U)
     np.testing.assert_array_equal(rest.history["error"], whole.history["error"])
 
@@ -434,7 +434,7 @@ def test_large_sparse_problems_begin_in_single_precision_and_end_in_double(
     file = tmp_path / "run.npz"
     for stop in (switch - 1, switch + 1):
         symnmf.factorize(X, 3, max_iter=stop, checkpoint=file, **options)
-        rest = symnmf.factorize(X, 3, max_iter=5000, resume=file, **options)
+        rest = symnmf.factorize(X, 3, max_iter=5000, checkpoint=file, **options)
         np.testing.assert_array_equal(rest.U, whole.U)
         file.unlink()
     double = as_symmetric(X)

@@ -139,7 +139,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(home, solver, tmp_path):
     whole = run(home, solver)
     file = tmp_path / "run.npz"
     run(home, solver, max_iter=3, checkpoint=file)
-    rest = run(home, solver, resume=file)
+    rest = run(home, solver, checkpoint=file)
     np.testing.assert_array_equal(rest.U, whole.U)
     np.testing.assert_array_equal(rest.V, whole.V)
     np.testing.assert_array_equal(rest.history["error"], whole.history["error"])

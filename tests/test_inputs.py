@@ -96,7 +96,6 @@ BAD_ARGUMENTS = {
     "n_jobs text": ({"n_jobs": "2"}, "n_jobs must be"),
     "random_state": ({"random_state": "seed"}, "random_state must be"),
     "checkpoint folder": ({"checkpoint": "/nowhere/run.npz"}, "does not exist"),
-    "resume": ({"resume": "/nowhere/run.npz"}, "does not exist"),
 }
 
 

@@ -139,13 +139,13 @@ def test_a_checkpoint_knows_its_factors(tmp_path):
     path = tmp_path / "run.npz"
     options = {"solver": "a-symhals", "tol": 0, "random_state": 0}
     symnmf.factorize(LowRank(B, C), 4, checkpoint=path, max_iter=10, **options)
-    resumed = symnmf.factorize(LowRank(B, C), 4, resume=path, max_iter=25, **options)
+    resumed = symnmf.factorize(LowRank(B, C), 4, checkpoint=path, max_iter=25, **options)
     whole = symnmf.factorize(LowRank(B, C), 4, max_iter=25, **options)
     np.testing.assert_array_equal(resumed.U, whole.U)
     for other in (LowRank(1.1 * B, C), LowRank(B, 1.1 * C), LowRank(B)):
         assert other.digest() != LowRank(B, C).digest()
         with pytest.raises(InputError, match="this X"):
-            symnmf.factorize(other, 4, resume=path, max_iter=25, **options)
+            symnmf.factorize(other, 4, checkpoint=path, max_iter=25, **options)
 
 
 def test_n_jobs_of_a_run_leaves_the_callers_matrix_as_it_was():

@@ -217,10 +217,10 @@ def test_a_masked_run_resumes_bit_for_bit(tmp_path):
         whole = symnmf.factorize(X, 3, max_iter=30, **options)
         file = tmp_path / f"{hidden}.npz"
         symnmf.factorize(X, 3, max_iter=11, checkpoint=file, **options)
-        rest = symnmf.factorize(X, 3, max_iter=30, resume=file, **options)
+        rest = symnmf.factorize(X, 3, max_iter=30, checkpoint=file, **options)
         np.testing.assert_array_equal(rest.U, whole.U)
         with pytest.raises(symnmf.InputError, match="another run"):
-            symnmf.factorize(X, 3, resume=file, **(options | {"mask": None}))
+            symnmf.factorize(X, 3, checkpoint=file, **(options | {"mask": None}))
 
 
 def test_a_sparse_mask_never_becomes_an_array():

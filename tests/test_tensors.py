@@ -337,14 +337,14 @@ def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, solver):
     whole = symnmf.factorize_tensor(T, 3, max_iter=24, **options)
     path = tmp_path / "run.npz"
     symnmf.factorize_tensor(T, 3, max_iter=13, checkpoint=path, **options)
-    rest = symnmf.factorize_tensor(T, 3, max_iter=24, resume=path, **options)
+    rest = symnmf.factorize_tensor(T, 3, max_iter=24, checkpoint=path, **options)
     for name in ("U", "V"):
         assert np.array_equal(getattr(rest, name), getattr(whole, name))
     for one, two in zip(rest.others, whole.others, strict=True):
         assert np.array_equal(one, two)
     observed = tensors.from_tuples(tuples, values)
     with pytest.raises(InputError, match="another run"):
-        symnmf.factorize_tensor(observed, 3, resume=path, **options)
+        symnmf.factorize_tensor(observed, 3, checkpoint=path, **options)
 
 
 def test_callbacks_stop_and_results_are_saved(tmp_path):

@@ -324,11 +324,11 @@ def test_a_checkpoint_goes_on_in_the_other_home(device, tmp_path):
     there, path = on_device(X, device), tmp_path / "run.npz"
     settings = {"random_state": 0, "tol": 0.0, "solver": "a-symhals"}
     symnmf.factorize(there, 4, max_iter=4, checkpoint=path, **settings)
-    resumed = symnmf.factorize(X, 4, max_iter=9, resume=path, **settings)
+    resumed = symnmf.factorize(X, 4, max_iter=9, checkpoint=path, **settings)
     whole = symnmf.factorize(X, 4, max_iter=9, **settings)
     np.testing.assert_allclose(resumed.history["error"], whole.history["error"], rtol=1e-8)
-    symnmf.factorize(X, 4, max_iter=12, resume=path, checkpoint=path, **settings)
-    back = symnmf.factorize(there, 4, max_iter=14, resume=path, **settings)
+    symnmf.factorize(X, 4, max_iter=12, checkpoint=path, **settings)
+    back = symnmf.factorize(there, 4, max_iter=14, checkpoint=path, **settings)
     assert back.n_iter == 14
 
 

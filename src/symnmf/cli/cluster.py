@@ -22,6 +22,7 @@ from symnmf.cli.output import (
     print_json,
     save_picture,
     say,
+    say_going_on,
     summary,
     write_columns,
 )
@@ -84,15 +85,12 @@ def cluster(
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="Keep the run in this .npz file (and one beside it per start).",
+            help="Keep the run in this .npz file (and one beside it per start), and go on from it "
+            "where it is there.",
             rich_help_panel=options.FILES,
         ),
     ] = None,
     checkpoint_every: options.CheckpointEvery = 60.0,
-    resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Go on from the checkpoint.", rich_help_panel=options.FILES),
-    ] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -104,7 +102,7 @@ def cluster(
       symnmf cluster friends.edges -k 4 -o labels.csv --report page.html
       symnmf cluster friends.edges -k 4 --triangles
       symnmf cluster digits -k 10 --seed 0 --json
-      symnmf cluster big.npz -k 20 -o labels.csv --checkpoint run.npz --resume
+      symnmf cluster big.npz -k 20 -o labels.csv --checkpoint run.npz
     """
     from symnmf.errors import InputError
     from symnmf.graphs.adjacency import check_regularization
@@ -118,7 +116,7 @@ def cluster(
         {"INPUT": given, "--truth": truth},
         {"-o": output, "--checkpoint": checkpoint, "--plot": plot, "--report": report},
     )
-    _check_checkpoint(checkpoint, resume)
+    say_going_on(checkpoint)
     options.check_numbers(
         jobs=jobs,
         seed=seed,
@@ -140,7 +138,12 @@ def cluster(
         )
     if report is not None:
         report.parent.mkdir(parents=True, exist_ok=True)
-    check_writable((output, TABLES), (plot, PICTURES), (report, (".html", ".htm")))
+    check_writable(
+        (output, TABLES),
+        (plot, PICTURES),
+        (report, (".html", ".htm")),
+        (checkpoint, (".npz",)),
+    )
     need_matplotlib(plot, report)
     schedule = options.as_penalty(penalty)
     plan = Plan(
@@ -196,23 +199,6 @@ def cluster(
             found.save_report(report, told)
         _tell(found, tol, json=json, with_labels=output is None, code=code)
     raise typer.Exit(code)
-
-
-def _check_checkpoint(checkpoint: Path | None, resume: bool) -> None:
-    from symnmf.errors import InputError
-
-    if resume and checkpoint is None:
-        raise InputError("--resume needs --checkpoint FILE, the file to go on from.")
-    if checkpoint is None:
-        return
-    check_writable((checkpoint, (".npz",)))
-    if checkpoint.exists() and not resume:
-        raise InputError(
-            f"the checkpoint {str(checkpoint)!r} exists; add --resume to go on from it, or remove "
-            f"it."
-        )
-    if resume and not checkpoint.exists():
-        note(f"there is no {checkpoint} yet, so this is a fresh start.")
 
 
 def _check_count(k: int, loaded: inputs.Loaded) -> None:

@@ -21,6 +21,7 @@ from symnmf.cli.output import (
     print_json,
     save_picture,
     say,
+    say_going_on,
     summary,
     write_columns,
 )
@@ -75,16 +76,12 @@ def factorize(
     plot: options.Plot = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="Keep the run in this .npz file.", rich_help_panel=options.FILES),
-    ] = None,
-    checkpoint_every: options.CheckpointEvery = 60.0,
-    resume: Annotated[
-        Path | None,
         typer.Option(
-            help="Go on from this checkpoint, and keep it up to date.",
+            help="Keep the run in this .npz file, and go on from it where it is there.",
             rich_help_panel=options.FILES,
         ),
     ] = None,
+    checkpoint_every: options.CheckpointEvery = 60.0,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -95,7 +92,6 @@ def factorize(
       symnmf factorize X.npz -r 20 -o U.npz
       symnmf factorize X.mtx.gz -r 20 -o U.csv --solver symanls --max-time 60
       symnmf factorize X.npz -r 20 -o U.npz --checkpoint run.npz
-      symnmf factorize X.npz -r 20 -o U.npz --resume run.npz
       symnmf factorize blocks/ -r 50 -o U.npz --memory 4GB
       symnmf factorize seen.npz -r 20 -o U.npz --missing unstored
     """
@@ -106,7 +102,7 @@ def factorize(
 
     check_writable((output, (".npz", ".csv", ".csv.gz")), (plot, PICTURES), (checkpoint, (".npz",)))
     check_distinct(
-        {"INPUT": given, "--resume": None if checkpoint == resume else resume},
+        {"INPUT": given},
         {"-o": output, "--checkpoint": checkpoint, "--plot": plot},
     )
     need_matplotlib(plot)
@@ -118,7 +114,7 @@ def factorize(
         tol=tol,
         checkpoint_every=checkpoint_every,
     )
-    _check_overwriting(checkpoint, resume)
+    say_going_on(checkpoint)
     settings = Settings.of(
         solver, options.as_penalty(penalty), tol=tol, max_iter=max_iter, max_time=max_time
     )
@@ -130,7 +126,7 @@ def factorize(
         X = _square(loaded, normalize)
     with noticing() as signals:
         problem = Problem.of(X, n_jobs=jobs, device=device, missing=missing).for_rank(rank)
-        keeping = Keeping(checkpoint or resume, checkpoint_every, resume)
+        keeping = Keeping(checkpoint, checkpoint_every)
         run = partial(solve, problem, rank, settings, init=init, random_state=seed, keeping=keeping)
         result = _watched(run, settings, signals, quiet)
         code = exit_code(result.status, signals.first, tol)
@@ -145,16 +141,6 @@ def factorize(
         say(f"{loaded.title}, {n} x {n}, rank {r}: {how_it_ended(result, tol)}.")
         typer.echo(str(certificate))
     raise typer.Exit(code)
-
-
-def _check_overwriting(checkpoint: Path | None, resume: Path | None) -> None:
-    from symnmf.errors import InputError
-
-    if checkpoint is not None and checkpoint.exists() and checkpoint != resume:
-        raise InputError(
-            f"the checkpoint {str(checkpoint)!r} exists; go on from it with --resume "
-            f"{str(checkpoint)!r}, or remove it."
-        )
 
 
 def _square(loaded: inputs.Loaded, normalize: bool) -> Any:

@@ -41,6 +41,12 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
+def say_going_on(checkpoint: Path | None) -> None:
+    """Tell the user that a command goes on with what an earlier one began."""
+    if checkpoint is not None and checkpoint.exists():
+        note(f"going on from {checkpoint}; remove it to start afresh.")
+
+
 def print_json(content: Mapping[str, Any]) -> None:
     """Print one JSON object; numbers JSON does not know become null."""
     typer.echo(json.dumps(_plain(content), allow_nan=False, indent=2))

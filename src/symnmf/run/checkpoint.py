@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,6 @@ class Saved:
 class Checkpoint:
     """Writes the state of one run to ``path``, at most every ``every`` seconds.
 
-    A file that is there already is overwritten only where the run was ``resumed`` from it.
     A write that fails (a full disk, say) leaves the previous checkpoint as it was, warns once
     and lets the run go on.
     """
@@ -66,7 +66,6 @@ class Checkpoint:
     path: Path
     every: float
     identity: dict[str, Any]
-    resumed: bool = False
     last: float = field(default_factory=time.monotonic)
     failed: bool = False
 
@@ -79,11 +78,6 @@ class Checkpoint:
             )
         if self.path.is_dir():
             raise InputError(f"checkpoint {str(self.path)!r} is a folder; name a file.")
-        if self.path.exists() and not self.resumed:
-            raise InputError(
-                f"checkpoint {str(self.path)!r} exists already; pass it as resume too to go on "
-                f"from it, or remove it."
-            )
         clear_leftovers(self.path)
 
     def due(self) -> bool:
@@ -127,38 +121,42 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Keeping:
-    """Where a run is kept and what it goes on from; neither by default."""
+    """Where a run is kept, and goes on from where it has been kept before; nowhere by default."""
 
     checkpoint: str | os.PathLike[str] | None = None
     every: float = 60.0
-    resume: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.every, int | float) and self.every >= 0):
             raise InputError(f"checkpoint_every must be a number of seconds, got {self.every!r}.")
 
+    @property
+    def begun(self) -> bool:
+        """Whether there is something to go on from."""
+        return self.checkpoint is not None and os.path.lexists(self.checkpoint)
+
     def open(
-        self, X: SymmetricArray, rank: int, settings: Settings
+        self,
+        X: SymmetricArray,
+        rank: int,
+        settings: Settings,
+        origin: Callable[[], dict[str, Any]],
     ) -> tuple[Checkpoint | None, Saved | None]:
-        """Return where this run is to be kept, and what it has to go on from."""
-        if self.checkpoint is None and self.resume is None:
+        """Return where this run is kept, and what it has to go on from; ``origin`` names U_0."""
+        if self.checkpoint is None:
             return None, None
-        solver, penalty = settings.solver, settings.penalty
+        solver = settings.solver
         identity = {
             "X": X.digest(),
             "rank": int(rank),
             "solver": repr(solver),
-            "penalty": repr(penalty) if solver.has_penalty else "none",
-            "owner": owner_of(self.resume or self.checkpoint),
+            "penalty": repr(settings.penalty) if solver.has_penalty else "none",
+            "owner": owner_of(self.checkpoint),
+            **origin(),
         }
-        saved = None
-        if self.resume is not None:
-            saved = read_checkpoint(self.resume, identity, X, settings)
-        if self.checkpoint is None:
-            return None, saved
-        path = Path(self.checkpoint)
-        resumed = self.resume is not None and path.exists() and path.samefile(self.resume)
-        return Checkpoint(path, self.every, identity, resumed), saved
+        begun = self.begun
+        saved = read_checkpoint(self.checkpoint, identity, X, settings) if begun else None
+        return Checkpoint(Path(self.checkpoint), self.every, identity), saved
 
 
 def read_checkpoint(
@@ -262,9 +260,11 @@ def _check_factors(
     check_memory(stored, layout, "the factor")
 
 
-def errors_so_far(path: str | os.PathLike[str]) -> list[float]:
-    """Return the errors recorded in a checkpoint; none where it cannot be read."""
+def errors_so_far(keeping: Keeping) -> list[float]:
+    """Return the errors recorded in a checkpoint; none where there is none that can be read."""
+    if keeping.checkpoint is None or not keeping.begun:
+        return []
     try:
-        return list(History(read_archive(path, FORMAT)["history"])["error"].tolist())
+        return list(History(read_archive(keeping.checkpoint, FORMAT)["history"])["error"].tolist())
     except (InputError, KeyError, ValueError, IndexError):
-        return []  # whoever resumes from it says what is wrong
+        return []  # whoever goes on from it says what is wrong

@@ -32,13 +32,11 @@ class Fit:
         """Return where a start is kept, and that it goes on from there where it has been before."""
         file = f"{self.path.stem}.{self.name}.start-{start}{self.path.suffix}"
         own = OwnedPath(self.path.with_name(file), f"start {start} of fit {self.name}")
-        return Keeping(own, every, own if own.path.is_file() else None)
+        return Keeping(own, every)
 
 
 def open_fit(path: Path, identity: dict[str, Any], random_state: RandomState) -> Fit:
     """Go on with the fit at ``path``, which must be of this identity, or begin one there."""
-    if isinstance(random_state, int | np.integer):
-        identity = {**identity, "random_state": int(random_state)}
     if os.path.lexists(path):
         return _stored(path, identity)
     name = secrets.token_hex(8)

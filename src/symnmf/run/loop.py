@@ -24,7 +24,7 @@ from symnmf.run.objective import Measurement, measure, rounding_level
 from symnmf.run.problem import Problem
 from symnmf.run.result import History, Result, Status
 from symnmf.run.settings import Limits, Settings
-from symnmf.run.start import RandomState, starting_point
+from symnmf.run.start import RandomState, origin_of, starting_point
 from symnmf.run.state import Point, State
 from symnmf.run.units import Units
 from symnmf.solvers import Solver
@@ -80,7 +80,6 @@ def factorize(
     device: Any = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
-    resume: str | Path | None = None,
     mask: Any = None,
     weights: Any = None,
     missing: str | None = None,
@@ -130,9 +129,10 @@ def factorize(
         Where the run takes place: "cuda" for a GPU (needs torch), "cpu" for this machine's
         processor, None for where X is. A tensor gives tensors back, on its own device.
     checkpoint : path or None
-        Keep the state in this npz file, every ``checkpoint_every`` seconds and at the end.
-    resume : path or None
-        Go on from such a file; X and the settings must be the same (limits may change).
+        Keep the state in this npz file, every ``checkpoint_every`` seconds and at the end. If the
+        file is there, the run goes on from it: X and the settings must be the same (limits may
+        change), and a file of anything else is refused. So the same call, made again after a
+        crash, loses nothing.
     mask : array-like or sparse of bool, n x n, or None
         True where an entry of X was observed. The others do not count: the objective is
         1/2 sum_ij w_ij (x_ij - <u_i, u_j>)^2, and so are error, stationarity and certificate.
@@ -168,7 +168,7 @@ def factorize(
         max_time=max_time,
         record_every=record_every,
     )
-    keeping = Keeping(checkpoint, checkpoint_every, resume)
+    keeping = Keeping(checkpoint, checkpoint_every)
     problem = Problem.of(
         X,
         mask=mask,
@@ -209,7 +209,8 @@ def solve(
         raise InputError(f"callback must be a function of one snapshot, got {callback!r}.")
     X, units = problem.scaled, problem.units
     with one_blas_thread():
-        keeper, saved = (keeping or Keeping()).open(problem.X, rank, settings)
+        origin = partial(origin_of, init, random_state)
+        keeper, saved = (keeping or Keeping()).open(problem.X, rank, settings, origin)
         run = Run(X, settings, units, callback, keeper)
         if saved is None:
             run.begin(X.ops.put(starting_point(X, rank, _start_in(init, units), random_state)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -31,7 +30,7 @@ from symnmf.run.race import Race
 from symnmf.run.result import Result
 from symnmf.run.settings import Settings
 from symnmf.run.spectral import Basis, SpectralStarts
-from symnmf.run.start import STARTS, RandomState, as_generator, drawn_seed
+from symnmf.run.start import STARTS, RandomState, as_generator, drawn_seed, origin_of
 
 #: Called with the number of the start and its latest snapshot; a true return value stops them all.
 Progress = Callable[[int, Snapshot], Any]
@@ -186,8 +185,8 @@ class Plan:
                 if start and (interrupt or halt.is_set()):
                     return None
                 keeping = kept(start) if kept else None
-                if keeping is not None and keeping.resume is not None:
-                    race.remember(start, errors_so_far(keeping.resume))
+                if keeping is not None:
+                    race.remember(start, errors_so_far(keeping))
                 result = solve(
                     dataclasses.replace(problem, scaled=seen),
                     self.rank,
@@ -228,16 +227,10 @@ class Plan:
         """Return how a start is kept or resumed, and the seed of them all."""
         if self.checkpoint is None:
             return None, drawn_seed() if self.random_state is None else self.random_state
-        identity = {"X": X.digest(), "n_clusters": int(self.rank), "init": self._origin()}
+        identity = {"X": X.digest(), "n_clusters": int(self.rank)}
+        identity |= origin_of(self.init, self.random_state)
         fit = open_fit(Path(self.checkpoint), identity, self.random_state)
         return partial(fit.keeping, every=self.checkpoint_every), fit.seed
-
-    def _origin(self) -> str:
-        if isinstance(self.init, str):
-            return self.init
-        if callable(self.init):
-            return str(getattr(self.init, "__qualname__", type(self.init).__qualname__))
-        return hashlib.blake2b(np.ascontiguousarray(self.init).data, digest_size=8).hexdigest()
 
     @property
     def _spectral(self) -> bool:

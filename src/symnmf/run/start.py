@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,19 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
 def drawn_seed() -> int:
     """Return a fresh seed, short enough to be noted and typed again."""
     return int(np.random.default_rng().integers(2**31))
+
+
+def origin_of(init: Any, random_state: RandomState) -> dict[str, Any]:
+    """Return what a checkpoint remembers a start by: a name or a fingerprint, and a seed."""
+    if isinstance(init, str):
+        name = init
+    elif callable(init):
+        name = str(getattr(init, "__qualname__", type(init).__qualname__))
+    else:
+        name = hashlib.blake2b(np.asarray(to_host(init)).tobytes(), digest_size=8).hexdigest()
+    if isinstance(random_state, int | np.integer):
+        return {"init": name, "random_state": int(random_state)}
+    return {"init": name}
 
 
 def random_start(X: SymmetricMatrix, rank: int, random_state: RandomState) -> np.ndarray:

@@ -36,7 +36,6 @@ def factorize_tensor(
     n_jobs: int | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
-    resume: str | Path | None = None,
 ) -> Result:
     r"""Find U >= 0 of ``rank`` columns that minimises 1/2 ||T - [[U, ..., U]]||_F^2.
 
@@ -60,7 +59,7 @@ def factorize_tensor(
         "scaled-random" (uniform, at T's scale), "random" (uniform(0, 1)), or U_0 itself.
     tol, max_iter, max_time, random_state, callback, record_every, n_jobs
         As in :func:`symnmf.factorize`.
-    checkpoint, checkpoint_every, resume
+    checkpoint, checkpoint_every
         Likewise.
 
     Returns
@@ -82,7 +81,7 @@ def factorize_tensor(
             "init='nndsvd' is for matrices; use 'scaled-random', 'random' or an array."
         )
     limits = Limits(tol, max_iter, max_time, record_every)
-    keeping = Keeping(checkpoint, checkpoint_every, resume)
+    keeping = Keeping(checkpoint, checkpoint_every)
     as_tensor_solver(solver)
     tensor = as_tensor(T, n_jobs=n_jobs)
     settings = tensor_settings(tensor, solver, penalty, limits)
