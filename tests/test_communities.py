@@ -209,7 +209,7 @@ def test_a_partition_is_the_argmax_of_the_factor_and_overlap_its_shares():
     A = graphs.normalize(nx.to_scipy_sparse_array(graph))
     result = factorize(A, 4, tol=1e-4, random_state=7)
     share = result.U / result.U.sum(axis=1, keepdims=True)
-    common = {"k": 4, "n_init": 1, "random_state": 7}
+    common = {"n_clusters": 4, "n_init": 1, "random_state": 7}
     parts = [set(np.flatnonzero(result.labels == j).tolist()) for j in range(4)]
     assert _unordered(communities(graph, **common)) == _unordered(parts)
     for threshold in (0.0, 0.1, 0.25, 0.6):
@@ -286,17 +286,37 @@ def test_options_reach_the_solver():
 @pytest.mark.parametrize(
     ("graph", "arguments", "said"),
     [
-        (nx.path_graph(3), {"k": 4}, "k=4 is more than the 3 nodes of G that have edges"),
-        (nx.path_graph(3), {"k": 0}, "k must be a whole number of at least 1, got 0"),
-        (nx.path_graph(3), {"k": 2, "threshold": 1}, r"threshold must be a number in \[0, 1\)"),
+        (
+            nx.path_graph(3),
+            {"k": 4},
+            "n_clusters=4 is more than the 3 nodes of G that have edges",
+        ),
+        (
+            nx.path_graph(3),
+            {"k": 0},
+            "n_clusters must be a whole number of at least 1, got 0",
+        ),
+        (
+            nx.path_graph(3),
+            {"k": 2, "threshold": 1},
+            r"threshold must be a number in \[0, 1\)",
+        ),
         (nx.path_graph(3), {"k": 2, "solver": "hals"}, "solver 'hals' is not known"),
-        (nx.path_graph(3), {"k": 2, "overlapping": "no"}, "overlapping must be True or False"),
+        (
+            nx.path_graph(3),
+            {"k": 2, "overlapping": "no"},
+            "overlapping must be True or False",
+        ),
         (nx.path_graph(3), {"k": 2, "normalize": None}, "normalize must be True or False"),
         (nx.DiGraph([(0, 1)]), {"k": 1}, "directed"),
         (nx.MultiGraph([(0, 1), (0, 1)]), {"k": 1}, "multigraph"),
         (igraph.Graph([(0, 1)], directed=True), {"k": 1}, "directed"),
         (np.triu(np.ones((3, 3))), {"k": 1}, "not symmetric"),
-        (nx.karate_club_graph(), {"k": 2, "weight": "wieght"}, "which have 'weight'; name one"),
+        (
+            nx.karate_club_graph(),
+            {"k": 2, "weight": "wieght"},
+            "which have 'weight'; name one",
+        ),
         ({0: [1], 1: [2]}, {"k": 2}, r"pass networkx\.Graph\(G\)"),
     ],
     ids=[
@@ -316,7 +336,7 @@ def test_options_reach_the_solver():
 )
 def test_errors_say_what_to_do(graph, arguments, said):
     with pytest.raises(InputError, match=said):
-        communities(graph, **arguments)
+        communities(graph, arguments["k"], **{k: v for k, v in arguments.items() if k != "k"})
 
 
 @pytest.mark.parametrize("name", ["foo", "rank", "resume"])

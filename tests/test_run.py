@@ -189,7 +189,7 @@ def test_certificate_says_no_to_an_early_stop_and_to_a_tiny_penalty(X):
         graph, 2, solver="a-symhals", penalty=1e-8, random_state=0, tol=0, max_iter=3000
     )
     certificate = apart.certificate(graph)
-    assert certificate.penalised_stationarity < 1e-4
+    assert certificate.penalized_stationarity < 1e-4
     assert not certificate.certified
     assert "U and V differ" in certificate.verdict
     assert not certificate.theorem1

@@ -397,7 +397,7 @@ def test_the_certificate_is_what_a_dense_computation_says_and_can_say_no():
     step = np.linalg.norm(T) ** (-4 / 3)
     moves = [np.minimum(U, step * G) for U, G in zip(factors, slopes, strict=True)]
     expected = np.sqrt(sum(np.sum(m**2) for m in moves)) / (0.1 * np.linalg.norm(run.U))
-    assert certificate.penalised_stationarity == pytest.approx(expected, rel=1e-9)
+    assert certificate.penalized_stationarity == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_certificate_of_a_larger_tensor_agrees_with_that_by_all_eigenvalues(monkeypatch):

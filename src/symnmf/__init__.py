@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from symnmf.estimator import SymNMF
     from symnmf.placing import top_features
     from symnmf.quality import Quality, QualityWarning, modularity_scorer
-    from symnmf.run import certificate
-    from symnmf.run.certificate import Certificate
+    from symnmf.run.certificate import Certificate, certify
     from symnmf.run.loop import Snapshot, factorize
     from symnmf.run.result import History, Result
     from symnmf.selection.selecting import RankSelection, select_rank
@@ -50,6 +49,7 @@ _HOMES = {
     "Result": "symnmf.run.result",
     "Snapshot": "symnmf.run.loop",
     "SymNMF": "symnmf.estimator",
+    "certify": "symnmf.run.certificate",
     "communities": "symnmf.community",
     "compare": "symnmf.comparison",
     "factorize": "symnmf.run.loop",
@@ -60,7 +60,6 @@ _HOMES = {
     "top_features": "symnmf.placing",
 }
 _MODULES = {
-    "certificate": "symnmf.run.certificate",
     "datasets": "symnmf.datasets",
     "errors": "symnmf.errors",
     "experiments": "symnmf.experiments",
@@ -88,7 +87,7 @@ __all__ = [
     "Result",
     "Snapshot",
     "SymNMF",
-    "certificate",
+    "certify",
     "communities",
     "compare",
     "datasets",

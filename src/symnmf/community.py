@@ -137,7 +137,7 @@ class Communities(list[set[Hashable]]):
 
 def communities(
     G: Any,
-    k: int,
+    n_clusters: int,
     *,
     order: int = 2,
     overlapping: bool = False,
@@ -164,7 +164,7 @@ def communities(
     record_every: int = 1,
     ignore_diagonal: bool = False,
 ) -> Communities:
-    r"""Find ``k`` communities of an undirected graph by symmetric NMF of its adjacency matrix.
+    r"""Find communities of an undirected graph by symmetric NMF of its adjacency matrix.
 
     With :math:`A \approx U U^T`, node i belongs to the community of the largest entry in its row
     of U; with ``overlapping=True`` to every community that holds more than ``threshold`` of the
@@ -174,7 +174,7 @@ def communities(
     ----------
     G : networkx.Graph, igraph.Graph, scipy sparse matrix or array
         Undirected, without parallel edges; weights finite, and nonnegative unless said otherwise.
-    k : int
+    n_clusters : int
         Communities to look for, at most the number of nodes that have edges.
     order : {2, 3}
         2 looks at edges; 3 at triangles, by the tensor of :func:`symnmf.tensors.triangles`: a
@@ -216,13 +216,14 @@ def communities(
     Communities
         A list of sets of node names (row numbers for a matrix), the largest first, equal ones in
         the order of their first node. Communities that no node belongs to are left out, so there
-        may be fewer than ``k``; a warning says so. A node without edges is in none of them: its
-        label is -1, and ``outside`` lists it. Without ``overlapping`` the sets are disjoint.
+        may be fewer than ``n_clusters``; a warning says so. A node without edges is in none of
+        them: its label is -1, and ``outside`` lists it. Without ``overlapping`` the sets
+        are disjoint.
 
     Warns
     -----
     GraphWarning
-        There are more components than ``k``.
+        There are more components than ``n_clusters``.
     QualityWarning
         One community holds more than 90% of the nodes, or some have none.
 
@@ -233,7 +234,7 @@ def communities(
     >>> [len(community) for community in found]
     [18, 16]
     """
-    check_cluster_count(k, "k")
+    check_cluster_count(n_clusters, "n_clusters")
     flags = {
         "overlapping": overlapping,
         "normalize": normalize,
@@ -248,7 +249,7 @@ def communities(
     if not (isinstance(threshold, int | float | np.number) and 0 <= threshold < 1):
         raise InputError(f"threshold must be a number in [0, 1), got {threshold!r}.")
     plan = Plan(
-        int(k),
+        int(n_clusters),
         Settings.of(
             solver,
             penalty,
@@ -269,7 +270,7 @@ def communities(
     A, names = graphs.from_graph(G, weight=weight, allow_negative=allow_negative)
     if allow_negative and order == 3 and A.nnz and A.data.min() < 0:
         raise InputError("order=3 counts triangles, whose weights must not be negative.")
-    A = restrict(A, components, int(k), "components='largest'")
+    A = restrict(A, components, int(n_clusters), "components='largest'")
     tau, rows, searched = 0.0, np.flatnonzero(connected(A)), A
     if order == 3:
         triangles = tensors.triangles(A, repeated="observed", n_jobs=n_jobs)[0]
@@ -277,14 +278,16 @@ def communities(
         if not rows.size:
             searched = sp.csr_array(A.shape)
     if rows.size:
-        check_enough(rows.size, int(k), "k", "edges" if order == 2 else "triangles")
+        check_enough(
+            rows.size, int(n_clusters), "n_clusters", "edges" if order == 2 else "triangles"
+        )
     if order == 3 and rows.size:
         searched = triangles.restricted(rows)
         settings = tensor_settings(searched, solver, penalty, plan.settings.limits)
         plan = replace(plan, settings=settings)
     elif normalize and rows.size:
         if regularization is None:
-            tau, searched, basis = regularized(A, int(k))
+            tau, searched, basis = regularized(A, int(n_clusters))
             plan = replace(plan, basis=basis)
         else:
             tau, searched = float(regularization), normalized(A, regularization)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 SolverSpec = str | Solver | tuple[str, str | Solver]
 
-#: The paper's three, and the rivals that need products with X only and little time.
-DEFAULT_SOLVERS = ("symanls", "symhals", "a-symhals", "admm", "tsvd", "beta-snmf", "pgd")
+#: The default, the paper's three, and rivals that need products with X only and little time.
+DEFAULT_SOLVERS = ("auto", "symanls", "symhals", "a-symhals", "admm", "tsvd", "beta-snmf", "pgd")
 
 
 def compare(

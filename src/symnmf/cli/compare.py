@@ -54,7 +54,7 @@ def compare(
             "-s",
             "--solver",
             help="A solver; give it again for more. See [bold]symnmf info[/].",
-            show_default="the paper's three and four quick rivals",
+            show_default="auto, the paper's three and four quick rivals",
         ),
     ] = None,
     output: Annotated[
@@ -79,7 +79,7 @@ def compare(
     truth: inputs.Truth = None,
     init: options.Init = "scaled-random",
     seed: options.Seed = None,
-    max_iter: options.MaxIter = 200,
+    max_iter: options.MaxIter = 500,
     max_time: options.MaxTime = None,
     tol: options.Tol = 0.0,
     jobs: options.Jobs = None,

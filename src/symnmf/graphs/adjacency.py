@@ -268,8 +268,8 @@ def refuse_foreign(X: Any, name: str) -> None:
     """Say which call takes a graph object or an AnnData where a matrix is expected."""
     if edge_list(X, name) is not None:
         raise InputError(
-            f"{name} is a graph, not a matrix; call symnmf.communities({name}, k), or pass "
-            f"symnmf.graphs.from_graph({name})[0]."
+            f"{name} is a graph, not a matrix; call symnmf.communities({name}, n_clusters), or "
+            f"pass symnmf.graphs.from_graph({name})[0]."
         )
     if hasattr(X, "obsp") and hasattr(X, "obs_names"):
         raise InputError(

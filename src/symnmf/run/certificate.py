@@ -33,7 +33,7 @@ class Certificate:
         ||U - V||_F / ||V||_F.
     stationarity : float
         Natural residual of the original problem at U, over a tenth of ||X||_F ||U||_F.
-    penalised_stationarity : float
+    penalized_stationarity : float
         The same for the split problem at (U, V) with the run's last lambda.
     curvature : float
         mu, the largest eigenvalue of (U V^T + V U^T) / 2 - X. Where it is below 2 lambda, a
@@ -63,7 +63,7 @@ class Certificate:
 
     consensus: float
     stationarity: float
-    penalised_stationarity: float
+    penalized_stationarity: float
     curvature: float
     consensus_bound: float
     penalty: float
@@ -95,7 +95,7 @@ class Certificate:
         """
         if self.stationarity <= self.tol or self.at_rounding:
             return "residual"
-        if self.penalised_stationarity <= self.tol and self.consensus_bound <= self.tol:
+        if self.penalized_stationarity <= self.tol and self.consensus_bound <= self.tol:
             return "theorem"
         return None
 
@@ -156,7 +156,7 @@ class Certificate:
         relation, holds = ("<", "holds") if self.theorem1 else (">=", "does not hold")
         bounded = f", so ||U - V|| / ||V|| <= {self.consensus_bound:.3g}" if self.theorem1 else ""
         lines = [
-            f"  stationarity of the penalised problem  {self.penalised_stationarity:.3e}",
+            f"  stationarity of the penalised problem  {self.penalized_stationarity:.3e}",
             f"  consensus ||U - V|| / ||V||            {self.consensus:.3e}",
             f"  Theorem 1' {holds}: mu = {self.curvature:.4g} {relation} 2 lambda = "
             f"{2.0 * self.penalty:.4g}{bounded}",
@@ -211,13 +211,13 @@ def _measured(X: SymmetricMatrix, state: State, splits: bool, unit: float) -> di
     if X.sqnorm == 0.0:
         number = 0.0 if not state.U.gram.any() else np.inf
         return found | dict.fromkeys(
-            ("consensus", "stationarity", "penalised_stationarity"), number
+            ("consensus", "stationarity", "penalized_stationarity"), number
         )
     now = measure(X, state)
     found |= {
         "consensus": now.disagreement,
         "stationarity": now.stationarity if np.isfinite(now.error) else np.inf,
-        "penalised_stationarity": now.stationarity,
+        "penalized_stationarity": now.stationarity,
         "at_rounding": now.stationarity <= rounding_level(X.dtype),
     }
     if splits and np.isfinite(now.error):
@@ -239,7 +239,7 @@ def _split_measured(X: SymmetricMatrix, state: State, unit: float) -> dict[str, 
     margin, size = 2.0 * state.penalty - curvature, np.linalg.norm(V)
     bound = np.linalg.norm(left) / margin if margin > 0.0 else np.inf
     return {
-        "penalised_stationarity": float(
+        "penalized_stationarity": float(
             np.linalg.norm(np.hstack(moved)) / (REFERENCE_SHARE * np.linalg.norm(U))
         ),
         "curvature": curvature * unit,

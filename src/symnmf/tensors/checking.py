@@ -111,7 +111,7 @@ def _array(T: Any, name: str) -> np.ndarray:
     if hasattr(T, "adjacency") or hasattr(T, "get_edgelist"):
         raise InputError(
             f"{name} is a graph, not a tensor; pass symnmf.tensors.triangles({name})[0], or call "
-            f"symnmf.communities({name}, k, order=3)."
+            f"symnmf.communities({name}, n_clusters, order=3)."
         )
     if T is None or isinstance(T, str | bytes | os.PathLike | dict | np.ma.MaskedArray):
         raise InputError(f"{name} must be an array or a tensor, got {type(T).__name__}.")

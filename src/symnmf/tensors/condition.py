@@ -34,7 +34,7 @@ class TensorCertificate:
         The largest ||U_p - U_q||_F / ||U_q||_F.
     stationarity : float
         Natural residual of the original problem at U, over a tenth of ||U||_F.
-    penalised_stationarity : float
+    penalized_stationarity : float
         The same for the split problem with the run's last lambda.
     theorem_left, theorem_right : float
         The largest lambda_max of the residual contracted with the columns of all factors but two,
@@ -59,7 +59,7 @@ class TensorCertificate:
 
     consensus: float
     stationarity: float
-    penalised_stationarity: float
+    penalized_stationarity: float
     theorem_left: float
     theorem_right: float
     penalty: float
@@ -113,7 +113,7 @@ class TensorCertificate:
             relation, holds = ("<", "holds") if self.theorem else (">=", "does not hold")
             above = "above" if self.penalty > self.penalty_bound else "not above"
             lines += [
-                f"  stationarity of the penalised problem  {self.penalised_stationarity:.3e}",
+                f"  stationarity of the penalised problem  {self.penalized_stationarity:.3e}",
                 f"  consensus max ||U_p - U_q|| / ||U_q||  {self.consensus:.3e}",
                 f"  the theorem's condition {holds}: lambda_max of the contracted residuals "
                 f"{self.theorem_left:.4g} {relation} "
@@ -169,7 +169,7 @@ def _certify(
     return TensorCertificate(
         consensus=consensus,
         stationarity=stationarity,
-        penalised_stationarity=penalised,
+        penalized_stationarity=penalised,
         theorem_left=left * units.penalty,
         theorem_right=T.order * result.penalty,
         penalty=result.penalty,
