@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from symnmf.errors import InputError
 from symnmf.graphs.neighbors import Array, Points
 from symnmf.graphs.warning import warn
+from symnmf.matrices import SymmetricArray
 from symnmf.matrices.indices import check_indices
 
 Graph: TypeAlias = sp.csr_array
@@ -271,10 +272,15 @@ def refuse_foreign(X: Any, name: str) -> None:
             f"{name} is a graph, not a matrix; call symnmf.communities({name}, n_clusters), or "
             f"pass symnmf.graphs.from_graph({name})[0]."
         )
+    if isinstance(X, SymmetricArray):
+        raise InputError(
+            f"{name} is a {type(X).__name__}; symnmf.factorize takes it, and here an array or a "
+            f"sparse matrix is needed."
+        )
     if hasattr(X, "obsp") and hasattr(X, "obs_names"):
         raise InputError(
-            f"{name} is an AnnData; call symnmf.scanpy.cluster({name}, k), or pass {name}.X or "
-            f"{name}.obsp['connectivities']."
+            f"{name} is an AnnData; call symnmf.scanpy.cluster({name}, n_clusters), or pass "
+            f"{name}.X or {name}.obsp['connectivities']."
         )
 
 

@@ -213,7 +213,11 @@ class Ops(ABC):
 
     @abstractmethod
     def advance(self, U: Tall, product: Tall, line: Line, t: float) -> tuple[Tall, Tall, Tall]:
-        """Return max(U + t D, 0), X U + t X D and t D; all four factors may be overwritten."""
+        """Return max(U + t D, 0), X U + t X D and t D.
+
+        All four factors may be overwritten; ``line.image`` is free afterwards and holds none of
+        the three.
+        """
 
     @abstractmethod
     def slot(self, ring: Tall, number: int) -> Tall:

@@ -91,7 +91,7 @@ def line_step(
 
     U stays unless f falls by ``enough`` and by ``per_length`` ||t D||^2, where D is the way to
     the target. Return the fraction t of the way, 0 where U stays, and the step t D made, or D
-    where U stays; ``target`` is overwritten.
+    where U stays. ``target``, the old U and its product are overwritten: copy what is needed.
     """
     U = state.U
     product, gram = U.product(X), U.gram
