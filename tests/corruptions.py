@@ -50,18 +50,20 @@ class Case:
     """A sound file, what uses it, and what comes out of that."""
 
     def __init__(self, folder: Path, name: str, X: Any, solver: str, seed: int = 0) -> None:
-        self.path, self.X, self.solver = folder / f"{name}.npz", X, solver
+        self.path, self.X, self.solver, self.seed = folder / f"{name}.npz", X, solver, seed
         self.is_result = name.startswith("result")
-        started = run(X, solver, max_iter=6, random_state=seed, **self._keeping())
+        started = run(X, solver, max_iter=6, **self._keeping())
         if self.is_result:
             started.save(self.path)
         self.format = RESULT if self.is_result else checkpoint.FORMAT
         self.whole = self.path.read_bytes()
         self.arrays = read_archive(self.path, self.format)
         self.expected = self.use()
+        self.path.write_bytes(self.whole)  # the run went on, and so did its file
 
     def _keeping(self) -> dict[str, Any]:
-        return {} if self.is_result else {"checkpoint": self.path}
+        kept = {} if self.is_result else {"checkpoint": self.path}
+        return {"random_state": self.seed, **kept}
 
     def use(self) -> tuple[bytes, ...]:
         """What the file leads to, bit for bit; unsound numbers are a failure."""
@@ -71,7 +73,7 @@ class Case:
                 warnings.simplefilter("ignore")
                 result.certificate(self.X)
         else:
-            result = run(self.X, self.solver, checkpoint=self.path)
+            result = run(self.X, self.solver, **self._keeping())
         if result.status != "diverged":
             assert np.isfinite(result.U).all()
             assert (result.U >= 0).all()
