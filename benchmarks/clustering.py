@@ -82,6 +82,14 @@ def problem(name: str) -> Problem:
     return Problem(sp.csr_array(A), data.target, int(np.unique(data.target).size))
 
 
+def matrix_and_rank(name: str) -> tuple[Any, int]:
+    """Return a data set's X and its number of classes; or the paper's synthetic data, r = 20."""
+    if name == "synthetic":
+        return datasets.synthetic(300, 20, 0.1, random_state=0)[0], 20
+    given = problem(name)
+    return given.A, given.k
+
+
 def score(target: np.ndarray, labels: np.ndarray, **more: float) -> Score:
     return {
         "accuracy": metrics.clustering_accuracy(target, labels),

@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 
 import symnmf
-from clustering import GRAPHS, IMAGES_AND_TEXT, problem
+from clustering import GRAPHS, IMAGES_AND_TEXT, matrix_and_rank
 
 RULES = ("theory-paper", "theory", "shrinking", "rising", "adaptive")
 
@@ -30,11 +30,7 @@ def main() -> None:
     print("| data | " + " | ".join(options.rules) + " |")
     print("| --- |" + " --- |" * len(options.rules))
     for name in options.only:
-        if name == "synthetic":
-            X, k = symnmf.datasets.synthetic(300, 20, 0.1, random_state=0)[0], 20
-        else:
-            given = problem(name)
-            X, k = given.A, given.k
+        X, k = matrix_and_rank(name)
         cells = []
         for rule in options.rules:
             runs = [

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import symnmf
-from clustering import GRAPHS, IMAGES_AND_TEXT, problem
+from clustering import GRAPHS, IMAGES_AND_TEXT, matrix_and_rank
 from symnmf.run.objective import REFERENCE_SHARE
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -63,11 +63,7 @@ def main() -> None:
     print("| data | " + " | ".join(f"{name}, before / now" for name in METHODS) + " |")
     print("| --- |" + " --- |" * len(METHODS))
     for name in options.only:
-        if name == "synthetic":
-            X, k = symnmf.datasets.synthetic(300, 20, 0.1, random_state=0)[0], 20
-        else:
-            given = problem(name)
-            X, k = given.A, given.k
+        X, k = matrix_and_rank(name)
         cells = []
         for how in METHODS.values():
             pairs = [both(X, k, how, seed, options.tol) for seed in range(options.starts)]
