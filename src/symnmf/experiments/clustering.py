@@ -55,7 +55,8 @@ COMPARABLE = 0.02  # accuracies that differ by at most this much are comparable
 SETTING_TEXT = (
     "Start, safeguard and labels are those of the authors' published MATLAB: uniform(0, 1) at its "
     "raw scale, a column of HALS that becomes zero is set to 1e-16 of the largest entry, labels "
-    "from V; lambda is adaptive from 1e-5, as the paper says; ADMM has the rho of its authors."
+    "from V; lambda is adaptive from 1e-5, as the paper says; ADMM follows the rule of its authors "
+    "(Lu, Hong and Wang), written down from memory."
 )
 
 #: Settings shown beside the paper's, for its three methods on the two image sets of figure 7.

@@ -31,7 +31,7 @@ def plan(quick: bool, seeds: Sequence[int]) -> list[Task]:
 
 
 def table(runs: Runs) -> Table:
-    return histories(runs, ("iteration", "seconds", "error"))
+    return histories(runs, ("iteration", "error"))
 
 
 def draw(runs: Runs) -> Figure:

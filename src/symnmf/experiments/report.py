@@ -296,7 +296,7 @@ def _html_table(rows: list[list[str]]) -> str:
         "<tr>" + "".join(f'<td class="number">{_text(cell)}</td>' for cell in row) + "</tr>"
         for row in rows[1:]
     )
-    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+    return f'<div class="scroll"><table class="compared"><tr>{head}</tr>{body}</table></div>'
 
 
 def _article(verdict: Verdict) -> str:

@@ -13,6 +13,7 @@ from symnmf.experiments.claims import Claim, Part
 from symnmf.experiments.clustering import (
     BESIDE,
     BESIDE_PROBLEMS,
+    COIL20,
     COMPARABLE,
     ORL,
     PROBLEMS,
@@ -236,10 +237,11 @@ def settings(quick: bool) -> str:
     k, admm = clustering.ITERATIONS, clustering.ADMM_ITERATIONS
     return (
         f"Self-tuning similarity graphs; at most {k[ORL][quick]} iterations on ORL and COIL-20, "
-        f"{k[TRAIN][quick]} on the others ({admm[TRAIN][quick]} for ADMM), or to tol = "
-        f"{clustering.TOL:g}. MNIST test is the first 3147 of the test set sorted by class (3 "
-        f"classes) and TDT2 is weighted by tf-idf; both are inferences, since the paper does not "
-        f"say. One start of the paper's is set against several of ours. {clustering.SETTING_TEXT} "
+        f"{k[TRAIN][quick]} on the others (ADMM: {admm[ORL][quick]} on ORL, {admm[COIL20][quick]} "
+        f"on COIL-20, {admm[TRAIN][quick]} on the others), or to tol = {clustering.TOL:g}. MNIST "
+        f"test is the first 3147 of the test set sorted by class (3 classes) and TDT2 is weighted "
+        f"by tf-idf; both are inferences, since the paper does not say. One start of the paper's "
+        f"is set against several of ours. {clustering.SETTING_TEXT} "
         f"The last rows of the table have one setting changed: lambda fixed at 0.66, as in the "
         f"MATLAB, or the start scaled to X without the safeguard, as symnmf.factorize starts."
     )

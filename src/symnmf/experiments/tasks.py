@@ -48,10 +48,10 @@ DENSE_COST = {
     "kuang-anls": (3e-5, 1.6e-10, 6.5e-9, 0.0),
     "symhals": (3e-5, 2e-10, 2e-10, 0.0),
     "a-symhals": (3e-5, 2e-10, 3e-10, 0.0),
-    "admm": (3e-5, 1.6e-10, 6e-9, 0.0),
+    "admm": (3e-5, 1.6e-10, 3.6e-9, 0.0),
     "tsvd": (6e-5, 0.0, 1.5e-10, 3.5e-9),
     "beta-snmf": (3e-5, 9e-11, 2e-10, 0.0),
-    "pgd": (1e-4, 3e-10, 3e-10, 0.0),
+    "pgd": (1e-4, 1.8e-10, 3e-10, 0.0),
 }
 
 #: The same on a sparse graph, as a multiple of SymHALS's.
