@@ -630,6 +630,8 @@ def test_seconds_are_the_median_of_the_repetitions():
     (merged,) = with_median_clock(curves)
     assert merged.task == task
     assert merged["seconds"].tolist() == [0.0, 2.0, 4.0]
+    assert len(merged["spent"]) == 3
+    assert merged["spent"].max() > merged["seconds"][-1]
 
 
 def test_the_papers_own_table_can_fail_a_check():
@@ -658,6 +660,16 @@ def test_the_report_escapes_everything():
     assert len(rows) == 1
     assert len(re.findall(r"(?<!\\)\|", rows[0])) == 5
     assert "<b>" not in rows[0]
+
+
+def test_the_report_writes_formulas_as_formulas():
+    quote = "||U_k - V_k||_F^2, lambda_0, 7x10^7, 10^-8, ||U*U*^T||^2, mnist_train"
+    claim = Claim("key", quote, "read", lambda runs, seed: [])
+    sections = [Section(experiments.load("figure1"), Runs(), [Verdict(claim, [])])]
+    assert (
+        "‖U<sub>k</sub> - V<sub>k</sub>‖<sub>F</sub><sup>2</sup>, λ<sub>0</sub>, "
+        "7 × 10<sup>7</sup>, 10<sup>-8</sup>, ‖U*U*<sup>T</sup>‖<sup>2</sup>, mnist_train"
+    ) in html(sections, {}, {})
 
 
 def test_the_table_beside_the_papers_shows_both():
