@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import symnmf
 from symnmf.errors import InputError
@@ -257,3 +258,26 @@ def test_a_result_needs_its_matrix(fit, tmp_path):
         write_report(tmp_path / "page.html", fit[1])
     with pytest.raises(InputError, match="fit it first"):
         write_report(tmp_path / "page.html", object())
+
+
+def test_a_small_graph_is_drawn_whatever_its_nodes_are_called(tmp_path, recwarn):
+    pytest.importorskip("networkx")
+    X = sp.csr_array(problem())
+    result = symnmf.factorize(X, 3, random_state=0)
+    names = [*HOSTILE, "$\\nothing$", "$", "\u4e2d\u6587"]
+    names += [f"n{i}" for i in range(30 - len(names))]
+    text = write_report(tmp_path / "a.html", result, X, names=names).read_text("utf-8")
+    assert 'alt="The graph, coloured by cluster"' in text
+    assert not [warning for warning in recwarn if "Glyph" in str(warning.message)]
+    larger = sp.csr_array(problem(303))
+    result = symnmf.factorize(larger, 3, random_state=0)
+    text = write_report(tmp_path / "b.html", result, larger).read_text("utf-8")
+    assert "The graph" not in text
+
+
+def test_classes_that_are_numbers_stand_in_their_order(tmp_path, fit):
+    X, result = fit
+    text = write_report(tmp_path / "a.html", result, X, truth=np.arange(30) % 12).read_text("utf-8")
+    table = text[text.index('id="confusion"') :]
+    heads = re.findall(r"<button type=button>(\w+)</button>", table[: table.index("</thead>")])
+    assert heads == ["cluster", *map(str, range(12))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from symnmf.errors import InputError
 from symnmf.metrics import adjusted_rand, clustering_accuracy, normalized_mutual_info
 from symnmf.placing import top_features
 from symnmf.quality import Quality, plain
+from symnmf.report.pictures import pictures
 from symnmf.run.certificate import Certificate
 from symnmf.run.result import OUTSIDE, History, Result, cluster_labels, membership_shares
 
@@ -116,7 +116,7 @@ def write_report(
         _quality_note(quality),
         _section("Clusters", _clusters(subject, quality, words)),
         _section("Clusters and known classes", _confusion(subject)),
-        _pictures(subject, sheet),
+        _section("Pictures", _pictures(subject, sheet)),
         _section("Links between clusters", _links(subject)),
         _certificate(subject.certificate),
         _section("Rows", _rows(subject, max_rows, overlapping)),
@@ -241,11 +241,19 @@ def _quality_note(quality: Quality | None) -> str:
     )
 
 
+def _pictures(subject: _Subject, sheet: Figure | None) -> str:
+    names = [_short(name, 14) for name in subject.names]
+    return pictures(
+        subject.A, subject.U, subject.labels, names, subject.history, subject.solver, sheet
+    )
+
+
 def _confusion(subject: _Subject) -> str:
     """Rows of each cluster by known class, where the table stays readable."""
     if subject.truth is None:
         return ""
-    classes, codes = np.unique(subject.truth.astype(str), return_inverse=True)
+    truth = subject.truth if subject.truth.dtype.kind in "iu" else subject.truth.astype(str)
+    classes, codes = np.unique(truth, return_inverse=True)
     clusters, rows = np.unique(subject.labels, return_inverse=True)
     if max(len(classes), len(clusters)) > MOST_CLASSES:
         return ""
@@ -349,49 +357,6 @@ def _settings(settings: Mapping[str, Any]) -> str:
         for name, value in settings.items()
     )
     return f'<table class="settings">{items}</table>'
-
-
-def _pictures(subject: _Subject, sheet: Figure | None) -> str:
-    pictures = [
-        ("Similarity matrix, by cluster", plots.similarity(subject.A, subject.labels)),
-        ("Memberships", plots.memberships(subject.U, subject.labels)),
-    ]
-    if sheet is not None:
-        pictures.append(("Most typical members of each cluster", sheet))
-    if len(subject.history):
-        pictures.append(("Convergence", _convergence(subject)))
-    figures = "".join(
-        f'<figure><figcaption>{title}</figcaption><img alt="{title}" src="{_embedded(figure)}">'
-        f"</figure>"
-        for title, figure in pictures
-    )
-    return _section("Pictures", f'<div class="pictures">{figures}</div>')
-
-
-def _convergence(subject: _Subject) -> Figure:
-    figure, first = plots.new_axes(None, (7.5, 5.2))
-    first.remove()
-    axes = figure.subplots(2, 1, sharex=True)
-    count = len(subject.history)
-    table: dict[str, Any] = {
-        "solver": np.full(count, subject.solver),
-        "run": np.zeros(count, dtype=int),
-        **{column: subject.history[column] for column in subject.history},
-    }
-    for ax, quantity in zip(axes, ("error", "stationarity"), strict=True):
-        plots.convergence(table, y=quantity, ax=ax)
-        ax.get_legend().remove()  # there is one curve, and the page names its solver
-        low, high = ax.get_ylim()
-        if high < 10 * low:  # less than a decade: a log scale would have no round numbers
-            ax.set_yscale("linear")
-    axes[0].set_xlabel("")
-    return figure
-
-
-def _embedded(figure: Figure) -> str:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130, facecolor="white")
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
 # HTML -----------------------------------------------------------------------------------------

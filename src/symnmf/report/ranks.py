@@ -6,7 +6,8 @@ from html import escape
 from pathlib import Path
 
 from symnmf.archives import write_atomically
-from symnmf.report.page import Cell, _embedded, _page, _section, _table
+from symnmf.report.page import Cell, _page, _section, _table
+from symnmf.report.pictures import as_figure
 from symnmf.selection import RankSelection
 
 #: Headings of the columns of the table, and those that are left out of the page.
@@ -45,8 +46,7 @@ def write_rank_report(path: str | Path, found: RankSelection, *, title: str = "X
         f"<pre>{escape(said)}</pre></section>",
         _section(
             "Scores",
-            f'<figure><img src="{_embedded(found.plot())}" alt="Score of each criterion against '
-            f'the number of clusters"></figure>',
+            as_figure("Score of each criterion against the number of clusters", found.plot()),
         ),
         _section("Table", _table("ranks", [HEADINGS[name] for name in shown], rows)),
     ]
