@@ -269,6 +269,9 @@ def test_anndata_in_and_out(tmp_path):
     adata = anndata.AnnData(X)
     with pytest.raises(InputError, match=r"run scanpy\.pp\.neighbors"):
         symnmf.scanpy.cluster(adata, 3)
+    for call in (symnmf.factorize, symnmf.communities, lambda a, k: SymNMF(k).fit(a)):
+        with pytest.raises(InputError, match=r"is an AnnData; call symnmf\.scanpy\.cluster"):
+            call(adata, 3)
     adata.obsp["connectivities"] = sp.csr_matrix(graphs.self_tuning(X, normalize=False))
     copied = symnmf.scanpy.cluster(adata, 3, copy=True)
     assert "symnmf" not in adata.obs

@@ -124,6 +124,11 @@ def checked_dense(X: Any, threads: Threads, name: str, signed: bool = False) -> 
             f"{name} is a graph, not a matrix; call symnmf.communities on it, or take its matrix "
             f"from symnmf.graphs.from_graph({name})[0]."
         )
+    if hasattr(X, "obsp") and hasattr(X, "obs_names"):
+        raise InputError(
+            f"{name} is an AnnData; call symnmf.scanpy.cluster on it, or pass "
+            f"{name}.obsp['connectivities']."
+        )
     if X is None or isinstance(X, str | bytes | os.PathLike | dict):
         raise InputError(
             f"{name} must be a matrix, got {type(X).__name__}; symnmf.readers.read_matrix reads "
