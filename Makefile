@@ -7,7 +7,8 @@ DOCS_READY := $(VENV)/.docs-ready
 SITE := docs/_build/html
 MINIMUM := .venv-minimum
 
-.PHONY: install install-torch demo test test-gpu test-long test-minimum lint format docs bench bench-full clean
+.PHONY: install install-torch demo test test-gpu test-long test-minimum lint format docs test-wheel release-check \
+	bench bench-full clean
 
 install: $(READY)
 
@@ -50,6 +51,19 @@ docs: $(DOCS_READY)
 $(DOCS_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $(DOCS_READY)
+
+# Wheel and sdist in dist/, and the tests on them with core dependencies only; for several Pythons:
+# make test-wheel PYTHONS="python3.11 python3.13"
+PYTHONS ?= $(PYTHON)
+test-wheel: $(READY)
+	rm -rf dist
+	$(BIN)/python -m pip install --quiet build
+	$(BIN)/python -m build
+	for python in $(PYTHONS); do .ci/test-wheel $$python || exit 1; done
+
+# Everything that a machine can say about a release; the rest is in docs/development/releasing.md.
+release-check: lint test docs test-wheel test-minimum
+	$(BIN)/python .ci/release.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

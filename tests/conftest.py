@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from extras import reason_to_skip
+
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
     "--no-sandbox",
@@ -91,3 +93,15 @@ def visit(browser):
     yield visit
     for context in contexts:
         context.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Skip a test that needs an extra which is not installed; see ``extras.py``."""
+    try:
+        return (yield)
+    except ImportError as error:
+        reason = reason_to_skip(error)
+        if reason is None:
+            raise
+        pytest.skip(reason)

@@ -7,12 +7,14 @@ is also the second opinion on what each operation means.
 
 from __future__ import annotations
 
-import array_api_strict as xp
 import numpy as np
+import pytest
 
 from symnmf.kernels import directions, pairs
 from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import Hals, Line, Ops
+
+xp = pytest.importorskip("array_api_strict", reason="needs pip install 'symnmf[test]'")
 
 DEVICE, HOST = xp.Device("device1"), xp.Device("CPU_DEVICE")
 

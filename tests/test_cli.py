@@ -14,6 +14,9 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+
+pytest.importorskip("typer", reason="the command line needs pip install 'symnmf[cli]'")
+
 from typer.testing import CliRunner
 
 import symnmf

@@ -16,6 +16,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+pytest.importorskip("typer", reason="the command line needs pip install 'symnmf[cli]'")
+
 import symnmf
 from conftest import synthetic_problem
 from symnmf.cli.progress import Forecast

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import igraph
-import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,6 +11,9 @@ import scipy.sparse as sp
 from symnmf import InputError, factorize, graphs
 from symnmf.community import communities
 from symnmf.metrics import clustering_accuracy, overlapping_f1
+
+igraph = pytest.importorskip("igraph", reason="needs pip install 'symnmf[graphs]'")
+nx = pytest.importorskip("networkx", reason="needs pip install 'symnmf[graphs]'")
 
 WEIGHTED = [[3, 2.5, 0], [2.5, 0, 1], [0, 1, 0]]  # a loop of 3, an edge of 2.5, one unweighted
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +9,10 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score
 
 import symnmf
+from extras import optional
 from symnmf import graphs
+
+nx = optional("networkx")
 
 
 @pytest.fixture(scope="module")

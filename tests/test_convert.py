@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
+
+pytest.importorskip("typer", reason="the command line needs pip install 'symnmf[cli]'")
+
 from typer.testing import CliRunner
 
 import symnmf

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 import shlex
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -168,3 +169,26 @@ def test_every_public_name_has_a_docstring():
         if callable(thing) and not (inspect.getdoc(thing) or "").strip()
     ]
     assert not silent
+
+
+def test_the_changelog_has_the_form_it_says_it_has():
+    text = (HOME / "CHANGELOG.md").read_text()
+    assert re.search(r"^## \[Unreleased\]$", text, re.MULTILINE)
+    for title in re.findall(r"^## (.+)$", text, re.MULTILINE):
+        assert re.fullmatch(r"\[Unreleased\]|\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", title), title
+    kinds = set(re.findall(r"^### (.+)$", text, re.MULTILINE))
+    assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+
+
+def test_the_page_of_promises_states_the_versions_of_pyproject():
+    project = tomllib.loads((HOME / "pyproject.toml").read_text())["project"]
+    page = (HOME / "docs" / "development" / "policy.md").read_text()
+    stated = dict(
+        re.findall(r"^\| ([\w-]+)(?: \(extra `\w+`\))? \| ([\d.]+) \|", page, re.MULTILINE)
+    )
+    extras = project["optional-dependencies"]
+    wanted = list(project["dependencies"])
+    for name in extras.keys() - {"all", "test", "docs", "dev"}:
+        wanted += extras[name]
+    least = dict(re.match(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", one).groups() for one in wanted)
+    assert stated == least | {"Python": project["requires-python"].removeprefix(">=")}

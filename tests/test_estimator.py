@@ -12,7 +12,6 @@ import threading
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -26,10 +25,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from extras import optional
 from symnmf import InputError, factorize, graphs
 from symnmf.errors import ConvergenceWarning
 from symnmf.estimator import SymNMF
 from symnmf.metrics import clustering_accuracy
+
+pd = optional("pandas")
 
 #: SpectralClustering(affinity="precomputed") fails these too.
 NOT_FOR_PRECOMPUTED = {

@@ -6,7 +6,6 @@ import re
 import tracemalloc
 import warnings
 
-import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,10 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
+from extras import optional
 from symnmf import graphs
 from symnmf.datasets import available, load
 from symnmf.errors import InputError
 from symnmf.graphs import GraphWarning
+
+nx = optional("networkx")
 
 PRESENT = {entry.name for entry in available() if entry.present}
 POINT_GRAPHS = [graphs.self_tuning, graphs.nearest_neighbors, graphs.rbf, graphs.cosine]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import networkx
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import symnmf
 from conftest import synthetic_problem
+from extras import optional
 from symnmf.errors import InputError
 from symnmf.penalty import Adaptive, Fixed, Geometric
 from symnmf.solvers import SOLVERS
+
+networkx = optional("networkx")
 
 
 @pytest.fixture

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import matplotlib
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from symnmf import plots
 from symnmf.errors import InputError
+
+matplotlib = pytest.importorskip("matplotlib", reason="needs pip install 'symnmf[plots]'")
 
 matplotlib.use("Agg")
 

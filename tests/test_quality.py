@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import warnings
 
-import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -15,6 +14,7 @@ from sklearn.metrics import adjusted_mutual_info_score
 from sklearn.model_selection import train_test_split
 
 import symnmf
+from extras import optional
 from symnmf import InputError, QualityWarning, SymNMF, communities, factorize, graphs
 from symnmf.graphs import GraphWarning
 from symnmf.matrices import as_symmetric
@@ -23,6 +23,8 @@ from symnmf.run.multistart import Plan
 from symnmf.run.race import Race
 from symnmf.run.settings import Settings
 from symnmf.run.spectral import leading_subspace
+
+nx = optional("networkx")
 
 
 def camps(seed=0, n=400, whiskers=25):

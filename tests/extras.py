@@ -1,0 +1,77 @@
+"""What tests do where an extra of the library is not installed: they skip, and say which."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import re
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+#: Modules of each extra; ``test`` holds what only tests need.
+EXTRAS = {
+    "cli": ("typer", "rich", "click"),
+    "plots": ("matplotlib",),
+    "pandas": ("pandas",),
+    "graphs": ("networkx", "igraph"),
+    "approximate": ("pynndescent",),
+    "blocks": ("zarr", "h5py"),
+    "distributed": ("dask", "distributed"),
+    "gpu": ("torch",),
+    "progress": ("tqdm",),
+    "anndata": ("anndata",),
+    "test": ("array_api_strict", "playwright"),
+}
+EXTRA_OF = {module: extra for extra, modules in EXTRAS.items() for module in modules}
+
+
+def absent(extra: str) -> bool:
+    return any(importlib.util.find_spec(module) is None for module in EXTRAS[extra])
+
+
+def skip(module: str) -> None:
+    extra = EXTRA_OF[module.partition(".")[0]]
+    pytest.skip(f"{module} is absent: pip install 'symnmf[{extra}]'", allow_module_level=True)
+
+
+class Absent:
+    """Stands for a module that is not there; whoever uses it skips."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        if "PYTEST_CURRENT_TEST" not in os.environ:  # pytest looks at every name of a module
+            raise AttributeError(attribute)
+        return skip(self._name)
+
+
+def optional(name: str) -> ModuleType | Absent:
+    """Return a module, or what skips the test that first uses it."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        return Absent(name)
+
+
+def reason_to_skip(error: BaseException) -> str | None:
+    """Return why a test that ended in ``error`` could not be run here; None for a failure.
+
+    A missing module is a reason where the test itself asked for it. Where the library did, its
+    message must name an extra that is not installed.
+    """
+    if not isinstance(error, ImportError):
+        return None
+    named = re.search(r"symnmf\[(\w+)", str(error))
+    if named and named[1] in EXTRAS and absent(named[1]):
+        return str(error)
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    by_a_test = place is not None and "tests" in place.tb_frame.f_code.co_filename.split("/")
+    if by_a_test and (error.name or "").partition(".")[0] in EXTRA_OF:
+        return f"{error.name} is absent"
+    return None
