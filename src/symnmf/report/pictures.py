@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -115,12 +114,22 @@ def _convergence(history: History, solver: str) -> Figure:
     return figure
 
 
+def _box_unknown_letters(figure: Figure) -> None:
+    """Show letters that the font lacks as boxes, as it would, but in silence; tables have them."""
+    from matplotlib.font_manager import findfont, get_font
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        known = get_font(findfont(text.get_fontproperties())).get_charmap()
+        shown = "".join(c if ord(c) in known or c in "\n\t" else "\u25a1" for c in text.get_text())
+        text.set_text(shown)
+
+
 def as_figure(title: str, figure: Figure, kind: str = "chart") -> str:
     """Return a matplotlib figure as HTML; a "chart" changes its colours with the page's."""
     buffer = io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # the tables have the whole name
-        figure.savefig(buffer, format="png", dpi=130, facecolor="white")
+    _box_unknown_letters(figure)
+    figure.savefig(buffer, format="png", dpi=130, facecolor="white")
     source = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
     return (
         f'<figure class="{kind}"><figcaption>{title}</figcaption>'
