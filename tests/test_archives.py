@@ -244,3 +244,17 @@ def test_every_part_of_a_checkpoint_is_needed_or_known_not_to_be(tmp_path, solve
             else:
                 np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
     assert refusals > 5
+
+
+def test_a_made_up_rho_that_admm_cannot_divide_by_is_no_failure(tmp_path):
+    X, path = synthetic_problem(12, 2, 0.1, seed=0), tmp_path / "run.npz"
+    settings = {"solver": "admm", "random_state": 0, "tol": 0.0, "n_jobs": 1, "checkpoint": path}
+    symnmf.factorize(X, 2, max_iter=6, **settings)
+    stored = read_archive(path, checkpoint.FORMAT)
+    stored["memory_admm_rho"] = np.array(0.0)
+    for name in ("U", "V", "product", "gram_U", "memory_admm_multiplier"):
+        stored[name] = np.zeros_like(stored[name])
+    write_archive(path, stored)
+    result = symnmf.factorize(X, 2, max_iter=10, **settings)
+    assert np.isfinite(result.U).all()
+    assert np.isfinite(result.V).all()

@@ -40,7 +40,8 @@ def test_all_solvers_set_out_from_the_same_points(comparison):
         solver: comparison["error"][first & (comparison["solver"] == solver)]
         for solver in ("a-symhals", "pgd")
     }
-    np.testing.assert_array_equal(errors["a-symhals"], errors["pgd"])
+    # to rounding: V of a split method lies elsewhere in memory, which BLAS may sum otherwise
+    np.testing.assert_allclose(errors["a-symhals"], errors["pgd"], rtol=1e-13)
     assert len(set(errors["pgd"])) == 3
 
 

@@ -91,9 +91,11 @@ def test_matches_scipy(family: str, rank: int) -> None:
         compared = 0
         for row, solution in zip(data, ours, strict=True):
             theirs, norm = nnls(matrix, row, maxiter=100 * rank)
-            # On a singular matrix scipy at times runs off to 1e14 along a null direction.
-            steepest = np.min((matrix @ theirs - row) @ matrix)
-            if steepest < -1e-8 * np.linalg.norm(matrix) * np.linalg.norm(row):
+            # On a singular matrix scipy at times runs off to 1e14 along a null direction, and
+            # 1.15 at times stops where the gradient is not 0 at a positive number.
+            gradient = (matrix @ theirs - row) @ matrix
+            wrong = max(-gradient.min(), np.abs(gradient[theirs > 0]).max(initial=0.0))
+            if wrong > 1e-8 * np.linalg.norm(matrix) * np.linalg.norm(row):
                 continue
             compared += 1
             # Half the digits of A are lost in a Gram matrix that is singular.
@@ -102,7 +104,7 @@ def test_matches_scipy(family: str, rank: int) -> None:
             assert abs(gap) <= loose * np.linalg.norm(row)
             if family in REGULAR:
                 np.testing.assert_allclose(solution, theirs, rtol=1e-8, atol=1e-8)
-        assert compared >= (10 if family in REGULAR else 9)
+        assert compared >= (10 if family in REGULAR else 8)
 
 
 @settings(max_examples=80, deadline=None)

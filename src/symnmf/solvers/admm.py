@@ -129,7 +129,7 @@ class ADMM(Solver):
             Y = ops.put(shortened(ops.get(Y), ops.get(cross), gram, bound))
         U = Point(ops, Y, X.matmul(Y))
         target = ops.combine((1.0, U.product(X)), (rho, Y), (1.0, multiplier))
-        A = ops.times(target, np.linalg.inv(U.gram + rho * identity_matrix))
+        A = ops.times(target, _inverse(U.gram + rho * identity_matrix))
         state.U, state.V = U, Point(ops, A)
         state.memory[MULTIPLIER] = ops.combine((1.0, multiplier), (rho, Y), (-rho, A))
 
@@ -155,6 +155,14 @@ class ADMM(Solver):
         U, V = state.U, state.V
         misfit = identity(X, X.ops.inner(U.product(X), V.values), U.gram, V.gram)
         return self.proximal * 6.0 / float(state.memory[RHO]) * max(misfit, 0.0)
+
+
+def _inverse(gram: np.ndarray) -> np.ndarray:
+    """Return the inverse; every rho that the rules give has one, a made-up checkpoint's may not."""
+    try:
+        return np.linalg.inv(gram)
+    except np.linalg.LinAlgError:
+        return np.linalg.pinv(gram, hermitian=True)
 
 
 def shortened(Y: np.ndarray, cross: np.ndarray, gram: np.ndarray, bound: float) -> np.ndarray:
