@@ -100,7 +100,7 @@ def pytest_runtest_call(item):
     """Skip a test that needs an extra which is not installed; see ``extras.py``."""
     try:
         return (yield)
-    except ImportError as error:
+    except Exception as error:
         reason = reason_to_skip(error)
         if reason is None:
             raise

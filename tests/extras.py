@@ -60,18 +60,20 @@ def optional(name: str) -> ModuleType | Absent:
 def reason_to_skip(error: BaseException) -> str | None:
     """Return why a test that ended in ``error`` could not be run here; None for a failure.
 
-    A missing module is a reason where the test itself asked for it. Where the library did, its
-    message must name an extra that is not installed.
+    A missing module is a reason where the test itself asked for it. Where the library did, a
+    message on the way must name an extra that is not installed.
     """
-    if not isinstance(error, ImportError):
-        return None
-    named = re.search(r"symnmf\[(\w+)", str(error))
-    if named and named[1] in EXTRAS and absent(named[1]):
-        return str(error)
+    step: BaseException | None = error
+    while step is not None:
+        named = re.search(r"pip install 'symnmf\[(\w+)", str(step))
+        if named and named[1] in EXTRAS and absent(named[1]):
+            return f"needs pip install 'symnmf[{named[1]}]'"
+        step = step.__context__
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
     by_a_test = place is not None and "tests" in place.tb_frame.f_code.co_filename.split("/")
-    if by_a_test and (error.name or "").partition(".")[0] in EXTRA_OF:
-        return f"{error.name} is absent"
+    missing = error.name or "" if isinstance(error, ImportError) else ""
+    if by_a_test and missing.partition(".")[0] in EXTRA_OF:
+        return f"{missing} is absent"
     return None

@@ -35,7 +35,7 @@ def test_there_is_one_loop():
 
 def test_every_module_has_its_place_among_the_layers():
     """The layers of import-linter are complete: a new module cannot stand outside of them."""
-    pyproject = SOURCE.parents[1] / "pyproject.toml"
+    pyproject = Path(__file__).parents[1] / "pyproject.toml"
     contracts = tomllib.loads(pyproject.read_text())["tool"]["importlinter"]["contracts"]
     layers = {name.strip() for layer in contracts[0]["layers"] for name in layer.split("|")}
     rooms = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()}

@@ -380,6 +380,7 @@ def test_a_graph_file_with_entities_is_refused(tmp_path):
 
 
 def test_a_negative_edge_is_named(tmp_path):
+    pytest.importorskip("typer", reason="needs pip install 'symnmf[cli]'")
     from symnmf.cli.inputs import load
 
     (tmp_path / "g.edges").write_text("a b 1\nb c -2\nc a 1\n")

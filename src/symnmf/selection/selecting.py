@@ -85,9 +85,13 @@ class RankSelection:
         return "\n".join(lines)
 
     def to_frame(self) -> Any:
-        """Return the table as a pandas DataFrame."""
-        import pandas as pd
-
+        """Return the table as a pandas DataFrame (needs the extra ``pandas``)."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError(
+                "RankSelection.to_frame needs pandas: pip install 'symnmf[pandas]'."
+            ) from error
         return pd.DataFrame(self.table)
 
     def plot(self) -> Any:
