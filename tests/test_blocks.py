@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import symnmf
 from symnmf.errors import InputError
-from symnmf.matrices import Blocks
+from symnmf.matrices import Blocks, blocks
 from symnmf.matrices.blocks import as_bytes
 from symnmf.matrices.folder import FolderWriter
 from symnmf.matrices.stores import panels
@@ -373,3 +374,20 @@ def test_sizes_are_read_as_people_write_them():
     for bad in ("", "GB", "-1", "4 XB", 0, True, float("nan")):
         with pytest.raises(InputError, match="memory must be"):
             as_bytes(bad)
+
+
+def test_a_stream_that_is_given_up_waits_for_nobody():
+    """The garbage collector may be the one to close it, in a thread that holds a lock."""
+    go = threading.Event()
+
+    def read(tile, turn):
+        return tile == 0 or go.wait(30)
+
+    stream = blocks._ahead([0, 1], read)
+    next(stream)
+    closing = threading.Thread(target=stream.close, daemon=True)
+    closing.start()
+    closing.join(10)
+    waited = closing.is_alive()
+    go.set()
+    assert not waited

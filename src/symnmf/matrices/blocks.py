@@ -206,7 +206,8 @@ def _squares(n: int, most: int, grain: int = 1) -> list[Tile]:
 
 def _ahead(tiles: Sequence[Tile], read: Callable[[Tile, int], T]) -> Iterator[tuple[Tile, T]]:
     """Yield tiles with what ``read`` gives for them; the next is read meanwhile."""
-    with ThreadPoolExecutor(1, thread_name_prefix="symnmf-reader") as reader:
+    reader = ThreadPoolExecutor(1, thread_name_prefix="symnmf-reader")
+    try:
         coming = None
         for place, tile in enumerate(tiles):
             block = read(tile, 0) if coming is None else coming.result()
@@ -215,3 +216,6 @@ def _ahead(tiles: Sequence[Tile], read: Callable[[Tile, int], T]) -> Iterator[tu
                 coming = reader.submit(read, tiles[place + 1], (place + 1) % 2)
             yield tile, block
             del block
+    finally:
+        # the garbage collector may close this, in any thread and inside any lock: wait for nobody
+        reader.shutdown(wait=False, cancel_futures=True)
