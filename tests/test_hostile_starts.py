@@ -28,9 +28,11 @@ def kkt(X, U):
     size, largest = np.linalg.norm(X), U.max(initial=0.0)
     if size == 0.0 or largest == 0.0:
         return 0.0 if size == 0.0 else np.inf
-    X, U = X / size, U / np.sqrt(size)
-    slope = 2.0 * (U @ (U.T @ U) - X @ U)
-    return np.linalg.norm(np.minimum(U, slope)) / np.linalg.norm(U)
+    # squares of the entries of U may be too small or too large to be numbers: those of W are not
+    X, W, unit = X / size, U / largest, largest / np.sqrt(size)
+    with np.errstate(over="ignore"):
+        slope = 2.0 * (unit * (unit * (W @ (W.T @ W))) - X @ W)
+    return np.linalg.norm(np.minimum(W, slope)) / np.linalg.norm(W)
 
 
 def independent_set(X, rng):
@@ -99,6 +101,18 @@ def judge(X, U0, solver, max_iter):
 def test_no_start_makes_a_wrong_word(solver, problem, max_iter):
     X, U0 = problem
     judge(X, U0, solver, max_iter)
+
+
+def test_a_factor_that_fades_away_is_not_an_answer():
+    """Rows without a common edge: each multiplicative step takes 99% of U, until squares vanish."""
+    X, U0 = np.zeros((5, 5)), np.zeros((5, 2))
+    X[0, 4] = X[4, 0] = 0.04
+    X[2, 3] = X[3, 2] = 0.7
+    X[1, 1] = 0.3
+    U0[0], U0[3] = (0.1, 0.8), (0.5, 0.2)
+    result = judge(X, U0, "beta-snmf", 200)
+    assert result.status == "max_iter"
+    assert not result.certificate(X).certified
 
 
 @every_solver

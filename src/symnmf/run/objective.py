@@ -28,6 +28,10 @@ REFERENCE_SHARE = 0.1
 #: Relative errors under which the identity has too few digits left.
 IDENTITY_TRUSTED_ABOVE = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-2}
 
+#: ||U||_F, in the units of a run, below which squares of what is left are too small to be numbers:
+#: as good as U = 0.
+LEAST_SIZE = 1e-140
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -86,7 +90,7 @@ def fitting_sqnorm(X: SymmetricMatrix, U: Point, V: Point, explained: float) -> 
 def stationarity(X: Any, U: Point) -> float:
     """Return the ``stationarity`` of a :class:`Measurement` at U."""
     size = float(np.sqrt(np.trace(U.gram)))
-    if size == 0.0:
+    if size < LEAST_SIZE:
         return np.inf
     moved = X.ops.natural_residual(U.values, U.product(X), U.gram, 1.0 / X.norm)
     return float(moved / (REFERENCE_SHARE * size))

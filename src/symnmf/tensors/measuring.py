@@ -15,6 +15,7 @@ import numpy as np
 from symnmf.ops import Tall
 from symnmf.run.objective import (
     IDENTITY_TRUSTED_ABOVE,
+    LEAST_SIZE,
     REFERENCE_SHARE,
     Measurement,
     best_multiple,
@@ -54,7 +55,7 @@ def step_length(T: SymmetricTensor) -> float:
 @stationarity.register
 def _(T: SymmetricTensor, U: Point) -> float:
     size = float(np.sqrt(np.trace(U.gram)))
-    if size == 0.0:
+    if size < LEAST_SIZE:
         return np.inf
     # the operation is a matrix's, whose gradient is 2 (U U^T U - X U)
     half = 0.5 * T.order * step_length(T)
