@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -204,7 +204,9 @@ def _squares(n: int, most: int, grain: int = 1) -> list[Tile]:
     ]
 
 
-def _ahead(tiles: Sequence[Tile], read: Callable[[Tile, int], T]) -> Iterator[tuple[Tile, T]]:
+def _ahead(
+    tiles: Sequence[Tile], read: Callable[[Tile, int], T]
+) -> Generator[tuple[Tile, T], None, None]:
     """Yield tiles with what ``read`` gives for them; the next is read meanwhile."""
     reader = ThreadPoolExecutor(1, thread_name_prefix="symnmf-reader")
     try:
