@@ -1,6 +1,6 @@
-"""Tensors at the border: what is one, and how it becomes an array and a tensor again.
+"""Other libraries' objects at the border: what is one, and how tensors become arrays and back.
 
-Nothing here imports torch: who holds a tensor has done so already.
+Nothing here imports these libraries: who holds an object has done so already.
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ def is_tensor(X: Any) -> bool:
     """Whether X is a torch tensor."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(X, torch.Tensor)
+
+
+def is_anndata(X: Any) -> bool:
+    """Whether X is an AnnData, or has the parts of one that matter here."""
+    return hasattr(X, "obsp") and hasattr(X, "obs_names")
 
 
 def to_host(X: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from symnmf import graphs
 from symnmf.errors import InputError
 from symnmf.estimator import SymNMF
+from symnmf.interchange import is_anndata
 
 __all__ = ["cluster"]
 
@@ -49,7 +50,7 @@ def cluster(
     Written are ``obs[key_added]``, the cluster as a category ("-1" for a cell in none);
     ``obsm["X_" + key_added]``, the factor U; and ``uns[key_added]``, parameters and quality.
     """
-    if not (hasattr(adata, "obsp") and hasattr(adata, "obs_names")):
+    if not is_anndata(adata):
         raise InputError(f"adata must be an AnnData, got {type(adata).__name__}.")
     if neighbors_key is not None and obsp is not None:
         raise InputError("neighbors_key and obsp both name a graph; give one of them.")

@@ -14,7 +14,8 @@ Input = Annotated[
     str,
     typer.Argument(
         metavar="INPUT",
-        help="A file (.npz .npy .csv .tsv .mtx, or an edge list .edges .txt; each also .gz) or a "
+        help="A file (.npz .npy .csv .tsv .mtx, or a graph .edges .txt .gml .graphml; each also "
+        ".gz), or a "
         "data set's name, such as [bold]digits[/] or [bold]karate[/].",
         show_default=False,
     ),

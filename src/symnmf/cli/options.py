@@ -16,7 +16,7 @@ Seed = Annotated[
 Solver = Annotated[str, typer.Option(help="See [bold]symnmf info[/].", rich_help_panel=RUN)]
 Init = Annotated[
     str,
-    typer.Option(help="scaled-random, random or nndsvd.", rich_help_panel=RUN),
+    typer.Option(help="scaled-random, random, nndsvd or spectral.", rich_help_panel=RUN),
 ]
 Penalty = Annotated[
     str | None,
@@ -33,7 +33,7 @@ MaxTime = Annotated[
 Tol = Annotated[
     float,
     typer.Option(
-        help="Converged when the residual has fallen to this part of the start's; 0 runs to "
+        help="Converged when the residual is at most this part of a tenth of ‖X‖‖U‖; 0 runs to "
         "the limits.",
         rich_help_panel=RUN,
     ),

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from symnmf.errors import InputError
 from symnmf.graphs.neighbors import Array, Points
 from symnmf.graphs.warning import warn
+from symnmf.interchange import is_anndata
 from symnmf.matrices import SymmetricArray
 from symnmf.matrices.indices import check_indices
 
@@ -277,7 +278,7 @@ def refuse_foreign(X: Any, name: str) -> None:
             f"{name} is a {type(X).__name__}; symnmf.factorize takes it, and here an array or a "
             f"sparse matrix is needed."
         )
-    if hasattr(X, "obsp") and hasattr(X, "obs_names"):
+    if is_anndata(X):
         raise InputError(
             f"{name} is an AnnData; call symnmf.scanpy.cluster({name}, n_clusters), or pass "
             f"{name}.X or {name}.obsp['connectivities']."

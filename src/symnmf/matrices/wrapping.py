@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.errors import InputError
-from symnmf.interchange import is_tensor, to_host
+from symnmf.interchange import is_anndata, is_tensor, to_host
 from symnmf.matrices.blocks import AT_A_TIME, MEMORY, Blocks
 from symnmf.matrices.border import check_asymmetry, check_shape, check_values
 from symnmf.matrices.dask import DaskMatrix, is_dask
@@ -124,7 +124,7 @@ def checked_dense(X: Any, threads: Threads, name: str, signed: bool = False) -> 
             f"{name} is a graph, not a matrix; call symnmf.communities on it, or take its matrix "
             f"from symnmf.graphs.from_graph({name})[0]."
         )
-    if hasattr(X, "obsp") and hasattr(X, "obs_names"):
+    if is_anndata(X):
         raise InputError(
             f"{name} is an AnnData; call symnmf.scanpy.cluster on it, or pass "
             f"{name}.obsp['connectivities']."

@@ -107,7 +107,7 @@ def factorize(
         None takes the solver's own. Methods on the original problem have none and ignore it.
     init : str, array of shape (n, rank) or callable
         "scaled-random" (uniform, at X's scale), "random" (the paper's uniform(0, 1)), "nndsvd",
-        or U_0 itself. V_0 = U_0 always.
+        "spectral" (the leading eigenvectors, turned), or U_0 itself. V_0 = U_0 always.
     tol : float
         The run has converged when the natural residual of the original problem, over a tenth of
         ||X||_F ||U||_F, and ||U - V||_F / ||V||_F are both at most ``tol``. 0 runs to the limits.
