@@ -2,7 +2,7 @@
 
 python benchmarks/rank.py planted         planted factors, block models, and nothing to find
 python benchmarks/rank.py real            graphs and images, beside their number of classes
-python benchmarks/rank.py cost            the scan 2..20 against five starts at 20, CPU time
+python benchmarks/rank.py cost            the scan 2..20 against five starts at 20
 """
 
 from __future__ import annotations
@@ -109,21 +109,34 @@ def real(args: argparse.Namespace) -> None:
         )
 
 
+def timed(call: Callable[[], Any]) -> tuple[float, float]:
+    """Return CPU and wall seconds."""
+    spent, began = time.process_time(), time.perf_counter()
+    call()
+    return time.process_time() - spent, time.perf_counter() - began
+
+
 def cost(args: argparse.Namespace) -> None:
+    print("| graph | threads | five starts at 20, s: CPU, wall | as a race | scan 2..20 |", end="")
+    print(" scan / starts: CPU, wall |\n| --- | --- | --- | --- | --- | --- |")
     settings = Settings.of(tol=1e-4)
     for name in args.names:
         X, _ = graph_of(name)
-        Plan(20, settings, n_init=1, random_state=0).best(X)
-        symnmf.select_rank(X, (2, 3), random_state=0)  # compile
-        began = time.process_time()
-        Plan(20, settings, n_init=5, random_state=0).best(X)
-        starts = time.process_time() - began
-        began = time.process_time()
-        symnmf.select_rank(X, range(2, 21), random_state=0)
-        scan = time.process_time() - began
-        print(
-            f"{name}: five starts {starts:.1f} CPU s, scan {scan:.1f} CPU s, {scan / starts:.1f} x"
-        )
+        for jobs in args.jobs:
+            plan = Plan(20, settings, init="scaled-random", random_state=0, n_jobs=jobs)
+            race = Plan(20, settings, random_state=0, n_jobs=jobs)
+            calls = [
+                partial(plan.best, X),
+                partial(race.best, X),
+                partial(symnmf.select_rank, X, range(2, 21), random_state=0, n_jobs=jobs),
+            ]
+            for call in calls:  # compile
+                call()
+            rounds = np.array([[timed(call) for call in calls] for _ in range(args.rounds)])
+            starts, raced, scan = np.median(rounds, axis=0)
+            ratio = np.median(rounds[:, 2] / rounds[:, 0], axis=0)
+            seconds = " | ".join(f"{c:.2f}, {w:.2f}" for c, w in (starts, raced, scan))
+            print(f"| {name} | {jobs} | {seconds} | {ratio[0]:.1f}, {ratio[1]:.1f} |", flush=True)
 
 
 def main() -> None:
@@ -142,6 +155,8 @@ def main() -> None:
     two.set_defaults(run=real)
     three = commands.add_parser("cost")
     three.add_argument("names", nargs="*", default=["orl", "digits"])
+    three.add_argument("--jobs", type=int, nargs="+", default=[1, 2])
+    three.add_argument("--rounds", type=int, default=5)
     three.set_defaults(run=cost)
     args = parser.parse_args()
     args.run(args)

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from symnmf.run.certificate import Certificate, certify
     from symnmf.run.loop import Snapshot, factorize
     from symnmf.run.result import History, Result
-    from symnmf.selection.selecting import RankSelection, select_rank
+    from symnmf.selection.found import RankSelection
+    from symnmf.selection.selecting import select_rank
     from symnmf.tensors.factorizing import factorize_tensor
 
 _HOMES = {
@@ -54,7 +55,7 @@ _HOMES = {
     "compare": "symnmf.comparison",
     "factorize": "symnmf.run.loop",
     "select_rank": "symnmf.selection.selecting",
-    "RankSelection": "symnmf.selection.selecting",
+    "RankSelection": "symnmf.selection.found",
     "factorize_tensor": "symnmf.tensors.factorizing",
     "modularity_scorer": "symnmf.quality",
     "top_features": "symnmf.placing",

@@ -44,6 +44,8 @@ def balanced_chunks(indptr: np.ndarray, parts: int) -> list[tuple[int, int]]:
     if parts < 1:
         raise InputError(f"parts is {parts}; ask for at least one chunk of rows.")
     n = len(indptr) - 1
+    if parts == 1:
+        return [(0, n)] if n else []
     # A row costs its entries and the writing of its output; the latter alone balances empty rows.
     cost = np.asarray(indptr, dtype=np.int64) + np.arange(n + 1)
     targets = np.linspace(cost[0], cost[-1], parts + 1)[1:-1]

@@ -50,6 +50,10 @@ class Basis:
             U[:] = 1.0
         return (best_multiple(X, Point(X.ops, X.ops.put(U))) * U).astype(X.dtype)
 
+    def leading(self, count: int) -> Basis:
+        """Return the first ``count`` of them."""
+        return Basis(self.vectors[:, :count], self.values[:count])
+
     def labels(self) -> np.ndarray:
         """Return the labels of spectral clustering: the nearest of the axes that span most."""
         return (self._scaled @ self._axes(None)).argmax(axis=1)

@@ -30,6 +30,11 @@ class Choice:
     high: int
     at_edge: bool = False
 
+    @property
+    def sharp(self) -> bool:
+        """Whether all the ranks it cannot tell from its choice are near it."""
+        return self.rank is not None and _near(self.low, self.rank) and _near(self.high, self.rank)
+
     def __str__(self) -> str:
         if self.rank is None:
             return "none"
@@ -91,11 +96,13 @@ def recommend(choices: dict[str, Choice]) -> tuple[int | None, str]:
             f"{also if agreeing else ''}."
         )
     votes = [found.rank for found in others.values() if found.rank is not None]
-    pairs = [(a, b) for k, a in enumerate(votes) for b in votes[k + 1 :] if _near(a, b)]
-    if pairs:
-        rank = pairs[0][0]
-        names = [name for name, found in others.items() if _near(found.rank, rank)]
-        return rank, f"{' and '.join(names).capitalize()} agree on it."
+    for found in others.values():
+        # two that say nearly anything agree by chance
+        if found.rank is None or not found.sharp:
+            continue
+        names = [name for name, other in others.items() if _near(other.rank, found.rank)]
+        if len(names) > 1:
+            return found.rank, f"{' and '.join(names).capitalize()} agree on it."
     if heldout is not None:
         return None, (
             f"No clear number: the held-out error still falls at {heldout.rank}, and the other "

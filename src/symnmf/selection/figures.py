@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from symnmf.selection.selecting import RankSelection
+    from symnmf.selection.found import RankSelection
 
 BLUE, GREY = "#1f5fa8", "#999999"
 

@@ -1,0 +1,261 @@
+"""The runs behind a choice of rank: which there are, where they are kept, and what they say."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from symnmf.archives import read_archive, write_archive
+from symnmf.errors import InputError
+from symnmf.matrices import HostMatrix, SparseMatrix
+from symnmf.matrices.observing import hide
+from symnmf.parallel import Threads
+from symnmf.run.interrupts import watching
+from symnmf.run.problem import Problem
+from symnmf.run.settings import Settings
+from symnmf.selection.choosing_rank import (
+    Choice,
+    by_eigengap,
+    by_heldout,
+    by_stability,
+    recommend,
+)
+from symnmf.selection.folds import Fold, pair_folds
+from symnmf.selection.found import RankSelection
+from symnmf.selection.paths import rank_path
+from symnmf.selection.spectra import bethe_hessian_count, normalised_eigenvalues
+from symnmf.selection.stability import agreements, consensus, without_clusters
+
+FORMAT = "symnmf-ranks-2"
+
+#: Runs on a matrix without clusters, against which agreement is judged.
+NULL_RUNS = 3
+
+#: Entries of the widest factor below which runs at the same time wait for each other: measured.
+TOGETHER_FROM = 20_000
+
+#: Called with the fits done and all there are to do; a true return value stops.
+Progress = Callable[[int, int], Any]
+
+
+@dataclass
+class Search:
+    """The runs, each of them a path through all ranks, and the judgement on them."""
+
+    X: HostMatrix
+    ranks: list[int]
+    criteria: tuple[str, ...]
+    n_runs: int
+    n_folds: int
+    seed: int
+    settings: Settings
+    callback: Progress | None
+    done: dict[str, np.ndarray] = field(default_factory=dict)
+    fits: int = 0
+    halt: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        rng = np.random.default_rng(self.seed)
+        folds = pair_folds(self.X, self.n_folds, rng)
+        count = self.n_folds if "heldout" in self.criteria else 0
+        self.tasks: dict[str, Fold] = {
+            f"run-{k}": folds[k] for k in range(min(max(count, self.n_runs), self.n_folds))
+        }
+        more = self.n_runs - len(self.tasks)
+        while more > 0:  # further perturbations: the pairs cut anew
+            folds = pair_folds(self.X, self.n_folds, rng)[:more]
+            for fold in folds:
+                self.tasks[f"run-{len(self.tasks)}"] = fold
+            more -= len(folds)
+        if self.n_runs:
+            null = without_clusters(self.X, rng, self.X.threads)
+            self.null = null
+            for k, fold in enumerate(pair_folds(null, max(NULL_RUNS, self.n_folds), rng)):
+                if k < NULL_RUNS:
+                    self.tasks[f"null-{k}"] = fold
+
+    # --- running
+
+    def run(self, path: Path | None, workers: int) -> None:
+        identity = json.dumps(
+            {
+                "X": self.X.digest(),
+                "ranks": self.ranks,
+                "runs": [self.n_runs, self.n_folds],
+                "solver": repr(self.settings.solver),
+                "limits": [self.settings.limits.tol, self.settings.limits.max_iter],
+            }
+        )
+        if path is not None and path.is_file():
+            self._resume(path, identity)
+        todo = [name for name in self.tasks if name not in self.done]
+        self.fits = self._count(set(self.tasks) - set(todo))
+        if self.X.shape[0] * self.ranks[-1] < TOGETHER_FROM:
+            workers = 1
+        with watching(signal.SIGINT) as interrupt, ThreadPoolExecutor(workers) as pool:
+
+            def one(name: str) -> None:
+                factors = self._path(name, lambda: self.halt.is_set() or bool(interrupt))
+                if factors is None:
+                    return
+                with self.lock:
+                    self.done[name] = factors
+                    if path is not None:
+                        self._keep(path, identity)
+
+            list(pool.map(one, todo))
+
+    def ranks_of(self, name: str) -> list[int]:
+        """Return the ranks of a run: fewer without clusters, where little depends on the rank."""
+        return spaced(self.ranks) if name.startswith("null") else self.ranks
+
+    def _count(self, names: Iterable[str]) -> int:
+        return sum(len(self.ranks_of(name)) for name in names)
+
+    def _path(self, name: str, stop: Callable[[], bool]) -> np.ndarray | None:
+        """Return the factors of all ranks side by side, or None where it was stopped."""
+        fold = self.tasks[name]
+        source = self.null if name.startswith("null") else self.X
+        hidden = hide(source.on(Threads(1)), fold.rows, fold.columns)
+        ranks, factors = self.ranks_of(name), []
+        for result in rank_path(Problem.of(hidden), ranks, stop, self.settings):
+            factors.append(result.U)
+            with self.lock:
+                self.fits += 1
+                if self.callback is not None and self.callback(self.fits, self._count(self.tasks)):
+                    self.halt.set()
+        if len(factors) < len(ranks):
+            return None
+        return np.hstack(factors).astype(np.float32)
+
+    def _keep(self, path: Path, identity: str) -> None:
+        write_archive(
+            path,
+            {
+                "format": np.array(FORMAT),
+                "identity": np.array(identity),
+                "seed": np.array(str(self.seed)),
+                **self.done,
+            },
+        )
+
+    def _resume(self, path: Path, identity: str) -> None:
+        stored = read_archive(path, FORMAT)
+        if str(stored.get("identity")) != identity:
+            raise InputError(
+                f"checkpoint {str(path)!r} belongs to another search; pass the X and settings it "
+                f"was made with, or name another file."
+            )
+        try:
+            self.seed = int(str(stored["seed"]))
+            self.__post_init__()
+        except (KeyError, ValueError) as error:
+            raise InputError(f"{path} is not a whole checkpoint of a search ({error}).") from error
+        self.done = {name: stored[name] for name in self.tasks if name in stored}
+        for name, factors in self.done.items():
+            shape = self.X.shape[0], sum(self.ranks_of(name))
+            whole = factors.shape == shape and factors.dtype == np.float32
+            if not (whole and np.isfinite(factors).all() and (factors >= 0).all()):
+                raise InputError(
+                    f"{path} is not a whole checkpoint of a search ({name} is not the factors of "
+                    f"its ranks)."
+                )
+
+    # --- judging
+
+    def factors(self, name: str, rank: int) -> np.ndarray:
+        """Return U of one run."""
+        before = sum(other for other in self.ranks_of(name) if other < rank)
+        return self.done[name][:, before : before + rank].astype(np.float64)
+
+    def judge(self) -> RankSelection:
+        table: dict[str, np.ndarray] = {"rank": np.array(self.ranks)}
+        choices: dict[str, Choice] = {}
+        status = "done" if len(self.done) == len(self.tasks) else "stopped"
+        runs = [name for name in self.tasks if name.startswith("run") and name in self.done]
+        nulls = [name for name in self.tasks if name.startswith("null") and name in self.done]
+        held = [name for name in runs if int(name.split("-")[1]) < self.n_folds]
+        if "heldout" in self.criteria and len(held) > 1:
+            choices["heldout"] = self._heldout(held, table)
+        if "stability" in self.criteria and len(runs) > 1 and len(nulls) > 1:
+            choices["stability"] = self._stability(runs[: self.n_runs], nulls, table)
+        bethe = None
+        if "eigengap" in self.criteria:
+            values = normalised_eigenvalues(self.X, self.ranks[-1] + 1)
+            table["eigenvalue"] = np.array([_at(values, rank - 1) for rank in self.ranks])
+            table["gap"] = table["eigenvalue"] - [_at(values, rank) for rank in self.ranks]
+            choices["eigengap"] = by_eigengap(self.ranks, values)
+            bethe = bethe_hessian_count(self.X, 2 * self.ranks[-1])
+        if choices:
+            rank, reason = recommend(choices)
+        else:
+            rank, reason = None, "Stopped before two runs were done."
+        return RankSelection(rank, reason, choices, table, None, bethe, status)
+
+    def _heldout(self, runs: list[str], table: dict[str, np.ndarray]) -> Choice:
+        errors = np.array(
+            [[self.tasks[run].error(self.factors(run, k)) for k in self.ranks] for run in runs]
+        )
+        table["heldout_error"] = errors.mean(axis=0)
+        table["heldout_spread"] = errors.std(axis=0, ddof=1) / np.sqrt(len(runs))
+        first = self.tasks[runs[0]].values
+        if isinstance(self.X, SparseMatrix) and np.all((first == 0) | (first == 1)):
+            table["heldout_auc"] = np.array(
+                [
+                    np.mean([self.tasks[run].auc(self.factors(run, k)) for run in runs])
+                    for k in self.ranks
+                ]
+            )
+        return by_heldout(self.ranks, errors)
+
+    def _stability(self, runs: list[str], nulls: list[str], table: dict[str, np.ndarray]) -> Choice:
+        rng = np.random.default_rng(self.seed)
+        for prefix, names in (("", runs), ("null_", nulls)):
+            ranks = self.ranks_of(names[0])
+            scores = [self._agreement(names, rank, rng) for rank in ranks]
+            for name in scores[0]:
+                known = [score[name] for score in scores]
+                table[prefix + name] = np.interp(self.ranks, ranks, known)
+        excess = table["ami"] - table["null_ami"]
+        excess[np.array(self.ranks) == 1] = 0.0  # one cluster is always found again
+        table["ami_excess"] = excess
+        return by_stability(self.ranks, excess, table["ami_spread"] + table["null_ami_spread"])
+
+    def _agreement(
+        self, names: list[str], rank: int, rng: np.random.Generator
+    ) -> dict[str, float]:
+        factors = [self.factors(name, rank) for name in names]
+        labels, cosines = agreements(factors)
+        pac, dispersion = consensus(factors, rng)
+        return {
+            "ami": float(labels.mean()),
+            "ami_spread": float(labels.std() / np.sqrt(len(names))),
+            "cosine": float(cosines.mean()),
+            "pac": pac,
+            "dispersion": dispersion,
+        }
+
+
+def spaced(ranks: list[int]) -> list[int]:
+    """Return some of the ranks, from the last down, each at most two thirds of the one above.
+
+    What a matrix without clusters says changes slowly with the rank, so the others lie between.
+    """
+    chosen = [ranks[-1]]
+    for rank in reversed(ranks[:-1]):
+        if 3 * rank <= 2 * chosen[0]:
+            chosen.insert(0, rank)
+    return chosen
+
+
+def _at(values: np.ndarray, place: int) -> float:
+    return float(values[place]) if place < len(values) else float("nan")
