@@ -18,8 +18,14 @@ from symnmf.run.settings import Settings
 from symnmf.selection.choosing_rank import Choice, by_eigengap, by_heldout, by_stability, recommend
 from symnmf.selection.folds import pair_folds
 from symnmf.selection.paths import rank_path
+from symnmf.selection.search import spaced
 from symnmf.selection.spectra import bethe_hessian_count
-from symnmf.selection.stability import consensus, matched_cosine, without_clusters
+from symnmf.selection.stability import (
+    adjusted_mutual_information,
+    consensus,
+    matched_cosine,
+    without_clusters,
+)
 
 
 def random_graph(n, chance, seed):
@@ -220,6 +226,10 @@ def test_recommendations_say_why():
     )
     assert (rank, "agree" in reason) == (4, True)
     assert recommend({"heldout": edge, "eigengap": Choice(4, 4, 4)})[0] is None
+    # two that would take nearly any number agree by chance
+    vague = {"heldout": edge, "stability": Choice(6, 3, 9), "eigengap": Choice(6, 5, 9)}
+    assert recommend(vague)[0] is None
+    assert recommend(vague | {"eigengap": Choice(6, 6, 6)})[0] == 6
     assert by_stability([2, 3, 4], np.array([0.1, 0.6, 0.2]), np.full(3, 0.01)).rank == 3
     assert by_stability([2, 3], np.array([0.02, 0.01]), np.full(2, 0.01)).rank is None
     assert by_eigengap([2, 3, 4, 5], np.array([1, 0.95, 0.9, 0.3, 0.28, 0.27])).rank == 3
@@ -235,6 +245,28 @@ def test_scores_of_agreement():
     pac, dispersion = consensus([np.eye(4)[rng.integers(4, size=50)] for _ in range(6)], rng)
     assert pac > 0.4
     assert dispersion < 0.6
+
+
+@given(st.integers(1, 7), st.integers(1, 60), st.floats(0, 1), st.integers(0, 999))
+def test_the_agreement_of_labels_is_scikit_learns(count, n, kept, seed):
+    from sklearn.metrics import adjusted_mutual_info_score
+
+    rng = np.random.default_rng(seed)
+    one = rng.integers(count, size=n)
+    other = np.where(rng.random(n) < kept, one, rng.integers(count, size=n))
+    expected = adjusted_mutual_info_score(one, other)
+    assert adjusted_mutual_information(one, other, count) == pytest.approx(expected, abs=1e-9)
+
+
+@given(st.sets(st.integers(2, 80), max_size=30))
+def test_the_null_is_fitted_at_some_ranks_between_which_the_others_lie(given):
+    ranks = [1, *sorted(given)]
+    some = spaced(ranks)
+    assert some[0] == 1
+    assert some[-1] == ranks[-1]
+    assert set(some) <= set(ranks)
+    for rank in ranks:  # one that was left out has a fitted one little above it
+        assert min(other for other in some if other >= rank) < 1.5 * rank + 1e-9
 
 
 def test_the_null_keeps_degrees_and_has_no_blocks():

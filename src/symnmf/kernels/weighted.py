@@ -9,12 +9,21 @@ from __future__ import annotations
 import numpy as np
 
 from symnmf.kernels.compiling import REORDER, compiled
-from symnmf.kernels.products import prefetch_pair
+from symnmf.kernels.products import CACHE_LINE, prefetch, prefetch_pair
 
 #: Pairs between the request for a row of a factor and its use.
 AHEAD = 16
 #: Factors up to this size are in cache already, and the requests would only cost.
 CACHED_BYTES = 1 << 19
+
+
+@compiled(inline="always")
+def prefetch_row(V: np.ndarray, row: int) -> None:
+    """Ask for a row of ``V``."""
+    columns = V.shape[1]
+    first = np.int64(row) * columns
+    for c in range(0, columns, CACHE_LINE // V.itemsize):
+        prefetch(V, first + c)
 
 
 @compiled(fastmath=REORDER)
@@ -29,15 +38,16 @@ def residual_product_rows(
     out: np.ndarray,
     begin: int,
     end: int,
-) -> None:
+) -> tuple[float, float, float]:
     """Add rows ``begin..end`` of S T to ``out``, where S = W o (X - F V^T) on the pairs.
 
-    Mostly T is V, whose row is at hand then.
+    Mostly T is V, whose row is at hand then. Return the sums of w (x - m)^2, w x m and w m^2.
     """
     r, columns = V.shape[1], T.shape[1]
     many_x, many_w = len(x) > 1, len(w) > 1
     last = indptr[end] if V.size * V.itemsize > CACHED_BYTES else 0
     total = np.empty(columns, T.dtype)
+    misfit, fit, size = 0.0, 0.0, 0.0
     for i in range(begin, end):
         own = F[i]
         total[:] = 0
@@ -48,11 +58,16 @@ def residual_product_rows(
             m = V.dtype.type(0)
             for k in range(r):
                 m += own[k] * other[k]
-            s = w[p if many_w else 0] * (x[p if many_x else 0] - m)
+            value, weight = x[p if many_x else 0], w[p if many_w else 0]
+            s = weight * (value - m)
+            misfit += np.float64(s) * np.float64(value - m)
+            fit += np.float64(weight * value) * np.float64(m)
+            size += np.float64(weight * m) * np.float64(m)
             for k in range(columns):
                 total[k] += s * moved[k]
         for k in range(columns):
             out[i, k] += total[k]
+    return misfit, fit, size
 
 
 @compiled(fastmath=REORDER)
@@ -103,8 +118,7 @@ def quartic_rows(
     indices: np.ndarray,
     x: np.ndarray,
     w: np.ndarray,
-    U: np.ndarray,
-    D: np.ndarray,
+    both: np.ndarray,
     begin: int,
     end: int,
 ) -> tuple[float, float, float, float]:
@@ -112,21 +126,30 @@ def quartic_rows(
 
     With s = x - <u_i, u_j>, a = <u_i, d_j> + <d_i, u_j> and b = <d_i, d_j> it is the sum of
     w ((s - t a - t^2 b)^2 - s^2) / 2. Every term vanishes with D. Only pairs on and above the
-    diagonal are visited.
+    diagonal are visited. ``both`` is U and D side by side.
     """
-    r = U.shape[1]
+    r = both.shape[1] // 2
     many_x, many_w = len(x) > 1, len(w) > 1
-    last = indptr[end] if U.size * U.itemsize > CACHED_BYTES else 0
+    # the pairs visited are not neighbours in memory, so what is asked for has a cursor of its own
+    far = both.size * both.itemsize > CACHED_BYTES
+    row, place, stop, ahead = begin, first[begin], indptr[begin + 1], 0
     c1, c2, c3, c4 = 0.0, 0.0, 0.0, 0.0
-    zero = U.dtype.type(0)
+    zero = both.dtype.type(0)
     for i in range(begin, end):
-        u, d = U[i], D[i]
+        u, d = both[i, :r], both[i, r:]
         for p in range(first[i], indptr[i + 1]):
-            if (p & 1) == 0:
-                prefetch_pair(indices, p + AHEAD, last, U)
-                prefetch_pair(indices, p + AHEAD, last, D)
+            while far and ahead < AHEAD and row < end:
+                if place < stop:
+                    prefetch_row(both, indices[place])
+                    place += 1
+                    ahead += 1
+                else:
+                    row += 1
+                    if row < end:
+                        place, stop = first[row], indptr[row + 1]
+            ahead -= 1
             j = indices[p]
-            v, e = U[j], D[j]
+            v, e = both[j, :r], both[j, r:]
             m, mixed, moved = zero, zero, zero
             for k in range(r):
                 m += u[k] * v[k]

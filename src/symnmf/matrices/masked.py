@@ -243,21 +243,44 @@ class MaskedMatrix(SymmetricMatrix):
             product = self.base.matmul(other, out)
         else:
             product = self.ops.times(factor, self.ops.gram(other) if gram is None else gram)
-        return self._corrected(factor, other, product)
-
-    def _corrected(self, factor: np.ndarray, other: np.ndarray, product: np.ndarray) -> np.ndarray:
-        """Add what the pairs and the ridge have to say to a product."""
-        self._add_pairs(factor, other, other, product)
-        if self.ridge is not None:
-            product -= (0.5 * self.ridge)[:, None] * factor
+        self._correct(factor, other, product)
         return product
 
-    def _add_pairs(self, F: np.ndarray, V: np.ndarray, T: np.ndarray, out: np.ndarray) -> None:
+    def product_and_sums(
+        self, U: np.ndarray, gram: np.ndarray | None
+    ) -> tuple[np.ndarray, tuple[float, float, float] | None]:
+        if self.base is not None:
+            return self.product_at(U, U, gram=gram), None
+        product = self.ops.times(U, self.ops.gram(U) if gram is None else gram)
+        misfit, fit, size = self._correct(U, U, product)
+        return product, (misfit + self._held(U, U), fit, size)
+
+    def _correct(
+        self, factor: np.ndarray, other: np.ndarray, product: np.ndarray
+    ) -> tuple[float, float, float]:
+        """Add what the pairs and the ridge have to say to a product; return the pairs' sums."""
+        sums = self._add_pairs(factor, other, other, product)
+        if self.ridge is not None:
+            product -= (0.5 * self.ridge)[:, None] * factor
+        return sums
+
+    def _add_pairs(
+        self, F: np.ndarray, V: np.ndarray, T: np.ndarray, out: np.ndarray
+    ) -> tuple[float, float, float]:
         arrays = self.pairs.arrays
-        self.threads.run(
+        parts = self.threads.run(
             lambda begin, end: residual_product_rows(*arrays, F, V, T, out, begin, end),
             self.pairs.chunks(self.threads, F.shape[1]),
         )
+        misfit, fit, size = (float(sum(column)) for column in zip(*parts, strict=True))
+        return misfit, fit, size
+
+    def _held(self, U: np.ndarray, V: np.ndarray) -> float:
+        """Return what the ridge adds to the misfit."""
+        if self.ridge is None:
+            return 0.0
+        rows = self.ridge[:, None].astype(np.float64)
+        return 0.5 * float(np.sum(rows * (np.square(U) + np.square(V))))
 
     def residual_times(self, U: np.ndarray, V: np.ndarray, T: np.ndarray) -> np.ndarray:
         thin = np.ascontiguousarray(T, dtype=self.dtype)
@@ -277,10 +300,7 @@ class MaskedMatrix(SymmetricMatrix):
             self.pairs.chunks(self.threads, U.shape[1]),
         )
         misfit, fit, size = (float(sum(column)) for column in zip(*parts, strict=True))
-        held = 0.0
-        if self.ridge is not None:
-            rows = self.ridge[:, None].astype(np.float64)
-            held = 0.5 * float(np.sum(rows * (np.square(U) + np.square(V))))
+        held = self._held(U, V)
         if self.base is not None:
             if same and product is not None:  # which has the pairs and the ridge in it
                 explained = self.ops.inner(product, U) - fit + size + 0.5 * held
@@ -302,8 +322,9 @@ class MaskedMatrix(SymmetricMatrix):
     ) -> tuple[Line, Coefficients]:
         ops = self.ops
         D = np.subtract(target, U, out=target)
+        both = np.hstack([U, D])  # rows side by side: one place in memory for each end of a pair
         parts = self.threads.run(
-            lambda b, e: quartic_rows(self.pairs.upper, *self.pairs.arrays, U, D, b, e),
+            lambda b, e: quartic_rows(self.pairs.upper, *self.pairs.arrays, both, b, e),
             self.pairs.chunks(self.threads, U.shape[1]),
         )
         c1, c2, c3, c4 = (float(sum(column)) for column in zip(*parts, strict=True))
@@ -331,9 +352,12 @@ class MaskedMatrix(SymmetricMatrix):
             np.maximum(np.add(U, moved, out=U), 0, out=U)
             return U, None, moved
         # the base's own product moves in a straight line, and what the pairs add does not
-        product -= self._corrected(U, U, np.zeros_like(product))
+        pairs = np.zeros_like(product)
+        self._correct(U, U, pairs)
+        product -= pairs
         U, product, moved = self.ops.advance(U, product, line, t)
-        return U, self._corrected(U, U, product), moved
+        self._correct(U, U, product)
+        return U, product, moved
 
     def aim(self, U: np.ndarray, product: np.ndarray, gram: np.ndarray) -> np.ndarray:
         shares = np.maximum(self.seen, 1.0) / self.shape[0]

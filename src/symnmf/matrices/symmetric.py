@@ -103,6 +103,12 @@ class SymmetricArray(ABC):
         """
         return None
 
+    def product_and_sums(
+        self, U: Tall, gram: np.ndarray | None
+    ) -> tuple[Tall, tuple[float, float, float] | None]:
+        """Return :meth:`product_at` for F = V = U, and :meth:`weighted_sums` if they come along."""
+        return self.product_at(U, U, gram=gram), None
+
     def for_rank(self, rank: int, *, warn: bool = True) -> Self:
         """Return X ready for factors of ``rank`` columns; warn of rows that are hardly observed."""
         return self

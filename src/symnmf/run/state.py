@@ -61,7 +61,8 @@ class Point:
     def product(self, X: SymmetricArray) -> Tall:
         """Return X U, or what stands for it at this point where entries have weights."""
         if self._product is None:
-            self._product = X.product_at(self.values, self.values, gram=self._gram)
+            self._product, sums = X.product_and_sums(self.values, self._gram)
+            self._sums = self._sums or sums
         return self._product
 
     def weighted_sums(self, X: SymmetricArray) -> tuple[float, float, float] | None:

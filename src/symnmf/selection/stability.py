@@ -48,7 +48,7 @@ def adjusted_mutual_information(one: np.ndarray, other: np.ndarray, count: int) 
         return float(len(rows) == len(columns))
     both = entropy(rows) + entropy(columns)
     shared = both - entropy(joint[joint > 0])
-    expected = expected_mutual_information(sp.csr_array(joint), n)
+    expected = expected_mutual_information(joint, n)
     room = max(both / 2 - expected, np.finfo(np.float64).eps)
     return float((shared - expected) / room)
 
