@@ -86,15 +86,17 @@ def large(args: argparse.Namespace) -> None:
     rng = np.random.default_rng(0)
     n, r, pairs = args.n, args.rank, args.pairs
     i, j = rng.integers(n, size=(2, pairs), dtype=np.int32)
-    ones = np.ones(pairs, dtype=np.float32)
-    pattern = sp.coo_array((ones, (i, j)), shape=(n, n)).tocsr()
+    noise = rng.standard_normal(pairs, dtype=np.float32)
+    pattern = sp.coo_array((noise, (i, j)), shape=(n, n)).tocsr()
     pattern = pattern + pattern.T
+    del i, j, noise
     factor = rng.random((n, r))
     rows = np.repeat(np.arange(n, dtype=np.int32), np.diff(pattern.indptr))
     values = np.empty(pattern.nnz)
     for first in range(0, pattern.nnz, 1 << 20):
         part = slice(first, first + (1 << 20))
         values[part] = np.einsum("ij,ij->i", factor[rows[part]], factor[pattern.indices[part]])
+    values *= np.exp(args.noise * pattern.data)
     del rows, factor
     X = sp.csr_array((values, pattern.indices, pattern.indptr), shape=(n, n))
     print(f"{X.nnz} stored entries, {X.data.nbytes + X.indices.nbytes >> 20} MB", flush=True)
@@ -129,6 +131,7 @@ def main() -> None:
     two.add_argument("--rank", type=int, default=16)
     two.add_argument("--pairs", type=int, default=10_000_000)
     two.add_argument("--steps", type=int, default=8)
+    two.add_argument("--noise", type=float, default=1.0, help="in the logarithm of an entry")
     two.add_argument("--solver", default="auto")
     two.set_defaults(run=large)
     args = parser.parse_args()

@@ -121,7 +121,7 @@ class MaskedMatrix(SymmetricMatrix):
         super().__init__(len(pairs.indptr) - 1, dtype, HostOps(threads))
         self.pairs, self.base, self.seen, self.counts = pairs, base, seen, counts
         self.constant = constant
-        self.ridge: np.ndarray | None = None
+        self.ridge, self.few = 0.0, np.empty(0, np.int64)  # on rows of which too little is known
         self._single: MaskedMatrix | None = None
 
     @property
@@ -162,7 +162,7 @@ class MaskedMatrix(SymmetricMatrix):
             assert isinstance(base, HostMatrix)
             other.base = base
         other.constant = self.constant * factor * factor
-        other.ridge = None if self.ridge is None else self.ridge * self.dtype.type(factor)
+        other.ridge = self.ridge * factor
         return other
 
     def _copy(self) -> MaskedMatrix:
@@ -192,8 +192,6 @@ class MaskedMatrix(SymmetricMatrix):
                 base = self.base.single
                 assert isinstance(base, HostMatrix)
                 other.base = base
-            if self.ridge is not None:
-                other.ridge = self.ridge.astype(np.float32)
             self._single = other
         return self._single
 
@@ -225,8 +223,8 @@ class MaskedMatrix(SymmetricMatrix):
                 UserWarning,
             )
         other = self._copy()
-        level = RIDGE * np.sqrt(self.sqnorm / max(float(self.seen.sum()), 1.0))
-        other.ridge = np.where(few, level, 0.0).astype(self.dtype)
+        other.ridge = RIDGE * float(np.sqrt(self.sqnorm / max(float(self.seen.sum()), 1.0)))
+        other.few = np.flatnonzero(few)
         return other
 
     # --- at a point
@@ -260,8 +258,8 @@ class MaskedMatrix(SymmetricMatrix):
     ) -> tuple[float, float, float]:
         """Add what the pairs and the ridge have to say to a product; return the pairs' sums."""
         sums = self._add_pairs(factor, other, other, product)
-        if self.ridge is not None:
-            product -= (0.5 * self.ridge)[:, None] * factor
+        if len(self.few):
+            product[self.few] -= product.dtype.type(0.5 * self.ridge) * factor[self.few]
         return sums
 
     def _add_pairs(
@@ -277,10 +275,11 @@ class MaskedMatrix(SymmetricMatrix):
 
     def _held(self, U: np.ndarray, V: np.ndarray) -> float:
         """Return what the ridge adds to the misfit."""
-        if self.ridge is None:
-            return 0.0
-        rows = self.ridge[:, None].astype(np.float64)
-        return 0.5 * float(np.sum(rows * (np.square(U) + np.square(V))))
+        return 0.5 * (self._ridged(U, U) + self._ridged(V, V))
+
+    def _ridged(self, A: np.ndarray, B: np.ndarray) -> float:
+        few = self.few
+        return self.ridge * float(np.vdot(A[few].astype(np.float64), B[few].astype(np.float64)))
 
     def residual_times(self, U: np.ndarray, V: np.ndarray, T: np.ndarray) -> np.ndarray:
         thin = np.ascontiguousarray(T, dtype=self.dtype)
@@ -337,11 +336,9 @@ class MaskedMatrix(SymmetricMatrix):
             first, *higher = quartic(gram, line)
             # the product at U has the pairs and the ridge in it, so their slope is there already
             c1, c2, c3, c4 = first, c2 + higher[0], c3 + higher[1], c4 + higher[2]
-        if self.ridge is not None:
-            held = self.ridge[:, None].astype(np.float64)
-            c1 += 0.0 if self.base is not None else float(np.sum(held * U * D))
-            c2 += 0.5 * float(np.sum(held * D * D))
-        return line, (c1, c2, c3, c4)
+        if self.base is None:
+            c1 += self._ridged(U, D)
+        return line, (c1, c2 + 0.5 * self._ridged(D, D), c3, c4)
 
     def advance(
         self, U: np.ndarray, product: np.ndarray, line: Line, t: float
