@@ -230,9 +230,7 @@ class Search:
         table["ami_excess"] = excess
         return by_stability(self.ranks, excess, table["ami_spread"] + table["null_ami_spread"])
 
-    def _agreement(
-        self, names: list[str], rank: int, rng: np.random.Generator
-    ) -> dict[str, float]:
+    def _agreement(self, names: list[str], rank: int, rng: np.random.Generator) -> dict[str, float]:
         factors = [self.factors(name, rank) for name in names]
         labels, cosines = agreements(factors)
         pac, dispersion = consensus(factors, rng)
