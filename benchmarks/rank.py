@@ -140,7 +140,7 @@ def cost(args: argparse.Namespace) -> None:
         for jobs in args.jobs:
             plan = Plan(20, settings, init="scaled-random", random_state=0, n_jobs=jobs)
             race = Plan(20, settings, random_state=0, n_jobs=jobs)
-            calls = [
+            calls: list[Callable[[], Any]] = [
                 partial(plan.best, X),
                 partial(five_from_eigenvectors, X, settings, jobs),
                 partial(race.best, X),
