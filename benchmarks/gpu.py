@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 
 import symnmf
@@ -53,10 +54,23 @@ def milliseconds(call: Callable[[], Any], repeats: int = 20) -> float:
     return 1e3 * float(np.median(times[2:]))
 
 
-def per_iteration(X: Any, solver: str = "auto", iterations: int = 25, **options: Any) -> float:
+def kernel_milliseconds(call: Callable[[], Any], kernel: str, repeats: int = 20) -> float:
+    """The mean time of a kernel on the device, whatever it takes to launch it."""
+    call()
+    with torch.profiler.profile() as profile:
+        for _ in range(repeats):
+            call()
+        torch.cuda.synchronize()
+    found = [event for event in profile.key_averages() if event.key == kernel]
+    return sum(event.self_device_time_total for event in found) / repeats / 1e3
+
+
+def per_iteration(
+    X: Any, solver: str = "auto", iterations: int = 25, rank: int = RANK, **options: Any
+) -> float:
     """The median milliseconds of an iteration, after the first three."""
     settings = {"random_state": 0, "tol": 0.0, "max_iter": iterations, **options}
-    history = symnmf.factorize(X, RANK, solver=solver, **settings).history
+    history = symnmf.factorize(X, rank, solver=solver, **settings).history
     return 1e3 * float(np.median(np.diff(history["seconds"])[3:]))
 
 
@@ -98,10 +112,12 @@ def solution(peer: Path | None) -> None:
         library = milliseconds(partial(torch.mm, X, V))
         product = milliseconds(partial(matrix.matmul, V))
         image, gram, out = matrix.matmul(V), matrix.ops.gram(V), matrix.ops.empty(V)
-        sweep = milliseconds(partial(matrix.ops.sweep, Hals(1), V, image, gram, 0.1, out))
+        call = partial(matrix.ops.sweep, Hals(1), V, image, gram, 0.1, out)
+        sweep, kernel = milliseconds(call), kernel_milliseconds(call, "hals_kernel")
         split, auto = per_iteration(matrix, "a-symhals"), per_iteration(matrix)
         print(
-            f"    product {product:.2f} ms (torch's {library:.2f}), sweep {sweep:.3f}, a-symhals "
+            f"    product {product:.2f} ms (torch's {library:.2f}), sweep {sweep:.3f} (its "
+            f"kernel {kernel:.3f}), a-symhals "
             f"{split:.2f} = {split / 2 / product:.2f} x two products ({split / 2 / library:.2f} x "
             f"torch's), auto {auto:.2f} = {auto / product:.2f} x one ({auto / library:.2f} x)"
         )
@@ -137,21 +153,48 @@ def graphs(_: Path | None) -> None:
 def agreement(_: Path | None) -> None:
     """The same start here and there, float64: E after the same iterations, and labels."""
     from symnmf import datasets
-    from symnmf.graphs import cosine, self_tuning
+    from symnmf.graphs import cosine, normalize, self_tuning
 
     for name in FIVE:
         data = datasets.load(name)
         A = (cosine if name == "tdt2" else self_tuning)(data.data)
         r = data.n_clusters
         for solver in ("a-symhals", "symanls"):
-            settings: dict[str, Any] = {"solver": solver, "random_state": 0, "tol": 0.0}
-            runs = [
-                symnmf.factorize(X, r, max_iter=100, **settings) for X in (A, on_device(A, "cuda"))
-            ]
-            here, there = runs
-            apart = abs(there.error / here.error - 1)
-            same = np.mean(here.labels == there.labels)
-            print(f"{name} {solver}: E {here.error:.6g}, off by {apart:.1e}, {same:.4%} of labels")
+            compare_homes(f"{name} {solver}", A, r, solver, 100)
+    # so large that the default begins with the same sweep in both homes
+    compare_homes("com-DBLP auto", normalize(datasets.load("com_dblp").data), RANK, "auto", 30)
+
+
+def compare_homes(name: str, A: Any, rank: int, solver: str, iterations: int) -> None:
+    settings: dict[str, Any] = {"solver": solver, "random_state": 0, "tol": 0.0}
+    here, there = (
+        symnmf.factorize(X, rank, max_iter=iterations, **settings)
+        for X in (A, on_device(A, "cuda"))
+    )
+    apart = abs(there.error / here.error - 1)
+    same = np.mean(here.labels == there.labels)
+    print(f"{name}: E {here.error:.6g}, off by {apart:.1e}, {same:.4%} of labels", flush=True)
+
+
+def crossover(_: Path | None) -> None:
+    """Milliseconds of an iteration of the default on two cores and there, float32."""
+    from symnmf.graphs import normalize
+
+    for n in (500, 1000, 2000, 5000, 10_000, 20_000):
+        for rank in (10, 50):
+            X = synthetic(n, rank, 0.1)
+            there = per_iteration(on_device(X), rank=rank)
+            here = per_iteration(X.cpu().numpy(), rank=rank, iterations=12, n_jobs=2)
+            print(f"| dense | {n} | {rank} | {here:.2f} | {there:.2f} | {here / there:.1f} |")
+    draws = np.random.default_rng(0)
+    for n in (10_000, 100_000, 1_000_000):
+        ends = draws.integers(n, size=(2, 5 * n))
+        A = sp.coo_array((np.ones(5 * n, np.float32), ends), shape=(n, n)).tocsr()
+        A = normalize(A + A.T).astype(np.float32)
+        for rank in (10, 50):
+            there = per_iteration(on_device(A, "cuda"), rank=rank)
+            here = per_iteration(A, rank=rank, iterations=12, n_jobs=2)
+            print(f"| sparse | {n} | {rank} | {here:.2f} | {there:.2f} | {here / there:.1f} |")
 
 
 def memory(_: Path | None) -> None:
@@ -200,6 +243,7 @@ PARTS: dict[str, Callable[[Path | None], None]] = {
     "solution": solution,
     "graphs": graphs,
     "agreement": agreement,
+    "crossover": crossover,
     "memory": memory,
 }
 

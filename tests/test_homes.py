@@ -205,7 +205,7 @@ class MirroredHals(SplitSolver):
 
     def step(self, X: SymmetricMatrix, state: State) -> None:
         V = state.V
-        U, _ = X.update(self.rows, state.U.values, V.values, V.gram, state.penalty)
+        U, _ = X.update(self.rows, state.U.values, V.values, lambda: V.gram, state.penalty)
         state.U = Point(X.ops, U)
         state.V = Point(X.ops, X.ops.combine((0.5, U), (0.5, V.values)))
 

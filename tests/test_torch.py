@@ -81,12 +81,15 @@ def test_sums_and_entrywise_operations_equal_the_hosts(both):
     gram = both.host.gram(V)
     for name, arguments in {
         "inner": (U, P), "gram": (U,), "cross": (U, P), "column_sums": (P,), "pair": (U, V),
+        "distances": (U, V, P),
         "split": (P, U, V), "natural_residual": (U, P, gram, 0.01), "clip": (P,),
         "descend": (U, P, 0.3), "times": (U, gram), "gradient": (U, P, gram),
         "multiplied": (V, U, gram, 1.0, 0.9),
     }.items():  # fmt: skip
         both.check(name, *arguments)
     both.check("multiplied", V, U, gram, 1 / 3, 1.0)
+    both.check("distances", U, V)
+    both.same(both.host.gram(U), both.device.gram_ahead(both.device.put(U))())
     both.same(
         both.host.combine((0.5, U), (1.0, V), (-2.0, P)),
         both.device.combine(*((w, both.device.put(T)) for w, T in ((0.5, U), (1.0, V), (-2.0, P)))),
@@ -213,6 +216,19 @@ def test_products_of_every_width_keep_float32s_accuracy(device, n):
         assert np.linalg.norm(found - expected) < 2e-6 * np.linalg.norm(expected)
 
 
+def test_products_and_misfits_are_formed_in_parts(device, monkeypatch):
+    if device.type == "cuda":
+        monkeypatch.setattr("symnmf.ops.triton_ops.PRODUCT_PROGRAMS", 8)
+    rng = np.random.default_rng(0)
+    X = rng.random((2100, 2100), dtype=np.float32)
+    X += X.T
+    host, there = as_symmetric(X), on_device(X, device)
+    U, V = (rng.random((2100, 5), dtype=np.float32) for _ in range(2))
+    T, S = there.ops.put(U), there.ops.put(V)
+    np.testing.assert_allclose(there.ops.get(there.matmul(T)), host.matmul(U), rtol=1e-5)
+    assert there.residual_sqnorm(T, S) == pytest.approx(host.residual_sqnorm(U, V), rel=1e-9)
+
+
 SOLVERS = [info.name for info in symnmf.solvers.available() if "entries" not in info.needs]
 
 
@@ -317,6 +333,35 @@ def test_devices_that_are_not_there_are_refused_before_any_work():
     low = symnmf.matrices.LowRank(np.eye(5, 2))
     with pytest.raises(symnmf.InputError, match="LowRank"):
         on_device(low, "cpu")
+
+
+@pytest.mark.parametrize(
+    "observing",
+    [{"mask": np.ones((150, 150), bool)}, {"weights": np.ones((150, 150))},
+     {"missing": "nan"}, {"ignore_diagonal": True}],
+    ids=lambda options: next(iter(options)),
+)  # fmt: skip
+def test_what_only_the_host_can_do_is_refused_by_name(device, observing):
+    X = on_device(problem("dense", np.float64), device)
+    with pytest.raises(symnmf.InputError, match="entries cannot be hidden"):
+        symnmf.factorize(X, 4, **observing)
+
+
+def test_rank_selection_is_refused_by_name(device):
+    with pytest.raises(symnmf.InputError, match="to hold pairs out"):
+        symnmf.select_rank(on_device(problem("dense", np.float64), device), [2, 3])
+
+
+def test_solvers_are_compared_where_x_lives(device):
+    X = problem("dense", np.float64)
+    solvers = ["a-symhals", "pgd"]
+    settings = {"n_runs": 2, "max_iter": 5, "random_state": 0}
+    here = symnmf.compare(X, 4, solvers, **settings)
+    there = symnmf.compare(on_device(X, device), 4, solvers, **settings)
+    assert list(there["solver"]) == list(here["solver"])
+    np.testing.assert_allclose(there["error"], here["error"], rtol=1e-9)
+    with pytest.raises(symnmf.InputError, match=r"out of range|sees no CUDA device"):
+        symnmf.compare(X, 4, solvers, device="cuda:99")
 
 
 def test_a_checkpoint_goes_on_in_the_other_home(device, tmp_path):

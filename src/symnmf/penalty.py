@@ -245,11 +245,10 @@ class Rising(Penalty):
         return max(self._level(state), self.curvature * low_end, LEAST * X.norm)
 
     def next(self, X: SymmetricMatrix, state: State) -> float:
-        apart, _, size = X.ops.pair(state.U.values, state.V.values)
         previous = state.schedule["previous"]
-        moved, _, _ = X.ops.pair(state.U.values, previous)
+        apart, moved = X.ops.distances(state.U.values, state.V.values, previous)
         state.schedule["previous"] = X.ops.copy(state.U.values, out=previous)
-        rounding = (1e3 * np.finfo(X.dtype).eps) ** 2 * size
+        rounding = (1e3 * np.finfo(X.dtype).eps) ** 2 * float(np.trace(state.V.gram))
         stuck = state.iteration > 5 and apart > max(25.0 * moved, rounding)
         wanted = max(self._level(state), self.growth * state.penalty if stuck else 0.0)
         if wanted < self.follow * state.penalty:

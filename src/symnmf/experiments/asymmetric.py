@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.sparse.linalg import svds
 
@@ -39,7 +41,7 @@ class AsymmetricMatrix(DenseMatrix):
         rows: RowSolver,
         factor: np.ndarray,
         other: np.ndarray,
-        gram: np.ndarray,
+        gram: Callable[[], np.ndarray],
         penalty: float,
         out: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:

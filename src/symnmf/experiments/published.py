@@ -9,6 +9,7 @@ labels from V and keeps lambda = 0.66.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -43,7 +44,7 @@ class RefillingMatrix:
         rows: Hals,
         factor: np.ndarray,
         other: np.ndarray,
-        gram: np.ndarray,
+        gram: Callable[[], np.ndarray],
         penalty: float,
         out: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -51,7 +52,7 @@ class RefillingMatrix:
             before = Hals(rows.sweeps - 1)
             factor, product = self.X.update(before, factor, other, gram, penalty, out)
             old = factor.max(axis=0)
-            factor = self.ops.solve_rows(Hals(1), factor, product, other, gram, penalty)
+            factor = self.ops.solve_rows(Hals(1), factor, product, other, gram(), penalty)
         else:
             old = factor.max(axis=0)
             factor, product = self.X.update(rows, factor, other, gram, penalty, out)

@@ -6,7 +6,7 @@ import copy
 import hashlib
 import itertools
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Self
 
 import numpy as np
@@ -97,19 +97,19 @@ class HostMatrix(HostArray, SymmetricMatrix):
         rows: RowSolver,
         factor: np.ndarray,
         other: np.ndarray,
-        gram: np.ndarray,
+        gram: Callable[[], np.ndarray],
         penalty: float,
         out: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Minimise over ``factor``, in place: each thread multiplies a few rows and solves them."""
         product = np.empty(factor.shape, self.dtype) if out is None else out
-        solve = row_kernel(rows)
+        solve, curvature = row_kernel(rows), gram()
 
         def task(begin: int, end: int) -> None:
             for first in range(begin, end, FUSED_ROWS):
                 last = min(first + FUSED_ROWS, end)
                 self.product_rows(other, product, first, last)
-                solve(factor, product, other, gram, penalty, first, last)
+                solve(factor, product, other, curvature, penalty, first, last)
 
         self.threads.run(task, self.chunks(factor.shape[1]))
         return factor, product

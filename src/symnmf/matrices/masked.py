@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -366,10 +367,11 @@ class MaskedMatrix(SymmetricMatrix):
         rows: RowSolver,
         factor: np.ndarray,
         other: np.ndarray,
-        gram: np.ndarray,
+        gram: Callable[[], np.ndarray],
         penalty: float,
         out: np.ndarray | None = None,
     ) -> tuple[np.ndarray, None]:
         """Minimise the majoriser of the weighted objective at ``factor``; see the class."""
-        product = self.product_at(factor, other, gram=gram, out=out)
-        return self.ops.solve_rows(rows, factor, product, other, gram, penalty), None
+        curvature = gram()
+        product = self.product_at(factor, other, gram=curvature, out=out)
+        return self.ops.solve_rows(rows, factor, product, other, curvature, penalty), None

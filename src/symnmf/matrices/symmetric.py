@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
@@ -213,14 +214,15 @@ class SymmetricMatrix(SymmetricArray):
         rows: RowSolver,
         factor: Tall,
         other: Tall,
-        gram: np.ndarray,
+        gram: Callable[[], np.ndarray],
         penalty: float,
         out: Tall | None = None,
     ) -> tuple[Tall, Tall]:
         """Minimise over ``factor`` >= 0 with ``other`` fixed; return it and X @ other.
 
-        ``gram`` is other^T other; ``factor`` and ``out`` may be overwritten. Instead of a product
-        that depends on the point, None is returned.
+        ``gram`` gives other^T other, and is asked when the product is under way; ``factor`` and
+        ``out`` may be overwritten. Instead of a product that depends on the point, None is
+        returned.
         """
         product = self.matmul(other, out)
-        return self.ops.solve_rows(rows, factor, product, other, gram, penalty), product
+        return self.ops.solve_rows(rows, factor, product, other, gram(), penalty), product

@@ -23,16 +23,17 @@ from symnmf.matrices.sparse import RESIDUAL_UP_TO, SparseMatrix
 from symnmf.matrices.streamed_rows import StreamedRows, room_on
 from symnmf.matrices.symmetric import SymmetricMatrix
 from symnmf.matrices.wrapping import checked_dense, checked_sparse
-from symnmf.ops.torch_ops import FullPrecision, TorchOps, as_torch_dtype, device_ops
+from symnmf.ops.torch_ops import TorchOps, as_torch_dtype, device_ops
+from symnmf.ops.torch_sums import FullPrecision
 from symnmf.parallel import Threads
 
 Rows: TypeAlias = "Tensor | StreamedRows"
 
 #: Entries of X that are looked at together where a pass needs room of its own.
-BLOCK_SIZE = 2**24
+BLOCK_SIZE = 2**21
 
-#: Entries of X - U V^T that are formed at a time, in float64.
-MISFIT_SIZE = 2**21
+#: Entries of X - U V^T that are formed at a time, in float64, and the most columns of them.
+MISFIT_SIZE, MISFIT_COLUMNS = 2**20, 2**11
 
 #: Columns of the widest product that several starts share.
 WIDEST = 256
@@ -171,9 +172,9 @@ def _asymmetry(rows: Rows) -> float:
     return float(largest)
 
 
-def _row_blocks(rows: Rows, size: int = BLOCK_SIZE) -> Iterator[Tensor]:
-    """Yield the rows of X from the first to the last, a few at a time, on the device."""
-    count = max(1, size // rows.shape[1])
+def _row_blocks(rows: Rows, count: int | None = None) -> Iterator[Tensor]:
+    """Yield the rows of X from the first to the last, ``count`` at a time, on the device."""
+    count = max(1, BLOCK_SIZE // rows.shape[1]) if count is None else count
     if isinstance(rows, StreamedRows):
         for _, block in rows:
             yield from block.split(count)
@@ -234,13 +235,14 @@ class TorchDense(TorchMatrix):
         return float(torch.stack(norms).square().sum())
 
     def residual_sqnorm(self, U: Tensor, V: Tensor) -> float | None:
-        first = U.double()
-        second = first if V is U else V.double()
-        total, begin = first.new_zeros(()), 0
-        for block in _row_blocks(self.rows, MISFIT_SIZE):
-            misfit = block.to(torch.float64, copy=True)
-            misfit.addmm_(first[begin : begin + len(block)], second.T, alpha=-1)
-            total += torch.linalg.vector_norm(misfit).square()
+        total, begin = torch.zeros((), dtype=torch.float64, device=U.device), 0
+        width = min(len(V), MISFIT_COLUMNS)
+        for block in _row_blocks(self.rows, MISFIT_SIZE // width):
+            first = U[begin : begin + len(block)].double()
+            for part, second in zip(block.split(width, 1), V.split(width), strict=True):
+                misfit = part.to(torch.float64, copy=True)
+                misfit.addmm_(first, second.double().T, alpha=-1)
+                total += torch.linalg.vector_norm(misfit).square()
             begin += len(block)
         return float(total)
 

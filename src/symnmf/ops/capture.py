@@ -11,7 +11,7 @@ Launches = Callable[..., tuple[Tensor, ...]]
 
 #: Entries of a factor above which launching costs little beside the work, and the memory that a
 #: recording holds on to would be worth more.
-LARGEST = 2**24
+LARGEST = 2**20
 
 WARM_UPS = 2  # runs before a recording, in which libraries set up what they need
 

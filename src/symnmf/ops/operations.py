@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -151,6 +152,11 @@ class Ops(ABC):
     def gram(self, T: Tall) -> np.ndarray:
         """Return T^T T."""
 
+    def gram_ahead(self, T: Tall) -> Callable[[], np.ndarray]:
+        """Begin with T^T T; what is returned gives it. Until then ``T`` stays as it is."""
+        gram = self.gram(T)
+        return lambda: gram
+
     @abstractmethod
     def cross(self, A: Tall, B: Tall) -> np.ndarray:
         """Return A^T B."""
@@ -162,6 +168,10 @@ class Ops(ABC):
     @abstractmethod
     def pair(self, U: Tall, V: Tall) -> tuple[float, float, float]:
         """Return ||U - V||^2, <U, V> and ||V||^2."""
+
+    def distances(self, U: Tall, *others: Tall) -> tuple[float, ...]:
+        """Return ||U - V||^2 for each of the others."""
+        return tuple(self.pair(U, V)[0] for V in others)
 
     @abstractmethod
     def split(self, product: Tall, U: Tall, V: Tall) -> tuple[float, float, float, float]:

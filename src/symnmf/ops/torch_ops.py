@@ -6,6 +6,7 @@ there are none. Sums leave the device together, one small read per operation.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,43 +17,13 @@ from symnmf.kernels import pairs
 from symnmf.ops.capture import Captures
 from symnmf.ops.operations import Hals, Line, Ops, RowSolver
 from symnmf.ops.torch_pivoting import pivot_factor
+from symnmf.ops.torch_sums import FullPrecision, summed_cross, summed_dot
 
-#: Rows whose float32 products are summed before they are added up in float64.
-ROWS = 256
+#: Entries of a factor that are looked at together where that needs room of its own.
+CHUNK = 2**20
 
 DTYPES = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float64}
 NAMES = {torch.float32: np.float32, torch.float64: np.float64}
-
-
-class FullPrecision:
-    """Hold float32 products to float32 inside a ``with`` block, whatever the user allows torch."""
-
-    def __init__(self, precision: str = "highest") -> None:
-        self.precision = precision
-
-    def __enter__(self) -> None:
-        self.before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision(self.precision)
-
-    def __exit__(self, *_: object) -> None:
-        torch.set_float32_matmul_precision(self.before)
-
-
-def summed_dot(A: Tensor, B: Tensor) -> Tensor:
-    """Return <A, B> as a float64 number on the device."""
-    return (A.double() * B.double()).sum()
-
-
-def summed_cross(A: Tensor, B: Tensor) -> Tensor:
-    """Return A^T B in float64 on the device, from products of a few rows at a time."""
-    blocks = len(A) // ROWS
-    whole = blocks * ROWS
-    first, second = (T[:whole].view(blocks, ROWS, T.shape[1]) for T in (A, B))
-    with FullPrecision():
-        total = torch.bmm(first.transpose(1, 2), second).sum(0, dtype=torch.float64)
-        if whole < len(A):
-            total += A[whole:].T @ B[whole:]
-    return total
 
 
 class TorchOps(Ops):
@@ -70,7 +41,15 @@ class TorchOps(Ops):
 
     def _small(self, array: np.ndarray, like: Tensor) -> Tensor:
         """Return an r x r matrix of the host on the device, in the precision of ``like``."""
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device, like.dtype)
+        return self._put_soon(np.ascontiguousarray(array, dtype=self.dtype(like)))
+
+    def _put_soon(self, array: np.ndarray) -> Tensor:
+        """Return an array of the host on the device, without waiting for what is under way."""
+        host = torch.from_numpy(array)
+        if self.device.type != "cuda":
+            return host.to(self.device)
+        locked = torch.empty(host.shape, dtype=host.dtype, pin_memory=True)
+        return locked.copy_(host).to(self.device, non_blocking=True)
 
     @staticmethod
     def _read(*parts: Tensor) -> np.ndarray:
@@ -162,8 +141,27 @@ class TorchOps(Ops):
     def gram(self, T: Tensor) -> np.ndarray:
         return self.cross(T, T)
 
+    def gram_ahead(self, T: Tensor) -> Callable[[], np.ndarray]:
+        if self.device.type != "cuda":
+            return super().gram_ahead(T)
+        total = self._cross(T, T)
+        landing = torch.empty(total.shape, dtype=total.dtype, pin_memory=True)
+        landing.copy_(total, non_blocking=True)
+        arrived = torch.cuda.Event()
+        arrived.record(torch.cuda.current_stream(self.device))
+
+        def read() -> np.ndarray:
+            arrived.synchronize()
+            return landing.numpy().copy()
+
+        return read
+
     def cross(self, A: Tensor, B: Tensor) -> np.ndarray:
-        return summed_cross(A, B).cpu().numpy()
+        return self._cross(A, B).cpu().numpy()
+
+    def _cross(self, A: Tensor, B: Tensor) -> Tensor:
+        """Return A^T B in float64 on the device."""
+        return summed_cross(A, B)
 
     def column_sums(self, T: Tensor) -> np.ndarray:
         return T.sum(0, dtype=torch.float64).cpu().numpy()
@@ -184,9 +182,13 @@ class TorchOps(Ops):
         return float(sums[0]), float(sums[1]), float(sums[2]), float(sums[3])
 
     def natural_residual(self, U: Tensor, product: Tensor, gram: np.ndarray, step: float) -> float:
-        move = self.times(U, gram).double().sub_(product).mul_(2.0 * step)
-        kept = torch.minimum(U.double(), move)  # u - max(u - move, 0)
-        return float(summed_dot(kept, kept).sqrt())
+        total = torch.zeros((), dtype=torch.float64, device=U.device)
+        rows = max(1, CHUNK // U.shape[1])
+        for own, image in zip(U.split(rows), product.split(rows), strict=True):
+            move = self.times(own, gram).double().sub_(image).mul_(2.0 * step)
+            kept = torch.minimum(own.double(), move)  # u - max(u - move, 0)
+            total += summed_dot(kept, kept)
+        return float(total.sqrt())
 
     # --- steps
 
@@ -214,27 +216,16 @@ class TorchOps(Ops):
         out: Tensor | None = None,
     ) -> Tensor:
         factor = factor if out is None else out.copy_(factor)
-        r = len(gram)
-        weights = self._hals_weights(gram, penalty, factor)
-        coupling, inverse = weights[:r], weights[r]
+        diagonal = np.diagonal(gram)
+        coupling = self._small(gram - np.diag(diagonal), factor)
         cross = torch.add(product, anchor, alpha=penalty)
-        usable = np.diagonal(gram) + penalty > 0.0
+        usable = np.flatnonzero(diagonal + penalty > 0.0)  # nothing decides a column of zeros
         with FullPrecision():
             for _ in range(sweeps):
-                for j in np.flatnonzero(usable):  # nothing decides a column of zeros
+                for j in usable:
                     value = cross[:, j] - factor @ coupling[j]
-                    factor[:, j] = (value * inverse[j]).clamp_(min=0)
+                    factor[:, j] = value.div_(float(diagonal[j]) + penalty).clamp_(min=0)
         return factor
-
-    def _hals_weights(self, gram: np.ndarray, penalty: float, like: Tensor) -> Tensor:
-        """Return the Gram matrix without its diagonal, the diagonal's inverse or 0, and penalty."""
-        r = len(gram)
-        packed = np.full((r + 2, r), penalty)
-        packed[:r] = gram
-        np.fill_diagonal(packed[:r], 0.0)
-        diagonal = np.diagonal(gram) + penalty
-        packed[r] = np.divide(1.0, diagonal, out=np.zeros(r), where=diagonal > 0.0)
-        return self._small(packed, like)
 
     def sweep(
         self,
@@ -349,7 +340,7 @@ class TorchOps(Ops):
         packed = np.concatenate(
             [part.ravel() for part in (gram, vectors, inverse, apart, share, np.array([weight]))]
         )
-        small = torch.from_numpy(packed).to(self.device)
+        small = self._put_soon(packed)
 
         def relax(U: Tensor, product: Tensor, dual: Tensor, small: Tensor) -> tuple[Tensor, Tensor]:
             return self._relax(U, product, dual, small, r, relaxation, steps)

@@ -16,38 +16,51 @@ import triton.language as tl
 
 @triton.jit
 def hals_kernel(
-    factor, product, anchor, weights, out, n, r, sweeps, R: tl.constexpr, ROWS: tl.constexpr
-):
-    """Sweep over the columns of a tile of rows; ``weights`` are coupling, inverse and penalty."""
+    factor, product, anchor, weights, out, n, r, sweeps,
+    R: tl.constexpr, ROWS: tl.constexpr, GATHERED: tl.constexpr,
+):  # fmt: skip
+    """Sweep over the columns of a tile of rows; ``weights`` are a Gram matrix and the penalty.
+
+    ``GATHERED`` tiles lie as matrix units leave them, with much of a row in each thread, so that
+    the sums over a row, one for every column in turn, need few exchanges between threads.
+    """
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     columns = tl.arange(0, R)
     inside = (rows < n)[:, None] & (columns < r)[None, :]
     place = rows.to(tl.int64)[:, None] * r + columns[None, :]
-    penalty = tl.load(weights + (r + 1) * r)
+    penalty = tl.load(weights + r * r)
     cross = tl.load(product + place, inside, 0.0)
     cross += penalty * tl.load(anchor + place, inside, 0.0)
     u = tl.load(factor + place, inside, 0.0)
+    if GATHERED:
+        # adds nothing: all of these columns lie beyond the last
+        beyond = (R + tl.arange(0, 16))[:, None]
+        nothing = tl.load(weights + beyond + columns[None, :], beyond < r, 0.0)
+        empty = tl.zeros((ROWS, 16), tl.float32)
+        cross = tl.dot(empty, nothing, cross, input_precision="tf32")
+        u = tl.dot(empty, nothing, u, input_precision="tf32")
     for _ in range(sweeps):
         for j in range(r):
             coupling = tl.load(weights + j * r + columns, columns < r, 0.0)
-            scale = tl.load(weights + r * r + j)
+            curvature = tl.load(weights + j * r + j) + penalty
             own = (columns == j)[None, :]
-            value = tl.sum(tl.where(own, cross, 0.0) - coupling[None, :] * u, 1)
-            value = tl.maximum(value * scale, 0.0)
-            # nothing decides a column of zeros, whose scale is 0
-            u = tl.where(own, tl.where(scale > 0.0, value[:, None], u), u)
+            value = tl.sum(tl.where(own, cross, -coupling[None, :] * u), 1)
+            value = tl.maximum(value * (1.0 / curvature), 0.0)
+            # nothing decides a column of zeros
+            u = tl.where(own & (curvature > 0.0), value[:, None], u)
     tl.store(out + place, u, inside)
 
 
 @triton.jit
 def sums_kernel(P, U, V, sums, size, BLOCK: tl.constexpr):
-    """Sum <P, U>, <P, V>, ||U - V||^2, ||V||^2 and <U, V> in float64."""
+    """Sum <P, U>, <P, V>, ||U - V||^2, ||V||^2, <U, V> and ||U - P||^2 in float64."""
     program, programs = tl.program_id(0), tl.num_programs(0)
     a = tl.zeros((BLOCK,), tl.float64)
     b = tl.zeros((BLOCK,), tl.float64)
     c = tl.zeros((BLOCK,), tl.float64)
     d = tl.zeros((BLOCK,), tl.float64)
     e = tl.zeros((BLOCK,), tl.float64)
+    f = tl.zeros((BLOCK,), tl.float64)
     for tile in range(program, tl.cdiv(size, BLOCK), programs):
         place = (tile * BLOCK + tl.arange(0, BLOCK)).to(tl.int64)
         inside = place < size
@@ -59,11 +72,13 @@ def sums_kernel(P, U, V, sums, size, BLOCK: tl.constexpr):
         c += (u - v) * (u - v)
         d += v * v
         e += u * v
-    tl.store(sums + program * 5 + 0, tl.sum(a))
-    tl.store(sums + program * 5 + 1, tl.sum(b))
-    tl.store(sums + program * 5 + 2, tl.sum(c))
-    tl.store(sums + program * 5 + 3, tl.sum(d))
-    tl.store(sums + program * 5 + 4, tl.sum(e))
+        f += (u - p) * (u - p)
+    tl.store(sums + program * 6 + 0, tl.sum(a))
+    tl.store(sums + program * 6 + 1, tl.sum(b))
+    tl.store(sums + program * 6 + 2, tl.sum(c))
+    tl.store(sums + program * 6 + 3, tl.sum(d))
+    tl.store(sums + program * 6 + 4, tl.sum(e))
+    tl.store(sums + program * 6 + 5, tl.sum(f))
 
 
 @triton.jit
@@ -81,6 +96,22 @@ def cross_kernel(A, B, sums, n, r, R: tl.constexpr, ROWS: tl.constexpr):
     small = (columns < r)[:, None] & (columns < r)[None, :]
     entry = columns[:, None] * r + columns[None, :]
     tl.store(sums + program * r * r + entry, total, small)
+
+
+@triton.jit
+def residual_kernel(U, product, gram, step, sums, n, r, R: tl.constexpr, ROWS: tl.constexpr):
+    """Sum the squares of U - max(U - step grad f(U), 0) in float64."""
+    tile = tl.program_id(0)
+    columns = tl.arange(0, R)
+    small = (columns < r)[:, None] & (columns < r)[None, :]
+    weights = tl.load(gram + columns[:, None] * r + columns[None, :], small, 0.0)
+    rows = tile * ROWS + tl.arange(0, ROWS)
+    inside = (rows < n)[:, None] & (columns < r)[None, :]
+    place = rows.to(tl.int64)[:, None] * r + columns[None, :]
+    u = tl.load(U + place, inside, 0.0)
+    half = tl.dot(u, weights, input_precision="tf32x3") - tl.load(product + place, inside, 0.0)
+    kept = tl.minimum(u.to(tl.float64), 2.0 * step * half.to(tl.float64))
+    tl.store(sums + tile, tl.sum(tl.sum(kept * kept, 1)))
 
 
 @triton.jit
@@ -216,6 +247,39 @@ def prepare_kernel(
         tl.store(pull + place, v, inside)
         moment = tl.dot(tl.trans(turned), v, moment, input_precision="tf32x3")
     tl.store(sums + program * r * r + entry, moment, small)
+
+
+@triton.jit
+def turn_kernel(sums, vectors, out, programs, r, R: tl.constexpr, PARTS: tl.constexpr):
+    """Add up a row of the r x r sums that programs left, and turn it: a row of sum @ vectors."""
+    row = tl.program_id(0)
+    columns = tl.arange(0, R)
+    total = tl.zeros((PARTS, R), tl.float64)
+    for first in range(0, programs, PARTS):
+        part = first + tl.arange(0, PARTS)
+        inside = (part < programs)[:, None] & (columns < r)[None, :]
+        place = part[:, None] * r * r + row * r + columns[None, :]
+        total += tl.load(sums + place, inside, 0.0).to(tl.float64)
+    small = (columns < r)[:, None] & (columns < r)[None, :]
+    turn = tl.load(vectors + columns[:, None] * r + columns[None, :], small, 0.0)
+    turned = tl.sum(tl.sum(total, 0)[:, None] * turn, 0)
+    tl.store(out + row * r + columns, turned, columns < r)
+
+
+@triton.jit
+def couple_kernel(turned, vectors, apart, share, out, r, R: tl.constexpr):
+    """Do what :func:`symnmf.kernels.directions.couple` does, for a row, with B turned already."""
+    row = tl.program_id(0)
+    columns = tl.arange(0, R)
+    inside = columns < r
+    own = tl.load(turned + row * r + columns, inside, 0.0)
+    mirror = tl.load(turned + columns * r + row, inside, 0.0)
+    value = tl.load(share + columns, inside, 0.0) * own - mirror
+    value *= tl.load(apart + row * r + columns, inside, 0.0)
+    small = inside[:, None] & inside[None, :]
+    turn = tl.load(vectors + columns[:, None] * r + columns[None, :], small, 0.0)
+    back = tl.sum(value[None, :] * turn, 1)
+    tl.store(out + row * r + columns, back.to(out.dtype.element_ty), inside)
 
 
 @triton.jit

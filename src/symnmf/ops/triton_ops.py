@@ -22,8 +22,17 @@ PROGRAMS = 264
 
 BLOCK = 1024  # entries of a factor that a program works on at a time
 
+#: Rows that a warp sweeps over: few, so that the columns' turns come soon.
+HALS_ROWS = 16
+
+#: Rows that a program relaxes at a time, and its warps.
+RELAX_ROWS, RELAX_WARPS = 16, 4
+
 #: The tile of X that a program multiplies at a time, and how many programs there should be.
 PRODUCT_ROWS, PRODUCT_DEPTH, PRODUCT_PROGRAMS = 128, 64, 792
+
+#: Parts that the columns of X are shared out to, at least: programs then end at about one time.
+PRODUCT_PARTS = 5
 
 #: Columns of X from which, and the multiple of which, the product's own kernel pays.
 SMALLEST, ALIGNED = 2048, 16
@@ -50,11 +59,14 @@ class TritonOps(TorchOps):
     # --- sums
 
     def _sums(self, P: Tensor, U: Tensor, V: Tensor) -> np.ndarray:
+        """Return the six sums of :func:`symnmf.ops.triton_kernels.sums_kernel`."""
         size = U.numel()
         programs = min(2 * PROGRAMS, triton.cdiv(size, BLOCK))
-        sums = torch.empty(programs, 5, dtype=torch.float64, device=U.device)
+        # written straight to the host, where so few are added up sooner than on the device
+        sums = torch.empty(programs, 6, dtype=torch.float64, pin_memory=True)
         kernels.sums_kernel[(programs,)](P, U, V, sums, size, BLOCK=BLOCK)
-        return sums.sum(0).cpu().numpy()
+        torch.cuda.current_stream(U.device).synchronize()
+        return sums.numpy().sum(0)
 
     def inner(self, A: Tensor, B: Tensor) -> float:
         return float(self._sums(A, B, B)[0])
@@ -63,20 +75,38 @@ class TritonOps(TorchOps):
         sums = self._sums(U, U, V)
         return float(sums[2]), float(sums[4]), float(sums[3])
 
+    def distances(self, U: Tensor, *others: Tensor) -> tuple[float, ...]:
+        if len(others) != 2:
+            return super().distances(U, *others)
+        sums = self._sums(others[1], U, others[0])
+        return float(sums[2]), float(sums[5])
+
     def split(self, product: Tensor, U: Tensor, V: Tensor) -> tuple[float, float, float, float]:
         sums = self._sums(product, U, V)
         return float(sums[0]), float(sums[1]), float(sums[2]), float(sums[3])
 
-    def cross(self, A: Tensor, B: Tensor) -> np.ndarray:
+    def _cross(self, A: Tensor, B: Tensor) -> Tensor:
         if not (self._fits(A) and self._fits(B) and A.shape == B.shape):
-            return super().cross(A, B)
+            return super()._cross(A, B)
         n, r = A.shape
         programs = min(PROGRAMS, triton.cdiv(n, _rows(r)))
         sums = torch.empty(programs, r, r, dtype=A.dtype, device=A.device)
         kernels.cross_kernel[(programs,)](
             A, B, sums, n, r, R=padded(r), ROWS=_rows(r), num_warps=8, num_stages=1
         )
-        return sums.sum(0, dtype=torch.float64).cpu().numpy()
+        return sums.sum(0, dtype=torch.float64)
+
+    def natural_residual(self, U: Tensor, product: Tensor, gram: np.ndarray, step: float) -> float:
+        if not self._fits(U):
+            return super().natural_residual(U, product, gram, step)
+        n, r = U.shape
+        tiles = triton.cdiv(n, _rows(r))
+        sums = torch.empty(tiles, dtype=torch.float64, device=U.device)
+        kernels.residual_kernel[(tiles,)](
+            U, product, self._small(gram, U), step, sums, n, r,
+            R=padded(r), ROWS=_rows(r), num_warps=8,
+        )  # fmt: skip
+        return float(sums.sum().sqrt())
 
     # --- products
 
@@ -84,17 +114,24 @@ class TritonOps(TorchOps):
         n, r = X.shape[1], V.shape[1]
         if X.dtype != torch.float32 or r > WIDEST or n < SMALLEST or n % ALIGNED:
             return super().product(X, V, out, short=short)
-        rows = len(X)
-        tiles = triton.cdiv(rows, PRODUCT_ROWS)
-        parts = min(n // 512, max(5, round(PRODUCT_PROGRAMS / tiles)))
+        rows, tiles = len(X), triton.cdiv(len(X), PRODUCT_ROWS)
+        parts = min(n // 512, max(PRODUCT_PARTS, round(PRODUCT_PROGRAMS / tiles)))
         share = triton.cdiv(triton.cdiv(n, parts), PRODUCT_DEPTH) * PRODUCT_DEPTH
-        sums = torch.empty(parts, rows, r, dtype=X.dtype, device=X.device)
-        kernels.product_kernel[(tiles, parts)](
-            X, V.T.contiguous(), sums, rows, n, r, share,
-            PRECISION="tf32" if short else "tf32x3", R=padded(r), ROWS=PRODUCT_ROWS,
-            DEPTH=PRODUCT_DEPTH, num_warps=8, num_stages=4 if r <= 64 else 2,
-        )  # fmt: skip
-        return torch.sum(sums, 0) if out is None else torch.sum(sums, 0, out=out)
+        turned = V.T.contiguous()
+        result = torch.empty(rows, r, dtype=X.dtype, device=X.device) if out is None else out
+        # as many rows at a time as keep the device busy: what the parts sum takes room
+        step = PRODUCT_ROWS * max(1, min(tiles, PRODUCT_PROGRAMS // parts))
+        sums = torch.empty(parts * min(step, rows) * r, dtype=X.dtype, device=X.device)
+        for first in range(0, rows, step):
+            count = min(step, rows - first)
+            kernels.product_kernel[(triton.cdiv(count, PRODUCT_ROWS), parts)](
+                X[first:], turned, sums, count, n, r, share,
+                PRECISION="tf32" if short else "tf32x3", R=padded(r), ROWS=PRODUCT_ROWS,
+                DEPTH=PRODUCT_DEPTH, num_warps=8, num_stages=4 if r <= 64 else 2,
+            )  # fmt: skip
+            own = sums[: parts * count * r].view(parts, count, r)
+            torch.sum(own, 0, out=result[first : first + count])
+        return result
 
     # --- steps
 
@@ -113,12 +150,12 @@ class TritonOps(TorchOps):
             own = factor if out is None else out.copy_(factor)
             return super()._hals(own, product, anchor, gram, penalty, sweeps)
         result = factor if out is None else out
-        weights = self._hals_weights(gram, penalty, factor)
-        R = padded(r)
-        rows = 16  # few rows for each warp, so that the columns' turns come soon
-        kernels.hals_kernel[(triton.cdiv(n, rows),)](
-            factor, product, anchor, weights, result, n, r, sweeps, R=R, ROWS=rows, num_warps=1
-        )
+        weights = np.empty((r + 1, r), self.dtype(factor))
+        weights[:r], weights[r] = gram, penalty
+        kernels.hals_kernel[(triton.cdiv(n, HALS_ROWS),)](
+            factor, product, anchor, self._put_soon(weights), result, n, r, sweeps,
+            R=padded(r), ROWS=HALS_ROWS, GATHERED=factor.dtype == torch.float32, num_warps=1,
+        )  # fmt: skip
         return result
 
     def line(self, U: Tensor, product: Tensor, Z: Tensor, image: Tensor) -> Line:
@@ -202,23 +239,24 @@ class TritonOps(TorchOps):
     ) -> tuple[Tensor, Tensor]:
         if not self._fits(U) or r > RELAXED:
             return super()._relax(U, product, dual, small, r, relaxation, steps)
-        n, square = len(U), r * r
-        programs = min(PROGRAMS, triton.cdiv(n, _rows(r)))
+        n, square, R = len(U), r * r, padded(r)
+        programs = min(PROGRAMS, triton.cdiv(n, RELAX_ROWS))
         short = small.to(U.dtype)
         gram, vectors, inverse = (short[k * square : (k + 1) * square] for k in range(3))
         weight = short[-1:]
-        turn, apart = (small[k * square : (k + 1) * square].view(r, r) for k in (1, 3))
+        turn, apart = (small[k * square : (k + 1) * square] for k in (1, 3))
         share = small[4 * square : -1]
         basis, fixed, pull = (torch.empty_like(U) for _ in range(3))
-        Z, dual = U.clone(), dual.clone()
+        Z = U.clone()
         sums = torch.empty(programs, r, r, dtype=U.dtype, device=U.device)
-        shape = {"R": padded(r), "ROWS": _rows(r), "num_warps": 8, "num_stages": 1}
+        turned, coupling = torch.empty_like(turn), torch.empty_like(gram)
+        shape = {"R": R, "ROWS": RELAX_ROWS, "num_warps": RELAX_WARPS, "num_stages": 1}
         kernels.prepare_kernel[(programs,)](
             U, product, dual, gram, vectors, weight, basis, fixed, pull, sums, n, r, **shape
         )
         for _ in range(steps):
-            B = sums.sum(0, dtype=torch.float64) @ turn
-            coupling = (((share * B - B.T) * apart) @ turn.T).to(U.dtype)
+            kernels.turn_kernel[(r,)](sums, turn, turned, programs, r, R=R, PARTS=32, num_warps=8)
+            kernels.couple_kernel[(r,)](turned, turn, apart, share, coupling, r, R=R, num_warps=8)
             kernels.relax_kernel[(programs,)](
                 U, basis, fixed, inverse, coupling, weight, relaxation, pull, Z, dual, sums, n, r,
                 **shape,

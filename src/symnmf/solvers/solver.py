@@ -111,9 +111,11 @@ class SplitSolver(Solver):
         """Return how the rows of the two subproblems are solved."""
 
     def step(self, X: SymmetricMatrix, state: State) -> None:
-        room, gram = state.U.known_product, state.V.gram
-        U, room = X.update(self.rows, state.U.values, state.V.values, gram, state.penalty, out=room)
-        gram = X.ops.gram(U)
+        old, room = state.V, state.U.known_product
+        U, room = X.update(
+            self.rows, state.U.values, old.values, lambda: old.gram, state.penalty, out=room
+        )
+        gram = X.ops.gram_ahead(U)
         # what is left in `product` is X U for the new U: the fitting error costs no product
-        V, product = X.update(self.rows, state.V.values, U, gram, state.penalty, out=room)
-        state.U, state.V = Point(X.ops, U, product, gram), Point(X.ops, V)
+        V, product = X.update(self.rows, old.values, U, gram, state.penalty, out=room)
+        state.U, state.V = Point(X.ops, U, product, gram()), Point(X.ops, V)
