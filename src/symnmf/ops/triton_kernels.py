@@ -40,7 +40,7 @@ def hals_kernel(
         cross = tl.dot(empty, nothing, cross, input_precision="tf32")
         u = tl.dot(empty, nothing, u, input_precision="tf32")
     for _ in range(sweeps):
-        for j in range(r):
+        for j in tl.range(0, r, loop_unroll_factor=2):  # loads of the next while one is summed
             coupling = tl.load(weights + j * r + columns, columns < r, 0.0)
             curvature = tl.load(weights + j * r + j) + penalty
             own = (columns == j)[None, :]
