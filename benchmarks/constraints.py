@@ -17,7 +17,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=["digits", "coil20"])
     parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--shares", type=float, nargs="+", default=[0.001, 0.003, 0.01])
+    parser.add_argument(
+        "--shares", type=float, nargs="+", default=[0.0003, 0.001, 0.003, 0.01, 0.02]
+    )
     parser.add_argument("--starts", type=int, default=5)
     args = parser.parse_args()
     print("| data | pairs told | ARI, median (least) | broken, median |")
@@ -44,7 +46,7 @@ def main() -> None:
                 kept = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == same
                 broken.append(1.0 - kept.mean() if share else 0.0)
             print(
-                f"| {name} | {share:.1%} | {np.median(scores):.3f} ({min(scores):.3f}) | "
+                f"| {name} | {share:.2%} | {np.median(scores):.3f} ({min(scores):.3f}) | "
                 f"{np.median(broken):.2%} |",
                 flush=True,
             )

@@ -59,6 +59,23 @@ def test_a_few_constraints_mend_a_clustering_and_are_kept(digits):
     assert model.affinity_matrix_.min() < 0
 
 
+def test_more_pairs_are_never_worse_and_random_starts_end_no_lower(digits):
+    A, classes = digits
+    options = {"affinity": "precomputed", "n_init": 2}
+    medians = []
+    for share in (0.0, 0.01, 0.03, 0.1):
+        scores = []
+        for seed in range(3):
+            must, cannot = drawn_pairs(classes, share, seed)
+            told = {"must_link": must, "cannot_link": cannot, "random_state": seed, **options}
+            model = symnmf.SymNMF(10, **told).fit(A)
+            scores.append(adjusted_rand_score(classes, model.labels_))
+            random = symnmf.SymNMF(10, init="scaled-random", **told).fit(A)
+            assert model.reconstruction_err_ <= random.reconstruction_err_ * (1 + 1e-6)
+        medians.append(np.median(scores))
+    assert all(np.diff(medians) >= 0), medians
+
+
 def test_a_few_labels_help_too(digits):
     A, classes = digits
     known = np.full(len(classes), -1)

@@ -22,6 +22,7 @@ from symnmf.bars import bar, together
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import check_order, refuse_foreign
 from symnmf.graphs.components import restrict
+from symnmf.matrices import SymmetricMatrix
 from symnmf.matrices.indices import check_indices
 from symnmf.matrices.observing import MISSING
 from symnmf.penalty import Penalty
@@ -29,10 +30,11 @@ from symnmf.placing import Places, top_features
 from symnmf.quality import Quality, assess, warn_of
 from symnmf.run.certificate import Certificate
 from symnmf.run.loop import Callback, Snapshot, warn_unless_converged
-from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, Plan, Search
+from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, SPECTRAL, Plan
 from symnmf.run.problem import Problem
 from symnmf.run.result import cluster_labels
 from symnmf.run.settings import Settings
+from symnmf.run.spectral import SpectralStarts
 from symnmf.run.start import RandomState
 from symnmf.selection import select_rank
 from symnmf.solvers import Solver
@@ -276,9 +278,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         with bar(bool(self.progress), plan.starts) as shown:
             plan = replace(plan, progress=together(shown, self._watcher(), self._printer()))
             if self._has_constraints:
-                search = _best_under_constraints(plan, free, self._problem)
-            else:
-                search = plan.search(self._problem)
+                plan = _from_attraction(plan, A)
+            search = plan.search(self._problem)
         result = search.best
         warn_unless_converged(result, plan.settings.limits, plan.starts)
         self.affinity_matrix_ = A
@@ -527,18 +528,20 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         return tags
 
 
-def _best_under_constraints(plan: Plan, free: Any, problem: Problem) -> Search:
-    """Return the better of the fresh starts and one from the best fit without constraints.
+def _from_attraction(plan: Plan, A: Any) -> Plan:
+    """Start from the eigenvectors of what is positive in A, where eigenvectors are asked for.
 
-    Constraints make many poor minima; few of them leave the best one near that of the data alone.
+    Pairs that must be apart say little about where their ends belong, and are noise there.
     """
-    fresh = plan.search(problem)
-    before = replace(plan, checkpoint=None).best(free)
-    # entries at zero would hardly move
-    start = before.U + 1e-3 * before.U.mean()
-    moved = replace(plan, init=start, checkpoint=None).search(problem)
-    best = fresh.best if fresh.best.error <= moved.best.error else moved.best
-    return replace(fresh, best=best, finished=(*fresh.finished, *moved.finished))
+    if not (isinstance(plan.init, str) and plan.init == SPECTRAL):
+        return plan
+    attracting = plan.problem(A.maximum(0) if sp.issparse(A) else np.maximum(A, 0)).X
+    spectral = SpectralStarts()
+
+    def attraction(X: SymmetricMatrix, rank: int, random_state: np.random.Generator) -> np.ndarray:
+        return spectral.prepare(attracting, rank).start(X, random_state)
+
+    return replace(plan, init=attraction)
 
 
 def check_cluster_count(count: Any, name: str) -> None:
