@@ -109,6 +109,15 @@ def test_planted_factors_are_counted(rank):
     assert found.table["heldout_error"][rank - 1] < found.table["heldout_error"][rank - 2]
 
 
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_units_do_not_matter(unit):
+    X, _ = symnmf.datasets.synthetic(60, 3, 0.05, random_state=0)
+    found = symnmf.select_rank(unit * X, (2, 3, 4), n_folds=3, n_runs=2, random_state=0, n_init=1)
+    assert found.recommendation == 3
+    assert found.best.error < 1e-3
+
+
 def test_blocks_of_a_graph_are_counted_by_every_criterion():
     A, _ = block_graph(160, 4, seed=2)
     found = symnmf.select_rank(A, range(2, 8), n_folds=4, n_runs=4, random_state=0)

@@ -80,7 +80,7 @@ def select_rank(
     """
     settings = Settings.of(solver, tol=tol, max_iter=max_iter)
     problem = Problem.of(X, n_jobs=n_jobs)
-    matrix = problem.X
+    matrix = problem.scaled
     wanted = _checked_ranks(ranks, matrix.shape[0])
     _check(criteria, n_runs, n_folds, matrix)
     assert isinstance(matrix, HostMatrix)
