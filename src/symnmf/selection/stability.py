@@ -49,8 +49,9 @@ def adjusted_mutual_information(one: np.ndarray, other: np.ndarray, count: int) 
     both = entropy(rows) + entropy(columns)
     shared = both - entropy(joint[joint > 0])
     expected = expected_mutual_information(joint, n)
-    room = max(both / 2 - expected, np.finfo(np.float64).eps)
-    return float((shared - expected) / room)
+    room = both / 2 - expected
+    # no room where every sample is a cluster of its own, and nobody can disagree
+    return float((shared - expected) / room) if room > 1e-12 * both else 1.0
 
 
 def entropy(sizes: np.ndarray) -> float:
