@@ -204,13 +204,15 @@ def iterate(folder: Path, rank: int, memory: str, solver: str) -> dict[str, obje
 # Dask -------------------------------------------------------------------------------------------
 
 
-def on_dask(n: int, side: int, rank: int, pause: float) -> dict[str, object]:
-    """Products on a cluster of two processes beside the same work in one, interleaved.
+def on_dask(n: int, side: int, rank: int, pause: float, rounds: int) -> dict[str, object]:
+    """Products on one worker and on two beside the same work in one process, interleaved.
 
-    Blocks are computed, not read, so that the disk is no part of it.
+    Blocks are computed, not read, so that the disk is no part of it. Overhead is the time of a
+    product less the time that each worker spent in tasks, which is the same work as in one
+    process; the difference of whole times is stated too, but two runs of the same arithmetic
+    differ by more than the overhead.
     """
     import dask.array as da
-    from distributed import Client, LocalCluster
 
     def block(block_info=None):  # type: ignore[no-untyped-def]
         (a, b), (c, d) = block_info[None]["array-location"]
@@ -223,44 +225,53 @@ def on_dask(n: int, side: int, rank: int, pause: float) -> dict[str, object]:
     sizes = tuple(min(side, n - first) for first in range(0, n, side))
     X = da.map_blocks(block, chunks=(sizes, sizes), dtype=float, meta=np.empty((0, 0)))
     V = np.random.default_rng(0).random((n, rank))
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        import dask
+    count = len(sizes)
+    found: dict[str, object] = {"blocks": count**2, "blocks computed": count * (count + 1) // 2}
+    for workers in (1, 2):
+        found[f"{workers} workers"] = _beside_one_process(X, V, workers, rounds)
+    return found
 
-        with client.as_current():
-            M = DaskMatrix(X, assume_symmetric=True)
-            M.matmul(V)
-        rounds = []
-        for _ in range(5):
+
+def _beside_one_process(X: Any, V: np.ndarray, workers: int, rounds: int) -> dict[str, float]:
+    import dask
+    from distributed import Client, LocalCluster, get_task_stream
+
+    taken = []
+    with (
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+        client.as_current(),
+    ):
+        M = DaskMatrix(X, assume_symmetric=True)
+        M.matmul(V)
+        for _ in range(rounds):
             with dask.config.set(scheduler="sync"):
                 clock, cpu = time.perf_counter(), time.process_time()
                 alone = M.matmul(V)
                 one, one_cpu = time.perf_counter() - clock, time.process_time() - cpu
-            with client.as_current():
+            with get_task_stream(client=client) as stream:
                 before = client.run(time.process_time)
                 clock, cpu = time.perf_counter(), time.process_time()
-                both = M.matmul(V)
-                two, here = time.perf_counter() - clock, time.process_time() - cpu
+                shared = M.matmul(V)
+                all_, here = time.perf_counter() - clock, time.process_time() - cpu
                 after = client.run(time.process_time)
-            assert np.array_equal(alone, both)
-            there = sum(after[name] - before[name] for name in after)
-            rounds.append((one, two, one_cpu, here, there))
-    one, two, one_cpu, here, there = (
-        statistics.median(column) for column in zip(*rounds, strict=True)
+            assert np.array_equal(alone, shared)
+            steps = [step for task in stream.data for step in task["startstops"]]
+            inside = sum(one["stop"] - one["start"] for one in steps if one["action"] == "compute")
+            cpu = here + sum(after[name] - before[name] for name in after) - one_cpu
+            overhead, efficiency = all_ - inside / workers, one / all_ / workers
+            taken.append((one, all_, overhead, all_ - one / workers, efficiency, here, cpu))
+    names = (
+        "seconds in one process of one thread",
+        "seconds on the workers",
+        "overhead: seconds beyond those in tasks, per worker",
+        "seconds beyond an equal share of those in one process",
+        "efficiency",
+        "CPU seconds of client and scheduler",
+        "CPU seconds beyond those in one process",
     )
-    return {
-        "blocks": len(M.pairs),
-        "tasks": len(M.pairs) + 2 * (len(M.edges) - 1),
-        "seconds in one process": one,
-        "seconds on two workers": two,
-        "efficiency of two workers": one / two / 2,
-        "CPU seconds in one process": one_cpu,
-        "CPU seconds of client and scheduler": here,
-        "CPU seconds of the workers": there,
-        "CPU overhead, seconds": here + there - one_cpu,
-    }
+    middle = (statistics.median(column) for column in zip(*taken, strict=True))
+    return dict(zip(names, middle, strict=True))
 
 
 def main() -> None:
@@ -273,6 +284,7 @@ def main() -> None:
     parser.add_argument("--memory", default="192MiB")
     parser.add_argument("--solver", default="a-symhals")
     parser.add_argument("--pause", type=float, default=0.0, help="CPU seconds a block takes")
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--remove", action="store_true")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
@@ -286,7 +298,7 @@ def main() -> None:
         found = iterate(given.folder, given.rank, given.memory, given.solver)
     else:
         n = given.nodes or 20_000
-        found = on_dask(n, n // 4, given.rank or 20, given.pause)
+        found = on_dask(n, n // 4, given.rank or 20, given.pause, given.rounds)
     print(json.dumps(found, indent=2))
     if given.remove:
         shutil.rmtree(given.folder, ignore_errors=True)

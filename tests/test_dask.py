@@ -85,19 +85,28 @@ def test_sparse_blocks_give_the_iterates_of_memory(X):
     assert DaskMatrix(blocks).is_sparse
 
 
-def test_one_task_per_block_and_two_per_row_of_blocks(path, monkeypatch):
-    sizes = []
+@pytest.mark.parametrize("on_workers", [False, True])
+def test_tasks_are_linear_in_blocks_and_sums_the_same_anywhere(X, path, monkeypatch, on_workers):
+    V = np.random.default_rng(1).random((N, 3))
+    expected = {side: DaskMatrix(from_file(path, side)).matmul(V) for side in (130, 26)}
+    if on_workers:  # as with factors that are too large to come here in parts
+        monkeypatch.setattr("symnmf.matrices.dask.ADDED_HERE", 0)
+        monkeypatch.setattr("symnmf.matrices.dask.PART", 1)
+    compute, sizes = DaskMatrix._compute, []
 
     def count(self, graph, keys):
         sizes.append(len(graph))
-        return []
+        return compute(self, graph, keys)
 
+    monkeypatch.setattr(DaskMatrix, "_compute", count)
     for side in (130, 26):
-        matrix = DaskMatrix(from_file(path, side))
-        with monkeypatch.context() as patch:
-            patch.setattr(DaskMatrix, "_compute", count)
-            matrix.matmul(np.ones((N, 2)))
-    assert sizes == [3 + 2 * 2, 55 + 2 * 10]
+        found = DaskMatrix(from_file(path, side)).matmul(V)
+        assert np.array_equal(found, expected[side])
+        np.testing.assert_allclose(found, X @ V, rtol=1e-12)
+    looks, products = sizes[::2], sizes[1::2]
+    assert looks == [3, 55]
+    # a task per tile, up to four that hold V, and where sums are tasks one per row of blocks
+    assert products == ([3 + 2 + 2, 55 + 4 + 10] if on_workers else [3 + 1, 55 + 1])
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """X as a Dask array: blocks are tasks, factors stay with the caller.
 
 A product is one graph. A task per tile reads or recomputes its block, multiplies it and forgets
-it; a task per row of blocks adds what tiles have for it, in a fixed order. Nothing of X is kept on
-workers and nothing is scattered, so a worker that is lost costs its share of the work, and the
-scheduler does that again elsewhere: the same bits.
+it. What tiles have for a row of blocks is added in a fixed order, here where all of it is small,
+else by a task per row of blocks. Nothing of X is kept on workers and nothing is scattered, so a
+worker that is lost costs its share of the work, and the scheduler does that again elsewhere: the
+same bits.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import logging
 import time
 import warnings
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -42,6 +43,11 @@ LOOK_EVERY = 1.0
 RETRIES = 20
 #: Bytes that the recipe of a block may have before X is put on the cluster once instead.
 RECIPE = 1_000_000
+#: Bytes of all shares of a product up to which they are added here, not on the workers.
+ADDED_HERE = 64 * 2**20
+#: Parts that a factor is sent in, and the bytes of one from which several pay. Distributed hands
+#: out tasks one by one, as workers become free, only where they depend on fewer than five others.
+PARTS, PART = 4, 16 * 2**20
 
 _numbers = itertools.count()
 
@@ -54,13 +60,36 @@ def is_dask(X: Any) -> bool:
 class Recipe:
     """How one block comes about: the part of the array's graph that makes it.
 
-    It runs inside a task, so that a block never leaves the worker that uses it.
+    It runs inside a task, so that a block never leaves the worker that uses it. It is pickled once
+    for all products, and unpickled by the worker that needs it only, not by the scheduler.
     """
 
     def __init__(
         self, graph: dict[Any, Any], key: tuple[str, int, int], tile: Tile, dtype: np.dtype
     ) -> None:
-        self.graph, self.key, self.tile, self.dtype = graph, key, tile, dtype
+        self.graph: dict[Any, Any] | None = graph
+        self.key, self.tile, self.dtype = key, tile, dtype
+        self.packed: bytes | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.pack()
+        return {**self.__dict__, "graph": None}
+
+    def pack(self) -> bytes:
+        """Return the graph as bytes."""
+        if self.packed is None:
+            from distributed.protocol.pickle import dumps
+
+            self.packed = dumps(self.graph)
+        return self.packed
+
+    def unpack(self) -> dict[Any, Any]:
+        """Return the graph, which a pickled recipe has as bytes."""
+        if self.graph is None:
+            from distributed.protocol.pickle import loads
+
+            self.graph = loads(self.packed)
+        return self.graph
 
     @property
     def where(self) -> str:
@@ -70,7 +99,7 @@ class Recipe:
         """Return the block, from what is ``given`` where it lives on the cluster already."""
         from dask.local import get_sync
 
-        block = get_sync(self.graph, self.key) if given is None else given
+        block = get_sync(self.unpack(), self.key) if given is None else given
         shape = tuple(getattr(block, "shape", ()))
         if shape != self.tile.shape:
             got, due = (" x ".join(map(str, size)) for size in (shape, self.tile.shape))
@@ -87,6 +116,17 @@ class Recipe:
         return _aligned(block, self.dtype)
 
 
+class Part(NamedTuple):
+    """Rows of a factor, the first of them being row ``first``."""
+
+    first: int
+    rows: np.ndarray
+
+    def at(self, first: int, last: int) -> np.ndarray:
+        """Return rows ``first..last`` of the factor."""
+        return self.rows[first - self.first : last - self.first]
+
+
 def _aligned(array: Any, dtype: np.dtype) -> np.ndarray:
     """Return an array as BLAS wants it; what came over a network may lie at any byte.
 
@@ -96,16 +136,17 @@ def _aligned(array: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def _multiplied(
-    recipe: Recipe, given: Any, above: np.ndarray, beside: np.ndarray
+    recipe: Recipe, given: Any, above: Part, beside: Part
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Return a tile's share of the product for its own rows, and for those of its mirror image."""
-    tile = recipe.tile
+    tile, dtype = recipe.tile, recipe.dtype
     with one_blas_thread():
         block = recipe.make(given)
-        above, beside = (_aligned(rows, recipe.dtype) for rows in (above, beside))
-        own = np.zeros((tile.shape[0], above.shape[1]), recipe.dtype)
-        other = np.zeros((tile.right - tile.mirrored, above.shape[1]), recipe.dtype)
-        add_products(block, tile, (above, beside), (own, other), Threads(1))
+        rows = _aligned(above.at(tile.top, tile.bottom), dtype)
+        columns = _aligned(beside.at(tile.left, tile.right), dtype)
+        own = np.zeros((tile.shape[0], rows.shape[1]), dtype)
+        other = np.zeros((tile.right - tile.mirrored, rows.shape[1]), dtype)
+        add_products(block, tile, (rows, columns), (own, other), Threads(1))
     return own, None if tile.on_diagonal else other
 
 
@@ -129,11 +170,16 @@ def _looked_at(
     )
 
 
-def _apart(recipe: Recipe, scales: tuple[float, float], given: Any, *rows: np.ndarray) -> float:
+def _apart(recipe: Recipe, scales: tuple[float, float], given: Any, *parts: Part) -> float:
     """Return ``residual_share`` for U and V of the tile's rows, then of its columns."""
+    tile = recipe.tile
+    above = [part.at(tile.top, tile.bottom) for part in parts[:2]]
+    beside = [part.at(tile.left, tile.right) for part in parts[2:]]
+    if parts[0] is parts[1]:
+        above[1] = above[0]
     with one_blas_thread():
         return residual_share(
-            recipe.make(given), recipe.tile, (rows[0], rows[1]), (rows[2], rows[3]), scales
+            recipe.make(given), tile, (above[0], above[1]), (beside[0], beside[1]), scales
         )
 
 
@@ -145,10 +191,6 @@ def _sum(parts: list[tuple[Any, int]]) -> np.ndarray:
         total = share.copy() if total is None else np.add(total, share, out=total)
     assert total is not None
     return total
-
-
-def _itself(value: Any) -> Any:
-    return value
 
 
 class DaskMatrix(TiledMatrix):
@@ -207,19 +249,21 @@ class DaskMatrix(TiledMatrix):
         }
         on_cluster = _client() is not None
         held = X if on_cluster and _has_futures(X) else None
-        graphs: dict[Any, dict[Any, Any]] = {place: {} for place in tiles}
+        def recipes(graphs: dict[Any, dict[Any, Any]]) -> dict[tuple[int, int], Recipe]:
+            return {
+                place: Recipe(graphs.get(place, {}), (X.name, *place), tile, self.dtype)
+                for place, tile in tiles.items()
+            }
+
+        self.recipes = recipes({})
         if held is None:
-            keys = {place: (X.name, *place) for place in tiles}
+            keys = {place: recipe.key for place, recipe in self.recipes.items()}
             whole = dict(da.optimize(X.dask, list(keys.values())))
-            graphs = {place: dict(cull(whole, [key])[0]) for place, key in keys.items()}
-            if on_cluster and any(_is_heavy(graph) for graph in graphs.values()):
+            self.recipes = recipes({at: dict(cull(whole, [key])[0]) for at, key in keys.items()})
+            if on_cluster and any(len(one.pack()) > RECIPE for one in self.recipes.values()):
                 # in the caller's memory: put there once, not sent with every product
-                held, graphs = X.persist(), {place: {} for place in tiles}
+                held, self.recipes = X.persist(), recipes({})
         self._held = held
-        self.recipes = {
-            place: Recipe(graphs[place], (X.name, *place), tile, self.dtype)
-            for place, tile in tiles.items()
-        }
 
     def _given(self, i: int, j: int) -> Any:
         """Return the key of a block that lives on the cluster; None for one that a task makes."""
@@ -247,44 +291,55 @@ class DaskMatrix(TiledMatrix):
 
     def multiply(self, V: np.ndarray, out: np.ndarray) -> None:
         prefix = f"symnmf-product-{next(_numbers)}"
-        graph = self._slices(prefix, V)
+        graph, part = self._parts(prefix, V)
         shares: list[list[tuple[Any, int]]] = [[] for _ in self.edges[1:]]
+        tiles = []
         for i, j in self.pairs:
             key = (prefix, i, j)
-            graph[key] = (
-                _multiplied,
-                self.recipes[i, j],
-                self._given(i, j),
-                (f"{prefix}-V", i),
-                (f"{prefix}-V", j),
-            )
+            tiles.append(key)
+            graph[key] = (_multiplied, self.recipes[i, j], self._given(i, j), part[i], part[j])
             shares[i].append((key, 0))
             if i != j:
                 shares[j].append((key, 1))
-        sums = [(f"{prefix}-sum", i) for i in range(len(shares))]
-        for total, parts in zip(sums, shares, strict=True):
-            graph[total] = (_sum, [list(part) for part in parts])
         clock = time.perf_counter()
-        for i, rows in enumerate(self._compute(graph, sums)):
+        sums: Iterable[np.ndarray]
+        if (len(shares) + 1) * V.nbytes <= ADDED_HERE:
+            found = dict(zip(tiles, self._compute(graph, tiles), strict=True))
+            sums = (_sum([(found[key], which) for key, which in parts]) for parts in shares)
+        else:
+            keys = [(f"{prefix}-sum", i) for i in range(len(shares))]
+            for key, parts in zip(keys, shares, strict=True):
+                graph[key] = (_sum, [list(share) for share in parts])
+            sums = self._compute(graph, keys)
+        for i, rows in enumerate(sums):
             out[self.edges[i] : self.edges[i + 1]] = rows
         log.debug("product of %d blocks: %.3f s", len(self.pairs), time.perf_counter() - clock)
 
-    def _slices(self, prefix: str, V: np.ndarray, name: str = "V") -> dict[Any, Any]:
-        """Return a task for each row of blocks that holds its rows of V."""
-        return {
-            (f"{prefix}-{name}", i): (_itself, np.ascontiguousarray(V[first:last]))
-            for i, (first, last) in enumerate(itertools.pairwise(self.edges))
-        }
+    def _parts(
+        self, prefix: str, V: np.ndarray, name: str = "V"
+    ) -> tuple[dict[Any, Any], list[Any]]:
+        """Return tasks that hold parts of V, and for each row of blocks which has its rows."""
+        rows_of_blocks = len(self.edges) - 1
+        count = min(PARTS, rows_of_blocks, -(-V.nbytes // PART))
+        part = [(f"{prefix}-{name}", i * count // rows_of_blocks) for i in range(rows_of_blocks)]
+        graph: dict[Any, Any] = {}
+        for key, group in itertools.groupby(range(rows_of_blocks), part.__getitem__):
+            members = list(group)
+            first, last = self.edges[members[0]], self.edges[members[-1] + 1]
+            graph[key] = (Part, first, np.ascontiguousarray(V[first:last]))
+        return graph, part
 
     def residual_shares(self, U: np.ndarray, V: np.ndarray) -> Iterable[float]:
         prefix = f"symnmf-residual-{next(_numbers)}"
-        names = "UU" if U is V else "UV"
-        graph = self._slices(prefix, U, "U") | self._slices(prefix, V, names[1])
+        graph, part_U = self._parts(prefix, U, "U")
+        part_V = part_U
+        if U is not V:
+            more, part_V = self._parts(prefix, V, "V")
+            graph |= more
         keys = [(prefix, i, j) for i, j in self.pairs]
         for key, (i, j) in zip(keys, self.pairs, strict=True):
-            rows = [(f"{prefix}-{name}", place) for place in (i, j) for name in names]
-            recipe, given = self.recipes[i, j], self._given(i, j)
-            graph[key] = (_apart, recipe, self.scales, given, *rows)
+            parts = (part_U[i], part_V[i], part_U[j], part_V[j])
+            graph[key] = (_apart, self.recipes[i, j], self.scales, self._given(i, j), *parts)
         return self._compute(graph, keys)
 
     def _compute(self, graph: dict[Any, Any], keys: list[Any]) -> list[Any]:
@@ -313,13 +368,6 @@ def _has_futures(X: Any) -> bool:
     from distributed import Future
 
     return any(isinstance(value, Future) for value in dict(X.dask).values())
-
-
-def _is_heavy(graph: dict[Any, Any]) -> bool:
-    """Whether a recipe holds data, not only how to get it."""
-    from distributed.protocol.pickle import dumps
-
-    return len(dumps(graph)) > RECIPE
 
 
 def _check_workers(patience: float) -> None:
@@ -366,8 +414,7 @@ def _on_cluster(client: Any, graph: dict[Any, Any], keys: list[Any], patience: f
             warnings.filterwarnings("ignore", message="Sending large graph")
             futures = client.get(graph, keys, sync=False)
         try:
-            _watch(client, futures, patience)
-            return list(client.gather(futures))
+            return _collected(client, futures, patience)
         except (KilledWorker, FutureCancelledError) as error:
             if attempt == RETRIES:
                 raise InputError(
@@ -385,17 +432,22 @@ def _on_cluster(client: Any, graph: dict[Any, Any], keys: list[Any], patience: f
     raise AssertionError("unreachable")
 
 
-def _watch(client: Any, futures: list[Any], patience: float) -> None:
-    """Wait for futures; raise where the cluster stays without workers."""
-    from distributed import wait
+def _collected(client: Any, futures: list[Any], patience: float) -> list[Any]:
+    """Return results, each fetched as soon as it is there; raise where workers stay away."""
+    from distributed import as_completed
 
-    seen = time.monotonic()
-    while True:
+    found: dict[Any, Any] = {}
+    coming, seen = None, time.monotonic()
+    while len(found) < len(futures):
+        if coming is None:
+            rest = [future for future in futures if future.key not in found]
+            coming = as_completed(
+                rest, client.loop, with_results=True, raise_errors=False, timeout=LOOK_EVERY
+            )
         try:
-            wait(futures, timeout=LOOK_EVERY)
-            return
-        except TimeoutError:
-            now = time.monotonic()
+            future, result = next(coming)
+        except (TimeoutError, StopIteration):
+            coming, now = None, time.monotonic()
             if client.scheduler_info()["workers"]:
                 seen = now
             elif now - seen > patience:
@@ -403,3 +455,10 @@ def _watch(client: Any, futures: list[Any], patience: float) -> None:
                 raise _short_of_workers(patience) from None
             else:
                 log.warning("waiting for workers for %.0f s", now - seen)
+            continue
+        if future.status == "error":
+            raise result[1].with_traceback(result[2])
+        if isinstance(result, BaseException):  # cancelled
+            raise result
+        found[future.key] = result
+    return [found[future.key] for future in futures]
