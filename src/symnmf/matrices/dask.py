@@ -14,7 +14,7 @@ import logging
 import time
 import warnings
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -75,6 +75,10 @@ class Recipe:
         self.pack()
         return {**self.__dict__, "graph": None}
 
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        # Dask would hash all that a graph holds, factors too; the keys of a product tell it apart
+        return "symnmf-recipe", *self.key
+
     def pack(self) -> bytes:
         """Return the graph as bytes."""
         if self.packed is None:
@@ -116,11 +120,14 @@ class Recipe:
         return _aligned(block, self.dtype)
 
 
-class Part(NamedTuple):
+class Part:
     """Rows of a factor, the first of them being row ``first``."""
 
-    first: int
-    rows: np.ndarray
+    def __init__(self, first: int, rows: np.ndarray) -> None:
+        self.first, self.rows = first, rows
+
+    def __dask_tokenize__(self) -> tuple[str, int]:
+        return "symnmf-part", self.first  # as for a recipe
 
     def at(self, first: int, last: int) -> np.ndarray:
         """Return rows ``first..last`` of the factor."""
@@ -193,6 +200,10 @@ def _sum(parts: list[tuple[Any, int]]) -> np.ndarray:
     return total
 
 
+def _itself(part: Part) -> Part:
+    return part
+
+
 class DaskMatrix(TiledMatrix):
     """A Dask array, computed by whatever scheduler or client is current.
 
@@ -249,6 +260,7 @@ class DaskMatrix(TiledMatrix):
         }
         on_cluster = _client() is not None
         held = X if on_cluster and _has_futures(X) else None
+
         def recipes(graphs: dict[Any, dict[Any, Any]]) -> dict[tuple[int, int], Recipe]:
             return {
                 place: Recipe(graphs.get(place, {}), (X.name, *place), tile, self.dtype)
@@ -326,7 +338,7 @@ class DaskMatrix(TiledMatrix):
         for key, group in itertools.groupby(range(rows_of_blocks), part.__getitem__):
             members = list(group)
             first, last = self.edges[members[0]], self.edges[members[-1] + 1]
-            graph[key] = (Part, first, np.ascontiguousarray(V[first:last]))
+            graph[key] = (_itself, Part(first, np.ascontiguousarray(V[first:last])))
         return graph, part
 
     def residual_shares(self, U: np.ndarray, V: np.ndarray) -> Iterable[float]:
@@ -371,13 +383,18 @@ def _has_futures(X: Any) -> bool:
 
 
 def _check_workers(patience: float) -> None:
-    """Refuse a cluster without workers, or with workers that lack the package."""
+    """Refuse a cluster without workers, or one that lacks the package anywhere."""
     client = _client()
     if client is None:
         return
-    _wait_for_workers(client, patience)
     from importlib.util import find_spec
 
+    if client.run_on_scheduler(find_spec, "symnmf") is None:
+        raise InputError(
+            "symnmf is not installed where the Dask scheduler runs; install it there, the same "
+            "version as here."
+        )
+    _wait_for_workers(client, patience)
     found = client.run(find_spec, "symnmf", on_error="return")
     lacking = [name for name, spec in found.items() if spec is None]
     if lacking:
@@ -423,7 +440,7 @@ def _on_cluster(client: Any, graph: dict[Any, Any], keys: list[Any], patience: f
                     f"on from the last checkpoint."
                 ) from error
             log.warning("workers died under a product (%s); it is computed again", error)
-            _wait_for_workers(client, patience)
+            _check_workers(patience)  # one that joined later may lack the package, and die of it
         except ModuleNotFoundError as error:
             raise InputError(
                 f"a Dask worker lacks the package {error.name!r}; install it there, the same "
@@ -437,7 +454,7 @@ def _collected(client: Any, futures: list[Any], patience: float) -> list[Any]:
     from distributed import as_completed
 
     found: dict[Any, Any] = {}
-    coming, seen = None, time.monotonic()
+    coming, seen, alone = None, time.monotonic(), False
     while len(found) < len(futures):
         if coming is None:
             rest = [future for future in futures if future.key not in found]
@@ -449,12 +466,13 @@ def _collected(client: Any, futures: list[Any], patience: float) -> list[Any]:
         except (TimeoutError, StopIteration):
             coming, now = None, time.monotonic()
             if client.scheduler_info()["workers"]:
-                seen = now
+                seen, alone = now, False
             elif now - seen > patience:
                 client.cancel(futures)
                 raise _short_of_workers(patience) from None
-            else:
-                log.warning("waiting for workers for %.0f s", now - seen)
+            elif not alone:
+                alone = True
+                log.warning("the cluster has no workers; waiting %.0f s for some", patience)
             continue
         if future.status == "error":
             raise result[1].with_traceback(result[2])

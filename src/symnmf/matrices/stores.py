@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import mmap
+import os
 from abc import ABC, abstractmethod
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,9 +15,6 @@ from symnmf.errors import InputError
 from symnmf.matrices.border import check_shape
 from symnmf.matrices.dtypes import float_dtype
 from symnmf.matrices.tiles import Block, Tile
-
-#: Threads that read one tile of a file, and the bytes from which that pays.
-READERS, SHARED_FROM = 4, 4 * 2**20
 
 
 class Store(ABC):
@@ -152,20 +148,20 @@ class ArrayFile(Store):
             room = buffer[: rows * columns].reshape(tile.shape)
         else:
             room = np.empty(tile.shape, self.stored)
-        runs = room.reshape(1, -1) if columns == self.n else room
-        readers = READERS if len(runs) > READERS and room.nbytes > SHARED_FROM else 1
-        edges = [len(runs) * part // readers for part in range(readers + 1)]
-        with ThreadPoolExecutor(readers) as pool:
-            # the rows of a tile lie apart: several requests at a time keep the disk busy
-            list(pool.map(lambda ends: self._read_runs(runs, tile, *ends), pairwise(edges)))
+        self._read_runs(room.reshape(1, -1) if columns == self.n else room, tile)
         return room if same else self._given(room, tile, buffer)
 
-    def _read_runs(self, runs: np.ndarray, tile: Tile, begin: int, end: int) -> None:
+    def _read_runs(self, runs: np.ndarray, tile: Tile) -> None:
+        starts = [
+            self.offset + ((tile.top + row) * self.n + tile.left) * self.stored.itemsize
+            for row in range(len(runs))
+        ]
         try:
             with self.path.open("rb", buffering=0) as file:
-                for row in range(begin, end):
-                    at = (tile.top + row) * self.n + tile.left
-                    file.seek(self.offset + at * self.stored.itemsize)
+                if len(runs) > 1:
+                    _announce(file, starts, runs[0].nbytes)
+                for row, start in enumerate(starts):
+                    file.seek(start)
                     self._fill(file, runs[row], tile.top + row)
         except OSError as error:
             raise InputError(
@@ -182,6 +178,18 @@ class ArrayFile(Store):
                     f"it again."
                 )
             rest = rest[count:]
+
+
+def _announce(file: Any, starts: list[int], size: int) -> None:
+    """Tell the system which parts of a file come next, where it listens.
+
+    The rows of a tile lie apart. Told of all at once, the disk reads them in one go; the system's
+    own guesses would wait for each, and read what lies between.
+    """
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+        for start in starts:
+            os.posix_fadvise(file.fileno(), start, size, os.POSIX_FADV_WILLNEED)
 
 
 class ChunkedArray(Store):
