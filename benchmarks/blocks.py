@@ -41,10 +41,11 @@ def forget_peak() -> int:
     return peak()
 
 
-def forget_file(path: Path) -> None:
-    """Drop a file from the page cache, so that it is read from the disk."""
-    with path.open("rb") as file:
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+def forget(files: list[Path]) -> None:
+    """Drop files from the page cache, so that they are read from the disk."""
+    for path in files:
+        with path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 # Dense, on disk ---------------------------------------------------------------------------------
@@ -69,6 +70,9 @@ def write_dense(path: Path, n: int, rank: int) -> None:
 def dense(folder: Path, n: int, rank: int, memory: str) -> dict[str, object]:
     path = folder / f"dense-{n}.npy"
     write_dense(path, n, rank)
+    if not (folder / f"dense-{n}" / "manifest.json").exists():
+        convert = [sys.executable, "-m", "symnmf", "convert", str(path), str(folder / f"dense-{n}")]
+        subprocess.run([*convert, "--memory", memory], check=True, stdout=subprocess.DEVNULL)
     command = [sys.executable, __file__, "--folder", str(folder), "--rank", str(rank)]
     command += ["--nodes", str(n), "--memory", memory, "capped"]
     found: dict[str, object] = json.loads(
@@ -100,10 +104,6 @@ def capped(folder: Path, n: int, rank: int, memory: str) -> dict[str, object]:
     np.save(folder / "U.npy", result.U)
     V = np.random.default_rng(1).random((n, rank))
     block = max(t.shape[0] * t.shape[1] for t in X.tiles) * 8
-    upper = sum(t.shape[0] * t.shape[1] for t in X.tiles) * 8
-    rounds = [_round(X, path, V, upper) for _ in range(5)]
-    straight, read, product, work = (min(column) for column in zip(*rounds, strict=True))
-    due = [max(one[0], one[3]) for one in rounds]
     return {
         "X, bytes": size,
         "cap, bytes": size // 4,
@@ -111,38 +111,56 @@ def capped(folder: Path, n: int, rank: int, memory: str) -> dict[str, object]:
         "three blocks and six factors, bytes": 3 * block + 6 * V.nbytes,
         "seconds to check": checked,
         "seconds per iteration": statistics.median(np.diff(result.history["seconds"]).tolist()),
+        "one file": _products(X, [path], V),
+        "a folder of blocks": _products(
+            Blocks(folder / f"dense-{n}", memory=memory),
+            sorted((folder / f"dense-{n}").glob("*.npy")),
+            V,
+        ),
+    }
+
+
+def _products(X: Blocks, files: list[Path], V: np.ndarray) -> dict[str, object]:
+    """Time products whose X comes from the disk, beside what the disk and the cores can do."""
+    upper = sum(t.shape[0] * t.shape[1] for t in X.tiles) * 8
+    rounds = [_round(X, files, V, upper) for _ in range(5)]
+    straight, read, product, work = (min(column) for column in zip(*rounds, strict=True))
+    return {
         "upper triangle, bytes": upper,
         "seconds to read as many bytes in one run": straight,
         "seconds to read the upper triangle": read,
         "seconds of a product from disk": product,
         "seconds of its arithmetic alone": work,
         "product over the larger of one run and arithmetic": statistics.median(
-            one[2] / limit for one, limit in zip(rounds, due, strict=True)
+            one[2] / max(one[0], one[3]) for one in rounds
         ),
         "rounds": rounds,
     }
 
 
-def _straight(path: Path, size: int) -> float:
-    """Seconds to read so many bytes from the beginning of a file, past the page cache."""
+def _straight(files: list[Path], size: int) -> float:
+    """Seconds to read so many bytes of files from their beginning, past the page cache."""
     buffer = mmap.mmap(-1, 2**20)
-    file = os.open(path, os.O_RDONLY | os.O_DIRECT)
     clock = time.perf_counter()
-    for at in range(0, size, len(buffer)):
-        os.preadv(file, [buffer], at)
-    os.close(file)
+    for path in files:
+        file = os.open(path, os.O_RDONLY | os.O_DIRECT)
+        got = 1
+        while got and size > 0:
+            got = os.readv(file, [buffer])
+            size -= got
+        os.close(file)
     return time.perf_counter() - clock
 
 
-def _round(X: Blocks, path: Path, V: np.ndarray, upper: int) -> tuple[float, float, float, float]:
+def _round(X: Blocks, files: list[Path], V: np.ndarray, upper: int) -> tuple[float, ...]:
     """Seconds to read as many bytes in one run, the upper triangle, for a product, to multiply."""
-    straight = _straight(path, upper)
-    forget_file(path)
+    straight = _straight(files, upper)
+    forget(files)
     clock = time.perf_counter()
     for _ in X._stream():
         pass
     read = time.perf_counter() - clock
-    forget_file(path)
+    forget(files)
     clock = time.perf_counter()
     X.matmul(V)
     product = time.perf_counter() - clock

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from symnmf.archives import open_regular, read_header, read_members, unpacked_size
 from symnmf.errors import InputError
 from symnmf.matrices.dtypes import float_dtype
-from symnmf.matrices.stores import Store
+from symnmf.matrices.stores import Store, filled
 from symnmf.matrices.tiles import Block, Tile
 
 MANIFEST = "manifest.json"
@@ -121,7 +121,7 @@ class BlockFolder(Store):
         path = self._files[tile]
         try:
             with open_regular(path) as file:
-                found: Any = self._sparse(file, path) if self.is_sparse else _dense(file)
+                found: Any = self._sparse(file, path) if self.is_sparse else _dense(file, buffer)
         except FileNotFoundError as error:
             raise InputError(
                 f"{self.title} misses its block {path.name}; convert the matrix again."
@@ -149,13 +149,20 @@ class BlockFolder(Store):
         return sp.csr_array(arrays, shape=(rows, columns))
 
 
-def _dense(file: IO[bytes]) -> np.ndarray:
-    shape, _, dtype = read_header(file)
-    if os.fstat(file.fileno()).st_size < file.tell() + math.prod(shape) * dtype.itemsize:
+def _dense(file: IO[bytes], buffer: np.ndarray | None) -> np.ndarray:
+    """Read an array, into ``buffer`` where it fits: memory that is there already."""
+    shape, by_columns, dtype = read_header(file)
+    count = math.prod(shape)
+    if os.fstat(file.fileno()).st_size < file.tell() + count * dtype.itemsize:
         raise ValueError(f"it ends before its {' x '.join(map(str, shape))} numbers do")
-    file.seek(0)
-    array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
-    return array
+    if buffer is None or buffer.dtype != dtype or buffer.size < count or by_columns:
+        file.seek(0)
+        array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
+        return array
+    room = buffer[:count]
+    if not filled(file, room):
+        raise ValueError("it was cut short while it was read")
+    return room.reshape(shape)
 
 
 def _whole_csr(matrix: Any) -> bool:

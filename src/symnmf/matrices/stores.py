@@ -162,22 +162,26 @@ class ArrayFile(Store):
                     _announce(file, starts, runs[0].nbytes)
                 for row, start in enumerate(starts):
                     file.seek(start)
-                    self._fill(file, runs[row], tile.top + row)
+                    if not filled(file, runs[row]):
+                        raise InputError(
+                            f"{self.title} ends in row {tile.top + row} of its {self.n}; it was "
+                            f"cut short, so write it again."
+                        )
         except OSError as error:
             raise InputError(
                 f"{self.title} cannot be read any more ({error.strerror}), at {tile}."
             ) from error
 
-    def _fill(self, file: Any, run: np.ndarray, row: int) -> None:
-        rest = memoryview(run.data).cast("B")
-        while rest:
-            count = file.readinto(rest)
-            if not count:
-                raise InputError(
-                    f"{self.title} ends in row {row} of its {self.n}; it was cut short, so write "
-                    f"it again."
-                )
-            rest = rest[count:]
+
+def filled(file: Any, array: np.ndarray) -> bool:
+    """Read a whole array from where a file stands; False where the file ends before."""
+    rest = memoryview(array.data).cast("B")
+    while rest:
+        count = file.readinto(rest)
+        if not count:
+            return False
+        rest = rest[count:]
+    return True
 
 
 def _announce(file: Any, starts: list[int], size: int) -> None:
