@@ -89,4 +89,4 @@ def test_only_the_command_and_other_libraries_homes_touch_the_filters_of_warning
         for path in SOURCE.rglob("*.py")
         if re.search(r"catch_warnings|simplefilter|filterwarnings", path.read_text())
     }
-    assert found <= {"cli/app.py", "matrices/dask.py", "matrices/torch_matrix.py"}
+    assert found <= {"cli/app.py", "matrices/workers.py", "matrices/torch_matrix.py"}

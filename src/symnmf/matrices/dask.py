@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -31,16 +30,13 @@ from symnmf.matrices.tiles import (
     residual_share,
     tile_facts,
 )
+from symnmf.matrices.workers import check_workers, compute_on, current_client, has_futures
 from symnmf.parallel import Threads, one_blas_thread
 
 log = logging.getLogger(__name__)
 
 #: Seconds that a run waits for a cluster without workers.
 PATIENCE = 120.0
-#: Seconds between two looks at a cluster that works.
-LOOK_EVERY = 1.0
-#: Times that a product is asked for again after its workers died under it.
-RETRIES = 20
 #: Bytes that the recipe of a block may have before X is put on the cluster once instead.
 RECIPE = 1_000_000
 #: Bytes of all shares of a product up to which they are added here, not on the workers.
@@ -239,7 +235,7 @@ class DaskMatrix(TiledMatrix):
         super().__init__(int(X.shape[0]), dtype, Threads(n_jobs), Facts())
         if X.chunks[0] != X.chunks[1]:
             X = X.rechunk({1: X.chunks[0]})
-        _check_workers(patience)
+        check_workers(patience)
         self._plan(X, assume_symmetric)
         self.facts = self.look_again((1.0, 1.0))
 
@@ -258,8 +254,8 @@ class DaskMatrix(TiledMatrix):
             for i in range(count)
             for j in range(count)
         }
-        on_cluster = _client() is not None
-        held = X if on_cluster and _has_futures(X) else None
+        on_cluster = current_client() is not None
+        held = X if on_cluster and has_futures(X) else None
 
         def recipes(graphs: dict[Any, dict[Any, Any]]) -> dict[tuple[int, int], Recipe]:
             return {
@@ -319,10 +315,10 @@ class DaskMatrix(TiledMatrix):
             found = dict(zip(tiles, self._compute(graph, tiles), strict=True))
             sums = (_sum([(found[key], which) for key, which in parts]) for parts in shares)
         else:
-            keys = [(f"{prefix}-sum", i) for i in range(len(shares))]
-            for key, parts in zip(keys, shares, strict=True):
-                graph[key] = (_sum, [list(share) for share in parts])
-            sums = self._compute(graph, keys)
+            rows_of_blocks = [(f"{prefix}-sum", i) for i in range(len(shares))]
+            for row, parts in zip(rows_of_blocks, shares, strict=True):
+                graph[row] = (_sum, [list(share) for share in parts])
+            sums = self._compute(graph, rows_of_blocks)
         for i, rows in enumerate(sums):
             out[self.edges[i] : self.edges[i + 1]] = rows
         log.debug("product of %d blocks: %.3f s", len(self.pairs), time.perf_counter() - clock)
@@ -357,126 +353,10 @@ class DaskMatrix(TiledMatrix):
     def _compute(self, graph: dict[Any, Any], keys: list[Any]) -> list[Any]:
         if self._held is not None:
             graph = dict(self._held.dask) | graph
-        client = _client()
+        client = current_client()
         if client is None:
             from dask.base import get_scheduler
             from dask.threaded import get
 
             return list((get_scheduler() or get)(graph, keys))
-        return _on_cluster(client, graph, keys, self.patience)
-
-
-def _client() -> Any:
-    """Return the current client of a cluster, or None."""
-    from dask.base import get_scheduler
-
-    current = get_scheduler()
-    client = getattr(current, "__self__", None)
-    return client if type(client).__module__.startswith("distributed") else None
-
-
-def _has_futures(X: Any) -> bool:
-    """Whether an array is on the cluster already."""
-    from distributed import Future
-
-    return any(isinstance(value, Future) for value in dict(X.dask).values())
-
-
-def _check_workers(patience: float) -> None:
-    """Refuse a cluster without workers, or one that lacks the package anywhere."""
-    client = _client()
-    if client is None:
-        return
-    from importlib.util import find_spec
-
-    if client.run_on_scheduler(find_spec, "symnmf") is None:
-        raise InputError(
-            "symnmf is not installed where the Dask scheduler runs; install it there, the same "
-            "version as here."
-        )
-    _wait_for_workers(client, patience)
-    found = client.run(find_spec, "symnmf", on_error="return")
-    lacking = [name for name, spec in found.items() if spec is None]
-    if lacking:
-        raise InputError(
-            f"symnmf is not installed on {len(lacking)} of {len(found)} Dask workers, such as "
-            f"{lacking[0]}; install it there, the same version as here."
-        )
-
-
-def _wait_for_workers(client: Any, patience: float) -> None:
-    from distributed import TimeoutError as TooLong
-
-    try:
-        client.wait_for_workers(1, timeout=patience)
-    except (TooLong, TimeoutError, OSError) as error:
-        raise _short_of_workers(patience) from error
-
-
-def _short_of_workers(patience: float) -> InputError:
-    return InputError(
-        f"the Dask cluster has had no workers for {patience:g} seconds; start some and go on from "
-        f"the last checkpoint, or raise patience of symnmf.matrices.DaskMatrix."
-    )
-
-
-def _on_cluster(client: Any, graph: dict[Any, Any], keys: list[Any], patience: float) -> list[Any]:
-    """Compute keys of a graph; ask again where workers died under it once too often."""
-    from distributed.client import FutureCancelledError
-    from distributed.scheduler import KilledWorker
-
-    for attempt in range(RETRIES + 1):
-        with warnings.catch_warnings():
-            # factors are part of the graph, so that they are there again after a loss
-            warnings.filterwarnings("ignore", message="Sending large graph")
-            futures = client.get(graph, keys, sync=False)
-        try:
-            return _collected(client, futures, patience)
-        except (KilledWorker, FutureCancelledError) as error:
-            if attempt == RETRIES:
-                raise InputError(
-                    f"workers of the Dask cluster died {RETRIES + 1} times under the same product "
-                    f"({type(error).__name__}); see their logs, memory is the usual cause, and go "
-                    f"on from the last checkpoint."
-                ) from error
-            log.warning("workers died under a product (%s); it is computed again", error)
-            _check_workers(patience)  # one that joined later may lack the package, and die of it
-        except ModuleNotFoundError as error:
-            raise InputError(
-                f"a Dask worker lacks the package {error.name!r}; install it there, the same "
-                f"version as here."
-            ) from error
-    raise AssertionError("unreachable")
-
-
-def _collected(client: Any, futures: list[Any], patience: float) -> list[Any]:
-    """Return results, each fetched as soon as it is there; raise where workers stay away."""
-    from distributed import as_completed
-
-    found: dict[Any, Any] = {}
-    coming, seen, alone = None, time.monotonic(), False
-    while len(found) < len(futures):
-        if coming is None:
-            rest = [future for future in futures if future.key not in found]
-            coming = as_completed(
-                rest, client.loop, with_results=True, raise_errors=False, timeout=LOOK_EVERY
-            )
-        try:
-            future, result = next(coming)
-        except (TimeoutError, StopIteration):
-            coming, now = None, time.monotonic()
-            if client.scheduler_info()["workers"]:
-                seen, alone = now, False
-            elif now - seen > patience:
-                client.cancel(futures)
-                raise _short_of_workers(patience) from None
-            elif not alone:
-                alone = True
-                log.warning("the cluster has no workers; waiting %.0f s for some", patience)
-            continue
-        if future.status == "error":
-            raise result[1].with_traceback(result[2])
-        if isinstance(result, BaseException):  # cancelled
-            raise result
-        found[future.key] = result
-    return [found[future.key] for future in futures]
+        return compute_on(client, graph, keys, self.patience)

@@ -1,0 +1,133 @@
+"""What runs a graph on a cluster of Dask's, and goes on where workers die or lack the package."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from typing import Any
+
+from symnmf.errors import InputError
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two looks at a cluster that works.
+LOOK_EVERY = 1.0
+#: Times that a product is asked for again after its workers died under it.
+RETRIES = 20
+
+
+def current_client() -> Any:
+    """Return the current client of a cluster, or None."""
+    from dask.base import get_scheduler
+
+    current = get_scheduler()
+    client = getattr(current, "__self__", None)
+    return client if type(client).__module__.startswith("distributed") else None
+
+
+def has_futures(X: Any) -> bool:
+    """Whether an array is on the cluster already."""
+    from distributed import Future
+
+    return any(isinstance(value, Future) for value in dict(X.dask).values())
+
+
+def check_workers(patience: float) -> None:
+    """Refuse a cluster without workers, or one that lacks the package anywhere."""
+    client = current_client()
+    if client is None:
+        return
+    from importlib.util import find_spec
+
+    if client.run_on_scheduler(find_spec, "symnmf") is None:
+        raise InputError(
+            "symnmf is not installed where the Dask scheduler runs; install it there, the same "
+            "version as here."
+        )
+    _wait_for_workers(client, patience)
+    found = client.run(find_spec, "symnmf", on_error="return")
+    lacking = [name for name, spec in found.items() if spec is None]
+    if lacking:
+        raise InputError(
+            f"symnmf is not installed on {len(lacking)} of {len(found)} Dask workers, such as "
+            f"{lacking[0]}; install it there, the same version as here."
+        )
+
+
+def _wait_for_workers(client: Any, patience: float) -> None:
+    from distributed import TimeoutError as TooLong
+
+    try:
+        client.wait_for_workers(1, timeout=patience)
+    except (TooLong, TimeoutError, OSError) as error:
+        raise _short_of_workers(patience) from error
+
+
+def _short_of_workers(patience: float) -> InputError:
+    return InputError(
+        f"the Dask cluster has had no workers for {patience:g} seconds; start some and go on from "
+        f"the last checkpoint, or raise patience of symnmf.matrices.DaskMatrix."
+    )
+
+
+def compute_on(client: Any, graph: dict[Any, Any], keys: list[Any], patience: float) -> list[Any]:
+    """Compute keys of a graph; ask again where workers died under it once too often."""
+    from distributed.client import FutureCancelledError
+    from distributed.scheduler import KilledWorker
+
+    for attempt in range(RETRIES + 1):
+        with warnings.catch_warnings():
+            # factors are part of the graph, so that they are there again after a loss
+            warnings.filterwarnings("ignore", message="Sending large graph")
+            futures = client.get(graph, keys, sync=False)
+        try:
+            return _collected(client, futures, patience)
+        except (KilledWorker, FutureCancelledError) as error:
+            if attempt == RETRIES:
+                raise InputError(
+                    f"workers of the Dask cluster died {RETRIES + 1} times under the same product "
+                    f"({type(error).__name__}); see their logs, memory is the usual cause, and go "
+                    f"on from the last checkpoint."
+                ) from error
+            log.warning("workers died under a product (%s); it is computed again", error)
+            check_workers(patience)  # one that joined later may lack the package, and die of it
+        except ModuleNotFoundError as error:
+            raise InputError(
+                f"a Dask worker lacks the package {error.name!r}; install it there, the same "
+                f"version as here."
+            ) from error
+    raise AssertionError("unreachable")
+
+
+def _collected(client: Any, futures: list[Any], patience: float) -> list[Any]:
+    """Return results, each fetched as soon as it is there; raise where workers stay away."""
+    from distributed import as_completed
+
+    found: dict[Any, Any] = {}
+    coming, seen, alone = None, time.monotonic(), False
+    while len(found) < len(futures):
+        if coming is None:
+            rest = [future for future in futures if future.key not in found]
+            coming = as_completed(
+                rest, client.loop, with_results=True, raise_errors=False, timeout=LOOK_EVERY
+            )
+        try:
+            future, result = next(coming)
+        except (TimeoutError, StopIteration):
+            coming, now = None, time.monotonic()
+            if client.scheduler_info()["workers"]:
+                seen, alone = now, False
+            elif now - seen > patience:
+                client.cancel(futures)
+                raise _short_of_workers(patience) from None
+            elif not alone:
+                alone = True
+                log.warning("the cluster has no workers; waiting %.0f s for some", patience)
+            continue
+        if future.status == "error":
+            raise result[1].with_traceback(result[2])
+        if isinstance(result, BaseException):  # cancelled
+            raise result
+        found[future.key] = result
+    return [found[future.key] for future in futures]
