@@ -159,6 +159,27 @@ def test_a_cluster_gives_the_bits_of_threads(X, path, cluster):
             DaskMatrix(from_file(path, change=lambda block, at: block - 9 * (at == (1, 1))))
 
 
+OTHER_USER = """
+import sys, dask.array as da, distributed, numpy as np, symnmf
+X = np.load(sys.argv[1]) * 3
+with distributed.Client(sys.argv[2], set_as_default=False) as client, client.as_current():
+    run = {"solver": "a-symhals", "random_state": 0, "max_iter": 6, "tol": 0}
+    print("ready", flush=True)
+    found = symnmf.factorize(da.from_array(X, chunks=70), 4, **run).U
+assert abs(found - symnmf.factorize(X, 4, **run).U).max() < 1e-9
+"""
+
+
+def test_two_users_of_one_cluster_do_not_get_each_others_products(X, path, cluster):
+    command = [sys.executable, "-c", OTHER_USER, str(path), cluster.scheduler.address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline().strip() == "ready"
+        with cluster.as_current():
+            found = symnmf.factorize(from_file(path), RANK, **RUN)
+        assert other.wait() == 0
+    np.testing.assert_allclose(found.U, symnmf.factorize(X, RANK, **RUN).U, rtol=0, atol=1e-9)
+
+
 def kill(client, killed, number=None):
     """End a worker as the kernel would, without a word to anybody."""
     workers = client.run(os.getpid, on_error="ignore")

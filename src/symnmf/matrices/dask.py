@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import logging
 import time
+import uuid
 from collections.abc import Iterable
 from typing import Any
 
@@ -45,7 +46,10 @@ ADDED_HERE = 64 * 2**20
 #: out tasks one by one, as workers become free, only where they depend on fewer than five others.
 PARTS, PART = 4, 16 * 2**20
 
-_numbers = itertools.count()
+
+def _named(what: str) -> str:
+    """Return a name for tasks that no other run has, on a cluster that several share."""
+    return f"symnmf-{what}-{uuid.uuid4().hex}"
 
 
 def is_dask(X: Any) -> bool:
@@ -283,7 +287,7 @@ class DaskMatrix(TiledMatrix):
 
     def look_again(self, scales: tuple[float, float]) -> Facts:
         graph: dict[Any, Any] = {}
-        prefix = f"symnmf-look-{next(_numbers)}"
+        prefix = _named("look")
         for i, j in self.pairs:
             across = self.recipes[j, i] if self._across and i != j else None
             graph[prefix, i, j] = (
@@ -298,7 +302,7 @@ class DaskMatrix(TiledMatrix):
         return Facts.total(self._compute(graph, list(graph)), self.dtype, self.name)
 
     def multiply(self, V: np.ndarray, out: np.ndarray) -> None:
-        prefix = f"symnmf-product-{next(_numbers)}"
+        prefix = _named("product")
         graph, part = self._parts(prefix, V)
         shares: list[list[tuple[Any, int]]] = [[] for _ in self.edges[1:]]
         tiles = []
@@ -338,7 +342,7 @@ class DaskMatrix(TiledMatrix):
         return graph, part
 
     def residual_shares(self, U: np.ndarray, V: np.ndarray) -> Iterable[float]:
-        prefix = f"symnmf-residual-{next(_numbers)}"
+        prefix = _named("residual")
         graph, part_U = self._parts(prefix, U, "U")
         part_V = part_U
         if U is not V:
