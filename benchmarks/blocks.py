@@ -79,7 +79,9 @@ def dense(folder: Path, n: int, rank: int, memory: str) -> dict[str, object]:
         subprocess.run(command, check=True, capture_output=True, text=True).stdout
     )
     U = np.load(folder / "U.npy")
-    if 1.5 * n * n * 8 < os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"):
+    memory_lines = Path("/proc/meminfo").read_text().splitlines()
+    free = next(int(line.split()[1]) for line in memory_lines if line.startswith("MemAvailable"))
+    if 1.5 * n * n * 8 < 1024 * free:
         whole = symnmf.factorize(np.load(path), rank, **RUN)
         found["difference to memory"] = float(np.abs(U - whole.U).max() / whole.U.max())
     return found
