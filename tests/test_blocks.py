@@ -293,6 +293,23 @@ def test_a_truncated_or_missing_file_is_refused(tmp_path):
     refused("'4XB'", tmp_path / "X.npy", memory="4XB")
 
 
+def test_a_dense_block_of_other_numbers_is_seen_by_its_checksum(tmp_path):
+    X = similarities()
+    write_folder(tmp_path / "blocks", X, 60)
+    block = tmp_path / "blocks" / "0-1.npy"
+    content = bytearray(block.read_bytes())
+    content[-80:] = bytes(80)  # zeros: numbers like any others
+    block.write_bytes(content)
+    refused("block 0-1.npy .*its checksum is wrong", tmp_path / "blocks")
+    manifest = json.loads((tmp_path / "blocks" / "manifest.json").read_text())
+    manifest["checksums"].pop()
+    (tmp_path / "blocks" / "manifest.json").write_text(json.dumps(manifest))
+    refused("not one checksum for each block", tmp_path / "blocks")
+    del manifest["checksums"]  # as in a folder made by hand
+    (tmp_path / "blocks" / "manifest.json").write_text(json.dumps(manifest))
+    assert Blocks(tmp_path / "blocks", memory=400_000).shape == X.shape
+
+
 def broken(folder, what):
     block = folder / "0-2.npz"
     whole = sp.load_npz(block)

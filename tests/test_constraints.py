@@ -89,6 +89,23 @@ def test_a_few_labels_help_too(digits):
     before, after = (adjusted_rand_score(rest, m.labels_[others]) for m in (plain, model))
     assert after >= before - 0.02
     assert adjusted_rand_score(classes[shown], model.labels_[shown]) > 0.95
+    # clusters have the numbers of the classes, and all that is known of the fit goes with them
+    assert np.mean(model.labels_[shown] == classes[shown]) > 0.95
+    assert np.mean(model.labels_ == classes) > 0.5
+    np.testing.assert_array_equal(model.embedding_.argmax(axis=1), model.labels_)
+    assert model.certificate_.certified
+
+
+def test_classes_with_numbers_of_their_own_leave_the_clusters_as_they_are():
+    A = np.kron(np.eye(3), np.ones((6, 6)))
+    known = np.full(18, -1)
+    known[[0, 6, 12]] = [40, 7, 100]
+    plain = symnmf.SymNMF(3, affinity="precomputed", random_state=0).fit(A)
+    told = symnmf.SymNMF(3, affinity="precomputed", random_state=0, labels=known).fit(A)
+    assert adjusted_rand_score(plain.labels_, told.labels_) == 1.0
+    known[[0, 6, 12]] = [2, 0, 1]
+    numbered = symnmf.SymNMF(3, affinity="precomputed", random_state=0, labels=known).fit(A)
+    assert numbered.labels_.tolist() == [2] * 6 + [0] * 6 + [1] * 6
 
 
 @pytest.mark.parametrize(
@@ -99,6 +116,7 @@ def test_a_few_labels_help_too(digits):
         ({"cannot_link": [0, 1]}, "cannot_link must be pairs"),
         ({"must_link": [(0, 1)], "cannot_link": [(1, 0)]}, "both for and against"),
         ({"labels": [0, 1]}, "labels must be"),
+        ({"labels": [0, 1, 2, -1, -1, -1]}, "names 3 classes and n_clusters is 2"),
         ({"must_link": [(0, 1)], "constraint_strength": 0}, "constraint_strength"),
     ],
 )

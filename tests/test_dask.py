@@ -146,6 +146,8 @@ def test_shapes_and_unknown_chunks_are_refused(X):
         symnmf.factorize(array[array[:, 0] > 0], RANK)
     with pytest.raises(InputError, match="must be square"):
         symnmf.factorize(array[:, :3], RANK)
+    with pytest.raises(InputError, match="X is a Dask array, whose entries cannot be hidden"):
+        symnmf.factorize(array, RANK, missing="nan")
 
 
 def test_a_cluster_gives_the_bits_of_threads(X, path, cluster):

@@ -22,6 +22,7 @@ from symnmf.bars import bar, together
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import check_order, refuse_foreign
 from symnmf.graphs.components import restrict
+from symnmf.graphs.constraints import known_classes, numbered_by_class
 from symnmf.matrices import SymmetricMatrix
 from symnmf.matrices.indices import check_indices
 from symnmf.matrices.observing import MISSING
@@ -32,7 +33,7 @@ from symnmf.run.certificate import Certificate
 from symnmf.run.loop import Callback, Snapshot, warn_unless_converged
 from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, SPECTRAL, Plan
 from symnmf.run.problem import Problem
-from symnmf.run.result import cluster_labels
+from symnmf.run.result import Result, cluster_labels
 from symnmf.run.settings import Settings
 from symnmf.run.spectral import SpectralStarts
 from symnmf.run.start import RandomState
@@ -73,7 +74,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Pairs of samples, by row number, that belong together, or do not.
     labels : array-like of shape (n_samples,) or None
         Known classes of a few samples, -1 for the others; each two known ones are a pair of one
-        kind or the other.
+        kind or the other. Where classes are numbered from 0 and below ``n_clusters``, clusters get
+        the numbers of the classes they have most of.
     constraint_strength : float, default 1
         How much such a pair counts, see :func:`symnmf.graphs.constrained`.
     solver, penalty, init
@@ -267,6 +269,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             )
         if self.warm_start and hasattr(self, "embedding_"):
             self._check_same_shape(n)
+        if self.labels is not None:
+            known_classes(self.labels, n, given or None)
         A = self._affinities(samples)
         if not given:
             given = self._choose_clusters(A)
@@ -281,6 +285,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 plan = _from_attraction(plan, A)
             search = plan.search(self._problem)
         result = search.best
+        if self.labels is not None:
+            result = _by_class(result, np.asarray(self.labels))
         warn_unless_converged(result, plan.settings.limits, plan.starts)
         self.affinity_matrix_ = A
         self._places = Places(samples, self.affinity, self.n_neighbors)
@@ -542,6 +548,14 @@ def _from_attraction(plan: Plan, A: Any) -> Plan:
         return spectral.prepare(attracting, rank).start(X, random_state)
 
     return replace(plan, init=attraction)
+
+
+def _by_class(result: Result, known: np.ndarray) -> Result:
+    """Number the clusters as the known classes are numbered."""
+    order = numbered_by_class(result.U, known)
+    U = np.ascontiguousarray(result.U[:, order])
+    V = U if result.V is result.U else np.ascontiguousarray(result.V[:, order])
+    return replace(result, U=U, V=V)
 
 
 def check_cluster_count(count: Any, name: str) -> None:

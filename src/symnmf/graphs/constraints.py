@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
 
 from symnmf.errors import InputError
 
@@ -78,13 +79,38 @@ def _pairs(given: Any, n: int, name: str) -> np.ndarray:
     return pairs.astype(np.int64)
 
 
-def _labelled(labels: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pairs of labelled rows with the same class, and those with different ones."""
+def known_classes(labels: Any, n: int, clusters: int | None = None) -> np.ndarray:
+    """Return the known classes of n rows, checked; there may be no more of them than clusters."""
     known = np.asarray(labels)
     if known.shape != (n,) or known.dtype.kind not in "iu":
         raise InputError(
             f"labels must be {n} whole numbers, one for each row, with -1 where none is known."
         )
+    count = len(np.unique(known[known != UNKNOWN]))
+    if clusters is not None and count > clusters:
+        raise InputError(
+            f"labels names {count} classes and n_clusters is {clusters}; ask for at least as many "
+            f"clusters, or name fewer classes."
+        )
+    return known
+
+
+def numbered_by_class(U: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return the columns of U, each at the number of the class that most of its known rows have.
+
+    Classes that are not numbered from 0 to the columns of U leave these as they are.
+    """
+    clusters, told = U.shape[1], known != UNKNOWN
+    if not told.any() or known[told].min() < 0 or known[told].max() >= clusters:
+        return np.arange(clusters)
+    table = np.zeros((clusters, clusters))
+    np.add.at(table, (known[told], U[told].argmax(axis=1)), 1)
+    return linear_sum_assignment(table, maximize=True)[1]
+
+
+def _labelled(labels: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs of labelled rows with the same class, and those with different ones."""
+    known = known_classes(labels, n)
     rows = np.flatnonzero(known != UNKNOWN)
     i, j = np.triu_indices(len(rows), 1)
     pairs = np.column_stack([rows[i], rows[j]]).astype(np.int64)

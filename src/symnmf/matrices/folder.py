@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import zlib
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,7 +30,9 @@ class BlockFolder(Store):
 
     The manifest is JSON: ``format``, ``n``, ``dtype``, ``bounds`` (the rows at which blocks begin,
     and n) and ``blocks``, the pairs I, J with I <= J that are stored; others are zero. A block on
-    the diagonal is whole, with both its triangles.
+    the diagonal is whole, with both its triangles. ``checksums`` may hold a CRC-32 of the numbers
+    of each dense block, row by row; it is compared when a block is first read. npz files have their
+    own.
     """
 
     slices = False
@@ -46,11 +49,14 @@ class BlockFolder(Store):
             bounds = [int(bound) for bound in manifest["bounds"]]
             pairs = [(int(i), int(j)) for i, j in manifest["blocks"]]
             self.kind = str(manifest["kind"])
+            checksums = [int(checksum) for checksum in manifest.get("checksums", [])]
             if bounds[0] != 0 or bounds[-1] != self.n or (np.diff(bounds) < 1).any():
                 raise ValueError(f"its bounds do not rise from 0 to {self.n}")
             last = len(bounds) - 1
             if any(not 0 <= i <= j < last for i, j in pairs) or len(set(pairs)) < len(pairs):
                 raise ValueError("its blocks are not pairs I <= J, each once")
+            if checksums and len(checksums) != len(pairs):
+                raise ValueError("it has not one checksum for each block")
             if self.kind not in ("csr", "dense"):
                 raise ValueError(f"its kind is {self.kind[:40]!r}, not 'csr' or 'dense'")
         except InputError:
@@ -66,16 +72,20 @@ class BlockFolder(Store):
                 f"symnmf convert writes such folders."
             ) from error
         self._files = {
-            Tile(bounds[i], bounds[i + 1], bounds[j], bounds[j + 1]): folder
-            / f"{i}-{j}.{'npz' if self.kind == 'csr' else 'npy'}"
+            Tile(bounds[i], bounds[i + 1], bounds[j], bounds[j + 1]): self._file(i, j)
             for i, j in sorted(pairs)
         }
+        named = zip(pairs, checksums, strict=False)  # none of them in a folder made by hand
+        self._unread = {self._file(i, j): checksum for (i, j), checksum in named}
         self._sizes = {path: self._size(path) for path in self._files.values()}
         if self.n > max(FREE_ROWS, ROWS_PER_BYTE * sum(self._sizes.values())):
             raise InputError(
                 f"{self.title}: its {MANIFEST} tells of {self.n} rows, far more than its blocks "
                 f"account for; convert the matrix again."
             )
+
+    def _file(self, i: int, j: int) -> Path:
+        return self.folder / f"{i}-{j}.{'npz' if self.kind == 'csr' else 'npy'}"
 
     @property
     def is_sparse(self) -> bool:  # type: ignore[override]
@@ -138,7 +148,14 @@ class BlockFolder(Store):
             what = "is not a whole CSR matrix"
         if what is not None:
             raise InputError(f"{self.title}: {self.where(tile)} {what}; convert the matrix again.")
-        return found if self.is_sparse else np.ascontiguousarray(found)
+        if self.is_sparse:
+            return found
+        whole = np.ascontiguousarray(found)
+        if path in self._unread:
+            if zlib.crc32(whole.data) != self._unread[path]:
+                raise self._damaged(f"{path.name} ({tile})", ValueError("its checksum is wrong"))
+            self._unread.pop(path, None)
+        return whole
 
     def _sparse(self, file: IO[bytes], path: Path) -> Any:
         stored = read_members(file, most=self._sizes[path])
@@ -192,6 +209,7 @@ class FolderWriter:
         self.folder, self.bounds = folder, bounds
         self.dtype, self.kind = np.dtype(dtype), kind
         self.pairs: list[tuple[int, int]] = []
+        self.checksums: list[int] = []
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -204,7 +222,9 @@ class FolderWriter:
     def add(self, i: int, j: int, block: Block) -> None:
         """Write block (i, j), i <= j; nothing is stored of a sparse block without entries."""
         if self.kind == "dense":
-            np.save(self.folder / f"{i}-{j}.npy", block.astype(self.dtype, copy=False))
+            whole = np.ascontiguousarray(block, dtype=self.dtype)
+            np.save(self.folder / f"{i}-{j}.npy", whole)
+            self.checksums.append(zlib.crc32(whole.data))
         elif block.nnz:
             whole = sp.csr_array(block, dtype=self.dtype)
             sp.save_npz(self.folder / f"{i}-{j}.npz", whole, compressed=False)
@@ -221,5 +241,6 @@ class FolderWriter:
             "kind": self.kind,
             "bounds": self.bounds,
             "blocks": self.pairs,
+            "checksums": self.checksums,
         }
         (self.folder / MANIFEST).write_text(json.dumps(manifest), "utf-8")

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
 from symnmf.matrices.border import check_shape
+from symnmf.matrices.dask import is_dask
 from symnmf.matrices.dense import DenseMatrix
 from symnmf.matrices.dtypes import float_dtype
 from symnmf.matrices.host import HostMatrix
@@ -102,9 +103,10 @@ def _check_options(
         if not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name} must be True or False, got {flag!r}.")
     hiding = mask is not None or weights is not None or missing is not None or ignore_diagonal
-    if hiding and isinstance(X, SymmetricMatrix):
+    if hiding and (isinstance(X, SymmetricMatrix) or is_dask(X)):
+        what = "Dask array" if is_dask(X) else type(X).__name__
         raise InputError(
-            f"X is a {type(X).__name__}, whose entries cannot be hidden; pass an array or a sparse "
+            f"X is a {what}, whose entries cannot be hidden; pass an array or a sparse "
             f"matrix with a mask, weights, missing or ignore_diagonal."
         )
     if missing == "unstored" and not sp.issparse(X):
