@@ -24,8 +24,8 @@ from symnmf.graphs.adjacency import check_order, refuse_foreign
 from symnmf.graphs.components import restrict
 from symnmf.graphs.constraints import known_classes, numbered_by_class
 from symnmf.matrices import SymmetricMatrix
+from symnmf.matrices.border import check_missing
 from symnmf.matrices.indices import check_indices
-from symnmf.matrices.observing import MISSING
 from symnmf.penalty import Penalty
 from symnmf.placing import Places, top_features
 from symnmf.quality import Quality, assess, warn_of
@@ -437,8 +437,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def _check_missing(self) -> None:
         if self.missing is None:
             return
-        if self.missing not in MISSING:
-            raise InputError(f"missing must be None, 'nan' or 'unstored', got {self.missing!r}.")
+        check_missing(self.missing)
         if not self._precomputed or self._automatic:
             raise InputError(
                 f"missing={self.missing!r} is for affinity='precomputed' with a given n_clusters; "

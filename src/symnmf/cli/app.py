@@ -39,7 +39,7 @@ class Commands(TyperGroup):
             except (ValueError, ImportError) as error:
                 if not _explained(error):
                     raise
-                note(str(error), "error")
+                note(getattr(error, "in_shell", str(error)), "error")
                 raise typer.Exit(MISUSED) from None
             except BrokenPipeError:
                 raise

@@ -94,6 +94,7 @@ def factorize(
       symnmf factorize X.npz -r 20 -o U.npz --checkpoint run.npz
       symnmf factorize blocks/ -r 50 -o U.npz --memory 4GB
       symnmf factorize seen.npz -r 20 -o U.npz --missing unstored
+      symnmf factorize seen.csv -r 20 -o U.npz --missing nan
     """
     from symnmf.run.checkpoint import Keeping
     from symnmf.run.loop import solve
@@ -114,15 +115,17 @@ def factorize(
         tol=tol,
         checkpoint_every=checkpoint_every,
     )
+    streamed = memory is not None or inputs.is_stored(given)
+    _check_missing(missing, given, streamed, normalize)
     say_going_on(checkpoint)
     settings = Settings.of(
         solver, options.as_penalty(penalty), tol=tol, max_iter=max_iter, max_time=max_time
     )
     with step("reading", quiet=quiet):
-        if memory is not None or inputs.is_stored(given):
+        if streamed:
             loaded = inputs.stored(given, memory, rank, jobs, normalize)
         else:
-            loaded = inputs.load(given)
+            loaded = inputs.load(given, missing)
         X = _square(loaded, normalize)
     with noticing() as signals:
         problem = Problem.of(X, n_jobs=jobs, device=device, missing=missing).for_rank(rank)
@@ -141,6 +144,24 @@ def factorize(
         say(f"{loaded.title}, {n} x {n}, rank {r}: {how_it_ended(result, tol)}.")
         typer.echo(str(certificate))
     raise typer.Exit(code)
+
+
+def _check_missing(missing: str | None, given: str, streamed: bool, normalize: bool) -> None:
+    """Refuse what does not go together before anything is read."""
+    from symnmf.errors import InputError
+    from symnmf.matrices.border import check_missing
+
+    check_missing(missing, "--missing")
+    if missing is not None and streamed:
+        raise InputError(
+            f"--missing needs X in memory, and {given} is read in blocks; give a file that symnmf "
+            f"reads as a whole, such as .npy, without --memory."
+        )
+    if missing == "nan" and normalize:
+        raise InputError(
+            "--normalize needs every entry of X, and --missing nan says that some are not known; "
+            "leave one of them out."
+        )
 
 
 def _square(loaded: inputs.Loaded, normalize: bool) -> Any:

@@ -75,13 +75,13 @@ class Loaded:
     features: Any = None
 
 
-def load(given: str) -> Loaded:
-    """Read a file, or a data set by its name."""
+def load(given: str, missing: str | None = None) -> Loaded:
+    """Read a file, which may hold NaN where ``missing`` says so, or a data set by its name."""
     path = Path(given)
     if path.exists() or path.suffix or len(path.parts) > 1:
         from symnmf.readers import read_matrix
 
-        file = read_matrix(path)
+        file = read_matrix(path, missing=missing)
         names = None if file.names is None else file.names.tolist()
         if file.kind == "graph":
             _check_weights(path, file.data, names)

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from symnmf.errors import InputError
 
 #: Largest |X - X^T| relative to the largest entry that passes for rounding.
 ASYMMETRY_ALLOWED = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
+
+#: What ``missing`` may be.
+MISSING = ("nan", "unstored")
+
+
+def check_missing(missing: Any, option: str = "missing") -> None:
+    """Refuse what ``missing`` cannot be; ``option`` is what the caller calls it."""
+    if missing is not None and missing not in MISSING:
+        choices = "nan or unstored" if option.startswith("-") else "None, 'nan' or 'unstored'"
+        raise InputError(f"{option} must be {choices}, got {missing!r}.")
 
 
 def check_shape(shape: tuple[int, ...], name: str) -> None:

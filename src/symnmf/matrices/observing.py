@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,23 +11,28 @@ import scipy.sparse as sp
 
 from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
-from symnmf.matrices.border import check_shape
+from symnmf.matrices.border import check_missing, check_shape
 from symnmf.matrices.dask import is_dask
 from symnmf.matrices.dense import DenseMatrix
 from symnmf.matrices.dtypes import float_dtype
 from symnmf.matrices.host import HostMatrix
 from symnmf.matrices.indices import checked_csr
 from symnmf.matrices.masked import MaskedMatrix, Pairs
+from symnmf.matrices.opening import is_stored, open_store
 from symnmf.matrices.sparse import SparseMatrix
 from symnmf.matrices.symmetric import SymmetricMatrix
-from symnmf.matrices.wrapping import as_symmetric, checked_dense, checked_sparse, torch_device
+from symnmf.matrices.wrapping import (
+    as_symmetric,
+    checked_dense,
+    checked_sparse,
+    read_small,
+    refuse_no_matrix,
+    torch_device,
+)
 from symnmf.parallel import Threads
 
 #: The options of :func:`observed` that :func:`symnmf.factorize` shares.
 OBSERVING = ("mask", "weights", "missing", "ignore_diagonal", "allow_negative")
-
-#: What ``missing`` may be.
-MISSING = ("nan", "unstored")
 
 #: Cost of a pair, observed or hidden, in units of an entry of a sparse product: measured.
 OBSERVED_COST, HIDDEN_COST, DENSE_COST = 4.0, 5.0, 1.0 / 3.0
@@ -73,7 +80,7 @@ def observed(
             "a mask, weights, missing or ignore_diagonal cannot be used on a GPU; pass "
             "device='cpu', or fill the entries that were not observed."
         )
-    X, threads = to_host(X), Threads(n_jobs)
+    X, threads = to_host(_from_path(X)), Threads(n_jobs)
     values = X if sp.issparse(X) else _array(X)
     check_shape(values.shape, "X")
     if sp.issparse(X):
@@ -97,8 +104,7 @@ def _check_options(
         raise InputError(
             "mask and weights were both given; pass weights alone, with 0 for what is hidden."
         )
-    if missing is not None and missing not in MISSING:
-        raise InputError(f"missing must be None, 'nan' or 'unstored', got {missing!r}.")
+    check_missing(missing)
     for name, flag in (("ignore_diagonal", ignore_diagonal), ("allow_negative", allow_negative)):
         if not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name} must be True or False, got {flag!r}.")
@@ -112,11 +118,27 @@ def _check_options(
     if missing == "unstored" and not sp.issparse(X):
         raise InputError(
             "missing='unstored' needs a sparse X, whose stored entries are what was observed; "
-            "use missing='nan' or a mask for an array."
+            "use missing='nan' or a mask for an array.",
+            in_shell="--missing unstored needs a sparse INPUT, whose stored entries are what was "
+            "observed; use --missing nan for a dense one.",
         )
 
 
+def _from_path(X: Any) -> Any:
+    """Read the matrix that a path names, where it is small enough to be read as a whole."""
+    if not isinstance(X, str | os.PathLike) or not is_stored(Path(X)):
+        return X
+    array = read_small(open_store(Path(X)))
+    if array is None:
+        raise InputError(
+            f"X names {os.fspath(X)!r}, which is read in blocks, whose entries cannot be hidden; "
+            f"pass an array or a sparse matrix with a mask, weights, missing or ignore_diagonal."
+        )
+    return array
+
+
 def _array(X: Any) -> np.ndarray:
+    refuse_no_matrix(X, "X")
     try:
         array = np.asarray(X)
     except (ValueError, TypeError) as error:
@@ -170,12 +192,15 @@ def _hide_missing(X: Any, W: Any, missing: str | None) -> Any:
         if (pattern != pattern.T).nnz:
             raise InputError(
                 "X stores an entry without its mirror image; with missing='unstored' store both, "
-                "since (i, j) and (j, i) are one observation."
+                "since (i, j) and (j, i) are one observation.",
+                in_shell="INPUT stores an entry without its mirror image; with --missing unstored "
+                "store both, since (i, j) and (j, i) are one observation.",
             )
         return pattern if W is None else sp.csr_array(pattern.multiply(W))
     if sp.issparse(X):
         raise InputError(
-            "missing='nan' needs a dense X; use missing='unstored' or a mask for a sparse one."
+            "missing='nan' needs a dense X; use missing='unstored' or a mask for a sparse one.",
+            in_shell="--missing nan needs a dense INPUT; use --missing unstored for a sparse one.",
         )
     hidden = np.isnan(X) if X.dtype.kind == "f" else np.zeros(X.shape, dtype=bool)
     if not np.array_equal(hidden, hidden.T):

@@ -19,6 +19,7 @@ from symnmf.matrices.host import HostMatrix
 from symnmf.matrices.indices import checked_csr
 from symnmf.matrices.opening import is_stored, open_store
 from symnmf.matrices.sparse import SparseMatrix
+from symnmf.matrices.stores import Store
 from symnmf.matrices.symmetric import SymmetricArray, SymmetricMatrix
 from symnmf.matrices.tiles import Tile
 from symnmf.parallel import Threads
@@ -111,14 +112,21 @@ def torch_device(X: Any, device: Any) -> Any:
 def _stored(X: Any, n_jobs: int | None, threads: Threads, name: str) -> SymmetricMatrix:
     """Take a matrix on disk in blocks, or whole where it is no larger than a block."""
     store = open_store(X)
-    whole = Tile(0, store.n, 0, store.n)
+    array = read_small(store)
+    if array is None:
+        return Blocks(store, n_jobs=n_jobs, name=name)
+    return checked_dense(array, threads, name)
+
+
+def read_small(store: Store) -> np.ndarray | None:
+    """Read a matrix on disk that is no larger than a block; None for a larger one."""
     if store.slices and store.n**2 * store.dtype.itemsize <= MEMORY // AT_A_TIME:
-        return checked_dense(store.read(whole), threads, name)
-    return Blocks(store, n_jobs=n_jobs, name=name)
+        return np.asarray(store.read(Tile(0, store.n, 0, store.n)))
+    return None
 
 
-def checked_dense(X: Any, threads: Threads, name: str, signed: bool = False) -> DenseMatrix:
-    """Wrap an array, or say what is wrong with it; ``signed`` entries may be negative."""
+def refuse_no_matrix(X: Any, name: str) -> None:
+    """Refuse what is no matrix but holds one or names one, and say how to come by it."""
     if hasattr(X, "adjacency") or hasattr(X, "get_edgelist"):
         raise InputError(
             f"{name} is a graph, not a matrix; call symnmf.communities on it, or take its matrix "
@@ -135,7 +143,15 @@ def checked_dense(X: Any, threads: Threads, name: str, signed: bool = False) -> 
             f"files, and a .npy, .h5 or .zarr path or a folder of blocks is read in blocks."
         )
     if isinstance(X, np.ma.MaskedArray):
-        raise InputError(f"{name} is a masked array; fill the masked entries first.")
+        raise InputError(
+            f"{name} is a masked array; pass {name}.filled(0) with mask=~{name}.mask to "
+            f"symnmf.factorize to leave the masked entries out of the fit."
+        )
+
+
+def checked_dense(X: Any, threads: Threads, name: str, signed: bool = False) -> DenseMatrix:
+    """Wrap an array, or say what is wrong with it; ``signed`` entries may be negative."""
+    refuse_no_matrix(X, name)
     try:
         array = np.asarray(X)
     except (ValueError, TypeError) as error:

@@ -25,7 +25,8 @@ Each may carry ``.gz`` on top. What holds for all of them:
 * A file may hold ``max_bytes`` after decompression; beyond ``FREE_BYTES`` a compressed file may
   also not grow by more than a factor ``max_ratio``.
 * Text is UTF-8 (a byte order mark and CRLF are fine), without control characters, with lines of
-  at most ``MAX_LINE`` bytes. NaN and infinities are refused.
+  at most ``MAX_LINE`` bytes. NaN and infinities are refused,
+  but for NaN in a dense matrix that is read with ``missing="nan"``.
 * Whatever is wrong, the answer is one :class:`symnmf.errors.InputError` of one sentence that names
   the file, and the line where there is one.
 """

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from symnmf.readers.source import CHUNK, Source, shown
+from symnmf.readers.source import CHUNK, NAN_ADVICE, NO_ADVICE, Advice, Source, shown
 
 MAX_HEADER = 2**14
 MAX_TEXT_ITEM = 4096
@@ -108,8 +108,13 @@ def _sizes(shape: tuple[int, ...]) -> str:
     return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
 
 
-def as_float(source: Source, array: np.ndarray, label: str, ndim: int = 2) -> np.ndarray:
-    """A finite float64 array of ``ndim`` dimensions, or an error that says where it is not."""
+def as_float(
+    source: Source, array: np.ndarray, label: str, ndim: int = 2, advice: Advice = NO_ADVICE
+) -> np.ndarray:
+    """A finite float64 array of ``ndim`` dimensions, or an error that says where it is not.
+
+    A matrix (``ndim`` is 2) may hold NaN where the source says so; ``advice`` is for NaN elsewhere.
+    """
     if array.ndim != ndim or array.dtype.kind not in "biuf":
         raise source.error(
             f"{label} must be a {ndim}-D array of numbers, and it is {array.ndim}-D of type"
@@ -118,9 +123,15 @@ def as_float(source: Source, array: np.ndarray, label: str, ndim: int = 2) -> np
     with np.errstate(all="ignore"):  # long doubles may overflow, which the next check reports
         values = np.ascontiguousarray(array, dtype=np.float64)
     finite = np.isfinite(values)
+    if ndim == 2 and source.nan:
+        finite |= np.isnan(values)
     if not finite.all():
         place = np.unravel_index(int(np.argmin(finite)), values.shape)
-        raise source.error(f"{label} is not finite at [{', '.join(map(str, place))}]")
+        advice = NAN_ADVICE if ndim == 2 else advice
+        raise source.error(
+            f"{label} is not finite at [{', '.join(map(str, place))}]",
+            advice=advice if np.isnan(values[place]) else NO_ADVICE,
+        )
     return values
 
 

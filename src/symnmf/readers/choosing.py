@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from symnmf.matrices.border import check_missing
 from symnmf.readers.arrays import as_float, read_array
 from symnmf.readers.edges import TABLES, is_header, read_edges
 from symnmf.readers.graph_files import read_gml, read_graphml
@@ -59,7 +60,11 @@ def _begins_as_edges(path: AnyPath, max_bytes: int, max_ratio: float) -> bool:
 
 
 def read_matrix(
-    path: AnyPath, *, max_bytes: int = MAX_BYTES, max_ratio: float = MAX_RATIO
+    path: AnyPath,
+    *,
+    missing: str | None = None,
+    max_bytes: int = MAX_BYTES,
+    max_ratio: float = MAX_RATIO,
 ) -> MatrixFile:
     """Read a matrix, a table or a graph from a file that need not be trusted.
 
@@ -69,6 +74,9 @@ def read_matrix(
         Ends in .npy, .npz, .csv, .tsv, .mtx, .edges, .edgelist, .el, .txt, .graphml or .gml, or in
         one of these and .gz. A table that begins with source,target (or from,to or src,dst) is an
         edge list; see :mod:`symnmf.readers` for what each may hold.
+    missing : "nan", "unstored" or None
+        As for :func:`symnmf.factorize`: with "nan" a dense matrix may hold NaN, and in a table
+        cells that are empty or hold the mark of a missing value (NA, null, ?) become NaN.
     max_bytes : int, default=8 GiB
         Most bytes the file may hold once decompressed.
     max_ratio : float, default=200
@@ -84,8 +92,10 @@ def read_matrix(
     InputError
         Whatever is wrong with the file, in one sentence that names it and the line.
     """
+    check_missing(missing)
     edges = _begins_as_edges(path, max_bytes, max_ratio)
-    with opened(path, max_bytes=max_bytes, max_ratio=max_ratio) as source:
+    nan = missing == "nan"
+    with opened(path, max_bytes=max_bytes, max_ratio=max_ratio, nan=nan) as source:
         reader = read_edges if edges else READERS.get(source.ending)
         if reader is None:
             raise source.error(

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.readers.matrix_file import MatrixFile
-from symnmf.readers.source import Source, shown
+from symnmf.readers.source import NAN_ADVICE, SPARSE_NAN_ADVICE, Source, shown
 from symnmf.readers.sparse_parts import check_dimensions, first_repeat, from_coordinates
 from symnmf.readers.text import (
     Line,
@@ -97,7 +97,10 @@ class Market:
             self._index_column(lines, fields[axis], self.sizes[axis]) for axis in range(indices)
         ]
         if field != "pattern":
-            arrays.append(number_column(self.source, lines, fields[-1], "entry"))
+            dense = form == "array"
+            advice = NAN_ADVICE if dense else SPARSE_NAN_ADVICE
+            nan = dense and self.source.nan
+            arrays.append(number_column(self.source, lines, fields[-1], "entry", advice, nan))
         else:
             arrays.append(np.ones(len(lines)))
         self.columns.append(arrays)

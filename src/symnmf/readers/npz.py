@@ -17,7 +17,7 @@ from symnmf.errors import InputError
 from symnmf.readers.arrays import as_float, as_integers, as_labels, as_text, read_array
 from symnmf.readers.edges import compact
 from symnmf.readers.matrix_file import MatrixFile
-from symnmf.readers.source import CHUNK, Source, shown
+from symnmf.readers.source import CHUNK, SPARSE_NAN_ADVICE, Source, shown
 from symnmf.readers.sparse_parts import adjacency, check_dimensions, check_finite, from_coordinates
 
 MAX_MEMBERS = 1000
@@ -138,7 +138,7 @@ def _read_sparse(archive: Archive) -> sp.csr_array:
     shape = (int(sizes[0]), int(sizes[1]))
     if form not in ("csr", "csc", "coo"):
         raise source.error(f"its sparse format is {shown(form)}; save it as csr, csc or coo")
-    values = as_float(source, archive.get("data"), "array 'data'", ndim=1)
+    values = as_float(source, archive.get("data"), "array 'data'", 1, SPARSE_NAN_ADVICE)
     check_dimensions(source, shape, values.size)
     if form == "coo":
         rows, columns = (_indices(archive, name, values.size) for name in ("row", "col"))

@@ -25,6 +25,25 @@ FREE_BYTES = 64 * 2**20
 CHUNK = 2**20
 SHOWN = 60
 
+Advice = tuple[str, str]
+"""What to do about a fault, in Python and in the shell."""
+
+NAN_ADVICE: Advice = (
+    "; pass missing='nan' where NaN stands for what was not observed",
+    "; call symnmf factorize with --missing nan where NaN stands for what was not observed",
+)
+"""For NaN in a dense matrix."""
+
+SPARSE_NAN_ADVICE: Advice = (
+    "; leave such entries out, and pass missing='unstored' where what is not stored was not"
+    " observed",
+    "; leave such entries out, and call symnmf factorize with --missing unstored where what is not"
+    " stored was not observed",
+)
+"""For NaN among the entries of a sparse matrix."""
+
+NO_ADVICE: Advice = ("", "")
+
 AnyPath = str | os.PathLike[str]
 
 
@@ -52,6 +71,8 @@ class Source:
         The content, decompressed.
     compressed : bool
         Whether ``raw`` decompresses, so that ``size`` says nothing about its length.
+    nan : bool
+        Whether NaN in a dense matrix stands for what was not observed, and is let through.
     """
 
     path: str
@@ -61,6 +82,7 @@ class Source:
     compressed: bool
     max_bytes: int
     max_ratio: float
+    nan: bool = False
     total: int = 0
 
     def read(self, size: int) -> bytes:
@@ -76,10 +98,13 @@ class Source:
             self.check_growth(self.total)
         return chunk
 
-    def error(self, problem: str, line: int | None = None) -> InputError:
+    def error(
+        self, problem: str, line: int | None = None, advice: Advice = NO_ADVICE
+    ) -> InputError:
         """The one-sentence error about this file (and this line)."""
         where = f"file {shown(self.path, 300)}" + ("" if line is None else f", line {line}")
-        return InputError(f"{where}: {problem}.")
+        said, in_shell = (f"{where}: {problem}{remedy}." for remedy in advice)
+        return InputError(said, in_shell=in_shell)
 
     def check_growth(self, total: int) -> None:
         """Refuse ``total`` decompressed bytes when that is more than the limits allow."""
@@ -139,7 +164,11 @@ def _open_regular(path: str) -> BinaryIO:
 
 @contextmanager
 def opened(
-    path: AnyPath, *, max_bytes: int = MAX_BYTES, max_ratio: float = MAX_RATIO
+    path: AnyPath,
+    *,
+    max_bytes: int = MAX_BYTES,
+    max_ratio: float = MAX_RATIO,
+    nan: bool = False,
 ) -> Iterator[Source]:
     """Open ``path`` for one reader; file-system and memory errors become ``InputError``."""
     _check_limits(max_bytes, max_ratio)
@@ -149,7 +178,7 @@ def opened(
         with _open_regular(name) as file:
             size = os.fstat(file.fileno()).st_size
             raw = gzip.GzipFile(fileobj=file, mode="rb") if zipped else file
-            source = Source(name, ending, size, raw, zipped, max_bytes, float(max_ratio))
+            source = Source(name, ending, size, raw, zipped, max_bytes, float(max_ratio), nan)
             if size == 0:
                 raise source.error("it is empty")
             if not zipped and size > max_bytes:

@@ -8,11 +8,12 @@ from itertools import chain
 import numpy as np
 
 from symnmf.readers.matrix_file import MatrixFile
-from symnmf.readers.source import Source, shown
+from symnmf.readers.source import NAN_ADVICE, Source, shown
 from symnmf.readers.text import (
     MARGIN,
     Line,
     Lines,
+    is_nan,
     lines_of,
     number,
     number_problem,
@@ -73,16 +74,19 @@ class _Table:
         self.delimiter = delimiter_of(self.source, line[1])
         cells = split_cells(self.source, line, self.delimiter)
         self.width = len(cells)
-        header = any(map(_is_word, cells))
+        header = any(map(self._is_word, cells))
         self.named = header and not cells[0] and self.width > 1
         if not header or self.named or self.width == 1 or following is None:
             return header
         below = split_cells(self.source, following, self.delimiter)[0]
-        if _is_word(below):
+        if self._is_word(below):
             self.named = True
-            header = any(map(_is_word, cells[1:])) or cells[0].lower() in NAME_WORDS
+            header = any(map(self._is_word, cells[1:])) or cells[0].lower() in NAME_WORDS
             self.first_name = (following[0], below) if header else (line[0], cells[0])
         return header
+
+    def _is_word(self, cell: bytes) -> bool:
+        return _is_word(cell) and not (self.source.nan and _is_absent(cell))
 
     def check_header(self, line: Line) -> None:
         """Refuse a first line that is a row with something else than a number in it.
@@ -91,10 +95,10 @@ class _Table:
         and the mark of a missing value belong to a row, which must not be dropped as a header.
         """
         cells = split_cells(self.source, line, self.delimiter)
-        numbered = any(cell and not _is_word(cell) for cell in cells)
+        numbered = any(cell and not self._is_word(cell) for cell in cells)
         for place, cell in enumerate(cells):
             mixed = numbered and place and cells[0].lower() not in (b"", *NAME_WORDS)
-            if _is_word(cell) and (mixed or cell.lower() in MISSING):
+            if self._is_word(cell) and (mixed or cell.lower() in MISSING):
                 raise self.source.error(
                     f"cell {place + 1} is {shown(cell)}, which is not a number, and the line is no"
                     f" header, whose cells are words; {self._advice(cells)}",
@@ -109,7 +113,7 @@ class _Table:
         texts = lines.texts
         if {text.count(self.delimiter) for text in texts} != {self.width - 1}:
             return None
-        values = numbers(self.delimiter.join(texts).split(self.delimiter))
+        values = numbers(self.delimiter.join(texts).split(self.delimiter), self.source.nan)
         return None if values is None else values.reshape(len(lines), self.width)
 
     def _slow(self, lines: Lines) -> np.ndarray:
@@ -124,14 +128,19 @@ class _Table:
                 self._check_name(line[0], cells[0])
                 self.names.append(cells[0].decode("utf-8"))
                 cells = cells[1:]
-            values = numbers(cells)
+            if self.source.nan:
+                cells = [b"nan" if _is_absent(cell) else cell for cell in cells]
+            values = numbers(cells, self.source.nan)
             if values is None:
                 first = 2 if self.named else 1
                 column, problem = next(
                     (column, problem)
                     for column, cell in enumerate(cells, first)
-                    if (problem := number_problem(cell))
+                    if (problem := number_problem(cell, self.source.nan))
                 )
+                absent = _is_absent(cells[column - first]) and not self.source.nan
+                if absent:
+                    raise self.source.error(f"cell {column} {problem}", line[0], NAN_ADVICE)
                 advice = self._advice(split_cells(self.source, line, self.delimiter))
                 raise self.source.error(f"cell {column} {problem}; {advice}", line[0])
             rows.append(values)
@@ -154,6 +163,11 @@ class _Table:
             )
 
 
+def _is_absent(cell: bytes) -> bool:
+    """Whether a cell says that there is no value, as pandas, R and spreadsheets say it."""
+    return not cell or cell.lower() in MISSING or is_nan(cell)
+
+
 def _is_word(cell: bytes) -> bool:
     return bool(cell) and number(cell) is None
 
@@ -167,6 +181,7 @@ def read_table(source: Source) -> MatrixFile:
     header's first cell is empty, as pandas and R write it, or when it holds text in every row; with
     such names a first line whose other cells are all numbers is a header only when it starts with a
     word such as ``name`` or ``id``.
+    Where NaN may be, an empty cell and the mark of a missing value are NaN.
     Cells are separated by commas (semicolons where the first line has no comma), in .tsv by tabs.
     Blank lines and lines that start with ``#`` are skipped.
     """

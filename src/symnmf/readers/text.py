@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symnmf.readers.source import Source, shown
+from symnmf.readers.source import NO_ADVICE, Advice, Source, shown
 
 MAX_LINE = 4 * 2**20
 """Longest line in bytes."""
@@ -120,25 +120,32 @@ def number(field: bytes) -> float | None:
         return None
 
 
-def numbers(fields: Sequence[bytes]) -> np.ndarray | None:
-    """All fields as finite float64, or None when any of them is not one."""
+def is_nan(field: bytes) -> bool:
+    """Whether a field holds NaN."""
+    value = number(field)
+    return value is not None and math.isnan(value)
+
+
+def numbers(fields: Sequence[bytes], nan: bool = False) -> np.ndarray | None:
+    """All fields as float64, finite (or NaN, with ``nan``), or None when any of them is not."""
     try:
         values = np.array(list(map(float, fields)), dtype=np.float64)
     except ValueError:
         return None
-    if not np.isfinite(values).all() or any(b"_" in field for field in fields):
+    fine = ~np.isinf(values) if nan else np.isfinite(values)
+    if not fine.all() or any(b"_" in field for field in fields):
         return None
     return values
 
 
-def number_problem(field: bytes) -> str | None:
-    """What is wrong with a field that should hold a finite number, or None."""
+def number_problem(field: bytes, nan: bool = False) -> str | None:
+    """What is wrong with a field that should hold a finite number (or NaN), or None."""
     value = number(field)
     if not field.strip():
         return "is empty"
     if value is None:
         return f"is {shown(field)}, which is not a number"
-    if not math.isfinite(value):
+    if not math.isfinite(value) and not (nan and math.isnan(value)):
         return f"is {shown(field)}, which is not a finite number"
     return None
 
@@ -176,12 +183,23 @@ def split_columns(source: Source, lines: Lines, width: int, comma: bool) -> list
     return [fields[place::width] for place in range(width)]
 
 
-def number_column(source: Source, lines: Lines, column: Sequence[bytes], what: str) -> np.ndarray:
-    """A column of finite numbers; ``what`` names it when one of them is refused."""
-    values = numbers(column)
+def number_column(
+    source: Source,
+    lines: Lines,
+    column: Sequence[bytes],
+    what: str,
+    advice: Advice = NO_ADVICE,
+    nan: bool = False,
+) -> np.ndarray:
+    """A column of finite numbers; ``what`` names it when one of them is refused.
+
+    With ``nan`` they may be NaN; ``advice`` is what to do about NaN.
+    """
+    values = numbers(column, nan)
     if values is None:
         for (line, _), field in zip(lines, column, strict=True):
-            if problem := number_problem(field):
-                raise source.error(f"the {what} {problem}", line)
+            if problem := number_problem(field, nan):
+                remedy = advice if is_nan(field) else NO_ADVICE
+                raise source.error(f"the {what} {problem}", line, remedy)
     assert values is not None
     return values

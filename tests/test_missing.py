@@ -1,0 +1,144 @@
+"""Missing entries: from files, from paths, and what is said where they cannot be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from typer.testing import CliRunner
+
+import symnmf
+from conftest import synthetic_problem
+from symnmf.cli.app import app
+from symnmf.readers import read_matrix
+
+
+@pytest.fixture
+def X():
+    """A matrix with a few pairs that were not observed."""
+    X = synthetic_problem(24, 3, 0.1, 0)
+    for i, j in ((0, 0), (0, 5), (7, 20), (11, 12)):
+        X[i, j] = X[j, i] = np.nan
+    return X
+
+
+def write(X, path):
+    if path.suffix == ".npy":
+        np.save(path, X)
+    elif path.suffix == ".npz":
+        np.savez(path, X=X)
+    elif path.suffix == ".csv":
+        np.savetxt(path, X, delimiter=",", fmt="%.17g")
+    else:
+        scipy.io.mmwrite(path, X, symmetry="general", precision=17)
+    return path
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run a command in an empty folder and return the one line that it says on stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(line, expected=2):
+        answer = CliRunner().invoke(app, line.split(), prog_name="symnmf")
+        assert answer.exit_code == expected, answer.output
+        assert "Traceback" not in answer.output
+        lines = answer.stderr.strip().splitlines()
+        assert len(lines) == 1, answer.stderr
+        return lines[0]
+
+    return run
+
+
+FORMATS = ["X.npy", "X.npz", "X.csv", "X.mtx"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_command_fits_a_file_with_nan_as_the_function_fits_the_array(run, X, tmp_path, name):
+    write(X, tmp_path / name)
+    run(f"factorize {name} -r 3 -o U.npz --missing nan --seed 0 -q", expected=0)
+    found = symnmf.Result.load(tmp_path / "U.npz")
+    wanted = symnmf.factorize(X, 3, missing="nan", random_state=0)
+    np.testing.assert_allclose(found.U, wanted.U, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_without_the_option_a_file_with_nan_is_refused_and_the_option_named(run, X, tmp_path, name):
+    write(X, tmp_path / name)
+    said = run(f"factorize {name} -r 3 -o U.npz")
+    assert name in said
+    assert "--missing nan" in said
+    assert "missing='nan'" not in said
+    with pytest.raises(symnmf.InputError, match="missing='nan'"):
+        read_matrix(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_infinities_are_refused_even_where_nan_may_be(run, X, tmp_path, name):
+    X[3, 4] = X[4, 3] = np.inf
+    write(X, tmp_path / name)
+    said = run(f"factorize {name} -r 3 -o U.npz --missing nan")
+    assert "finite" in said
+    assert "--missing" not in said
+
+
+def test_cells_without_a_value_are_nan_where_nan_may_be(tmp_path):
+    path = tmp_path / "X.csv"
+    path.write_text(",a,b,c\na,1,,2\nb,NA,3,4\nc,2,4,?\n")  # as pandas and R write it
+    read = read_matrix(path, missing="nan")
+    nan = np.nan
+    np.testing.assert_array_equal(read.data, [[1, nan, 2], [nan, 3, 4], [2, 4, nan]])
+    assert read.names is not None
+    assert read.names.tolist() == ["a", "b", "c"]
+    path.write_text("NA,1\n1,NA\n")  # no header
+    np.testing.assert_array_equal(read_matrix(path, missing="nan").data, [[nan, 1], [1, nan]])
+    path.write_text("1,x\n2,3\n")
+    with pytest.raises(symnmf.InputError, match="'x', which is not a number"):
+        read_matrix(path, missing="nan")
+
+
+@pytest.mark.parametrize("ending", ["npz", "mtx"])
+def test_nan_in_a_sparse_file_is_refused_with_what_can_be_done(run, tmp_path, ending):
+    A = sp.csr_array(np.array([[0.0, np.nan], [np.nan, 1.0]]))
+    sp.save_npz(tmp_path / "X.npz", A)
+    scipy.io.mmwrite(tmp_path / "X.mtx", A, symmetry="general")
+    for options in ("", " --missing nan", " --missing unstored"):
+        said = run(f"factorize X.{ending} -r 1 -o U.npz{options}")
+        assert "leave such entries out, and call symnmf factorize with --missing unstored" in said
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("none.npy --missing foo", "--missing must be nan or unstored, got 'foo'."),
+        ("none.npy --missing nan --memory 1GB", "--missing needs X in memory"),
+        ("none.h5 --missing nan", "--missing needs X in memory"),
+        ("none.npy --missing nan --normalize", "--normalize needs every entry"),
+        ("full.npy --missing unstored", "use --missing nan"),
+        ("sparse.npz --missing nan", "use --missing unstored"),
+    ],
+)
+def test_what_does_not_go_together_is_said_in_the_words_of_the_shell(run, tmp_path, line, words):
+    np.save(tmp_path / "full.npy", np.ones((3, 3)))
+    sp.save_npz(tmp_path / "sparse.npz", sp.eye_array(3).tocsr())
+    said = run(f"factorize {line} -r 2 -o U.npz")
+    assert words in said
+    assert "missing=" not in said
+
+
+def test_a_path_with_nan_is_read_where_it_is_small(X, tmp_path):
+    path = write(X, tmp_path / "X.npy")
+    wanted = symnmf.factorize(X, 3, missing="nan", random_state=0)
+    for given in (path, str(path)):
+        found = symnmf.factorize(given, 3, missing="nan", random_state=0)
+        np.testing.assert_array_equal(found.U, wanted.U)
+    with pytest.raises(symnmf.InputError, match=r"read_matrix reads files"):
+        symnmf.factorize(tmp_path / "X.csv", 3, missing="nan")
+
+
+def test_a_path_that_is_read_in_blocks_cannot_have_missing_entries(X, tmp_path, monkeypatch):
+    monkeypatch.setattr("symnmf.matrices.wrapping.MEMORY", 1000)
+    path = write(X, tmp_path / "X.npy")
+    with pytest.raises(symnmf.InputError, match="read in blocks, whose entries cannot be hidden"):
+        symnmf.factorize(path, 3, missing="nan")
