@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -15,6 +17,7 @@ from symnmf.matrices import as_symmetric
 from symnmf.parallel import Threads
 from symnmf.run.problem import Problem
 from symnmf.run.settings import Settings
+from symnmf.selection import search, selecting
 from symnmf.selection.choosing_rank import Choice, by_eigengap, by_heldout, by_stability, recommend
 from symnmf.selection.folds import pair_folds
 from symnmf.selection.paths import rank_path
@@ -177,7 +180,11 @@ def test_a_search_that_was_stopped_goes_on(tmp_path):
         A, (2, 3, 4), checkpoint=file, callback=lambda done, total: done >= 9, **options
     )
     assert stopped.status == "stopped"
-    assert stopped.best is None
+    assert stopped.recommendation is stopped.best is None
+    assert stopped.reason == "Stopped after 9 of 21 fits; the runs that decide are not done."
+    assert str(stopped).startswith(stopped.reason)
+    assert "so far" in str(stopped.choices["heldout"])
+    assert stopped.plot().get_suptitle() == "Stopped early"
     rest = symnmf.select_rank(
         A, (2, 3, 4), checkpoint=file, callback=lambda done, _: fits.append(done), **options
     )
@@ -185,8 +192,114 @@ def test_a_search_that_was_stopped_goes_on(tmp_path):
     assert fits[0] == 9  # two of the six runs were kept
     np.testing.assert_allclose(rest.table["heldout_error"], whole.table["heldout_error"], rtol=1e-6)
     assert rest.recommendation == whole.recommendation
-    with pytest.raises(symnmf.InputError, match="another search"):
+    with pytest.raises(symnmf.InputError, match="another search: it does not match this ranks"):
         symnmf.select_rank(A, (2, 3), checkpoint=file, **options)
+
+
+def test_a_stopped_search_recommends_where_the_runs_that_decide_are_done():
+    A, _ = block_graph(60, 3, seed=6)
+    found = symnmf.select_rank(
+        A,
+        (2, 3, 4),
+        n_folds=3,
+        n_runs=3,
+        random_state=7,
+        n_jobs=1,
+        callback=lambda done, _: done > 12,
+    )
+    assert (found.recommendation, found.status, found.best) == (3, "stopped", None)
+    assert found.reason.startswith("Stopped after 13 of 21 fits; fewer than 3 predict")
+    assert found.verdict == "Stopped early: 3 clusters"
+
+
+def test_a_search_goes_on_with_its_own_seed_only(tmp_path):
+    A, _ = block_graph(40, 2, seed=6)
+    file = tmp_path / "ranks.npz"
+    options = {"n_folds": 2, "n_runs": 2, "checkpoint": file, "n_init": 1}
+    first = symnmf.select_rank(A, (2, 3), random_state=0, **options)
+    with pytest.raises(symnmf.InputError, match=r"random_state 1 \(it has 0\)"):
+        symnmf.select_rank(A, (2, 3), random_state=1, **options)
+    again = symnmf.select_rank(A, (2, 3), random_state=None, **options)
+    assert again.settings["random_state"] == 0
+    for name, column in first.table.items():
+        np.testing.assert_array_equal(again.table[name], column)
+
+
+def interrupted(monkeypatch, owner, name):
+    """Let SIGINT come when something is called for the first time."""
+    real, calls = getattr(owner, name), []
+
+    def call(*given, **told):
+        calls.append(1)
+        if len(calls) == 1:
+            signal.raise_signal(signal.SIGINT)
+        return real(*given, **told)
+
+    monkeypatch.setattr(owner, name, call)
+
+
+@pytest.mark.parametrize("criteria", [("heldout", "stability"), ("stability", "eigengap")])
+def test_an_interrupt_while_runs_are_judged_keeps_what_is_known(monkeypatch, tmp_path, criteria):
+    A, _ = block_graph(60, 3, seed=6)
+    file = tmp_path / "ranks.npz"
+    options = {"n_folds": 3, "n_runs": 3, "random_state": 7, "checkpoint": file, "n_init": 1}
+    interrupted(monkeypatch, search, "agreements")
+    found = symnmf.select_rank(A, (2, 3, 4), criteria=criteria, **options)
+    assert found.status == "stopped"
+    assert "stability" not in found.choices
+    assert found.recommendation == (3 if "heldout" in criteria else None)
+    assert found.reason.startswith("Stopped after 21 of 21 fits; ")
+    monkeypatch.undo()
+    fits = []
+    whole = symnmf.select_rank(
+        A, (2, 3, 4), criteria=criteria, callback=lambda *now: fits.append(now), **options
+    )
+    assert (whole.status, whole.recommendation, fits) == ("done", 3, [])
+
+
+def test_an_interrupt_of_the_final_fit_keeps_the_number(monkeypatch):
+    A, _ = block_graph(60, 3, seed=6)
+    options = {"n_folds": 3, "n_runs": 3, "random_state": 7, "n_init": 1}
+    interrupted(monkeypatch, selecting.Plan, "best")
+    found = symnmf.select_rank(A, (2, 3, 4), **options)
+    assert (found.recommendation, found.status, found.best) == (3, "stopped", None)
+    assert found.reason.startswith("Stopped before the final fit was done; ")
+
+
+def test_the_estimator_takes_no_number_from_a_search_that_was_stopped(monkeypatch):
+    A, _ = block_graph(60, 3, seed=6)
+    interrupted(monkeypatch, search.Search, "_path")
+    with pytest.raises(KeyboardInterrupt, match="Stopped after"):
+        symnmf.SymNMF("auto", affinity="precomputed", random_state=0).fit(A)
+
+
+def test_the_command_says_first_that_it_was_stopped(monkeypatch, tmp_path):
+    import json
+
+    from typer.testing import CliRunner
+
+    from symnmf.cli.app import app
+
+    A, _ = block_graph(80, 3, seed=14, within=0.5, between=0.03)
+    sp.save_npz(tmp_path / "A.npz", A)
+    page, kept = tmp_path / "rank.html", tmp_path / "kept.npz"
+    told = ["rank", str(tmp_path / "A.npz"), "--max", "5", "--folds", "3", "--seed", "0", "--quiet"]
+    told += ["--jobs", "1", "--report", str(page), "--checkpoint", str(kept)]
+    interrupted(monkeypatch, search, "write_archive")  # when the first run is kept
+    ran = CliRunner().invoke(app, told)
+    assert ran.exit_code == 130, ran.output
+    assert ran.stdout.startswith("Stopped after 5 of ")
+    assert "Stopped early.</strong> Stopped after 5 of " in page.read_text()
+    assert "certificate yes" not in page.read_text()
+    assert kept.is_file()
+    monkeypatch.undo()
+    interrupted(monkeypatch, search, "agreements")
+    ran = CliRunner().invoke(app, [*told, "--json"])
+    assert ran.exit_code == 130, ran.output
+    found = json.loads(ran.stdout)
+    assert (found["status"], found["clusters"], found["random_state"]) == ("stopped", 3, 0)
+    assert found["fits_done"] == found["fits"]
+    assert found["reason"].startswith("Stopped after")
 
 
 @pytest.mark.parametrize(
@@ -206,7 +319,7 @@ def test_a_search_that_nobody_kept_is_refused(tmp_path, name, change):
     file = tmp_path / "ranks.npz"
     options = {"n_folds": 2, "n_runs": 2, "random_state": 7, "n_jobs": 1, "checkpoint": file}
     symnmf.select_rank(A, (2, 3), **options)
-    stored = read_archive(file, "symnmf-ranks-2")
+    stored = read_archive(file, "symnmf-ranks-3")
     changed = change(stored.pop(name))
     write_archive(file, stored if changed is None else {**stored, name: np.asarray(changed)})
     with pytest.raises(symnmf.InputError, match="not a whole checkpoint of a search"):

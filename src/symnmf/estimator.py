@@ -425,6 +425,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         )
         if found.recommendation is not None:
             return found.recommendation
+        if found.status == "stopped":
+            raise KeyboardInterrupt(found.reason)
         heldout = found.choices["heldout"].rank
         others = [found.choices[name].rank for name in ("stability", "eigengap")]
         chosen = next((rank for rank in others if rank is not None), heldout) if heldout else 1

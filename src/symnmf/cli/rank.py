@@ -118,11 +118,12 @@ def rank(
         print_json(
             {
                 "input": loaded.title,
+                "status": found.status,
                 "clusters": found.recommendation,
                 "reason": found.reason,
                 "choices": choices,
                 "bethe_hessian": found.bethe_hessian,
-                "status": found.status,
+                **found.settings,
                 "table": found.table,
             }
         )

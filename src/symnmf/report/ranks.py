@@ -27,9 +27,7 @@ HEADINGS = {
 
 def write_rank_report(path: str | Path, found: RankSelection, *, title: str = "X") -> Path:
     """Write a self-contained HTML page about a search (needs the extra ``plots``)."""
-    number = found.recommendation
-    kind = "no" if number is None else "yes"
-    verdict = "No clear number" if number is None else f"{number} clusters"
+    kind = "no" if found.recommendation is None or found.status == "stopped" else "yes"
     said = "\n".join(f"{name:14} {choice}" for name, choice in found.choices.items())
     if found.bethe_hessian is not None:
         said += f"\n{'Bethe-Hessian':14} {found.bethe_hessian} negative eigenvalues"
@@ -42,7 +40,7 @@ def write_rank_report(path: str | Path, found: RankSelection, *, title: str = "X
         rows.append(cells)
     body = [
         f'<section class="certificate {kind}"><h2>Recommendation</h2>'
-        f"<p><strong>{escape(verdict)}</strong> {escape(found.reason)}</p>"
+        f"<p><strong>{escape(found.verdict)}.</strong> {escape(found.reason)}</p>"
         f"<pre>{escape(said)}</pre></section>",
         _section(
             "Scores",

@@ -173,7 +173,7 @@ def read_checkpoint(
     stored = read_archive(path, FORMAT)
     solver, penalty = settings.solver, settings.penalty
     try:
-        _check_identity(path, str(stored.pop("identity")), identity)
+        check_identity(path, json.loads(str(stored.pop("identity"))), identity, "run")
         history = History.of(stored.pop("history"))
         scalars = stored.pop("scalars")
         del stored["format"]
@@ -215,16 +215,17 @@ def read_checkpoint(
         ) from error
 
 
-def _check_identity(path: str | os.PathLike[str], text: str, identity: dict[str, Any]) -> None:
-    found = json.loads(text)
-    different = [key for key in identity if found.get(key) != identity[key]]
-    if different:
-        key = different[0]
-        what = "X" if key == "X" else f"{key} {identity[key]!r} (it has {found.get(key)!r})"
-        raise InputError(
-            f"the checkpoint {str(path)!r} belongs to another run: it does not match this "
-            f"{what}; pass what it was made with or start afresh."
-        )
+def check_identity(
+    path: str | os.PathLike[str], found: dict[str, Any], identity: dict[str, Any], kind: str
+) -> None:
+    """Refuse a file of another run, fit or search, and say the first thing that differs."""
+    for key, value in identity.items():
+        if found.get(key) != value:
+            what = "X" if key == "X" else f"{key} {value!r} (it has {found.get(key)!r})"
+            raise InputError(
+                f"checkpoint {str(path)!r} belongs to another {kind}: it does not match this "
+                f"{what}; pass what it was made with, or name another file to start afresh."
+            )
 
 
 def _taken(stored: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

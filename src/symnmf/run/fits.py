@@ -14,7 +14,7 @@ import numpy as np
 
 from symnmf.archives import clear_leftovers, read_archive, write_archive
 from symnmf.errors import InputError
-from symnmf.run.checkpoint import Keeping, OwnedPath
+from symnmf.run.checkpoint import Keeping, OwnedPath, check_identity
 from symnmf.run.start import RandomState, as_generator, drawn_seed
 
 FORMAT = "symnmf-starts-2"
@@ -67,13 +67,7 @@ def _stored(path: Path, identity: dict[str, Any]) -> Fit:
             raise ValueError("its fields are not what a fit writes")
     except (KeyError, ValueError, RecursionError) as error:
         raise InputError(f"{path} is not a whole checkpoint of a fit ({error}).") from error
-    for key, value in identity.items():
-        if found.get(key) != value:
-            what = "X" if key == "X" else f"{key} {value!r} (it has {found.get(key)!r})"
-            raise InputError(
-                f"checkpoint {str(path)!r} belongs to another fit: it does not match this {what}; "
-                f"pass what it was made with, or name another file to start afresh."
-            )
+    check_identity(path, found, identity, "fit")
     return Fit(path, seed, fit)
 
 

@@ -22,13 +22,16 @@ class Choice:
     low, high : int
         The ranks it cannot tell from its choice.
     at_edge : bool
-        Whether the score still rises at the largest rank, so that the choice may be larger.
+        Whether the error still falls at the largest rank, so that the choice may be larger.
+    so_far : bool
+        Whether it rests on some of its runs only, since the search was stopped.
     """
 
     rank: int | None
     low: int
     high: int
     at_edge: bool = False
+    so_far: bool = False
 
     @property
     def sharp(self) -> bool:
@@ -36,10 +39,11 @@ class Choice:
         return self.rank is not None and _near(self.low, self.rank) and _near(self.high, self.rank)
 
     def __str__(self) -> str:
+        so_far = ", so far" if self.so_far else ""
         if self.rank is None:
-            return "none"
+            return "none" + so_far
         span = "" if self.low == self.high else f" ({self.low} to {self.high})"
-        return f"{self.rank}{span}" + (", still rising" if self.at_edge else "")
+        return f"{self.rank}{span}" + (", still falling" if self.at_edge else "") + so_far
 
 
 def by_heldout(ranks: Sequence[int], errors: np.ndarray) -> Choice:

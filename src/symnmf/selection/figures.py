@@ -55,6 +55,5 @@ def draw(selection: RankSelection) -> Any:
         axes.set_xlabel("clusters")
         axes.spines[["top", "right"]].set_visible(False)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    number = selection.recommendation
-    figure.suptitle("No clear number of clusters" if number is None else f"{number} clusters")
+    figure.suptitle(selection.verdict)
     return figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,11 @@ class RankSelection:
     bethe_hessian : int or None
         Negative eigenvalues of the Bethe-Hessian, for graphs without weights.
     status : str
-        "done", or "stopped" where it was interrupted and rests on the runs done by then.
+        "done", or "stopped" where it was interrupted. The recommendation is then None unless all
+        the runs that decide are done.
+    settings : dict
+        The ranks tried, folds, runs, the seed (``random_state``), and how many fits of how many
+        were done.
     """
 
     recommendation: int | None
@@ -40,10 +44,27 @@ class RankSelection:
     best: Result | None = field(repr=False)
     bethe_hessian: int | None = None
     status: str = "done"
+    settings: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def stopped(self, when: str) -> RankSelection:
+        """Return the same with the status "stopped", and a reason that says when that was."""
+        reason = f"Stopped {when}; {self.reason[0].lower()}{self.reason[1:]}"
+        return replace(self, status="stopped", reason=reason)
+
+    @property
+    def verdict(self) -> str:
+        """The recommendation as a heading."""
+        number = self.recommendation
+        if self.status == "stopped":
+            return "Stopped early" + ("" if number is None else f": {number} clusters")
+        return "No clear number of clusters" if number is None else f"{number} clusters"
 
     def __str__(self) -> str:
-        number = "no clear number" if self.recommendation is None else str(self.recommendation)
-        lines = [f"Clusters: {number}. {self.reason}"]
+        number = self.recommendation
+        if self.status == "stopped":
+            lines = [self.reason] + ([] if number is None else [f"Clusters: {number}."])
+        else:
+            lines = [f"Clusters: {'no clear number' if number is None else number}. {self.reason}"]
         lines += [f"  {name:14} {choice}" for name, choice in self.choices.items()]
         if self.bethe_hessian is not None:
             lines.append(f"  {'Bethe-Hessian':14} {self.bethe_hessian} negative eigenvalues")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-import signal
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +18,8 @@ from symnmf.errors import InputError
 from symnmf.matrices import HostMatrix, SparseMatrix
 from symnmf.matrices.observing import hide
 from symnmf.parallel import Threads
-from symnmf.run.interrupts import watching
+from symnmf.run.checkpoint import check_identity
+from symnmf.run.interrupts import Interrupt
 from symnmf.run.problem import Problem
 from symnmf.run.settings import Settings
 from symnmf.selection.choosing_rank import (
@@ -34,7 +35,7 @@ from symnmf.selection.paths import rank_path
 from symnmf.selection.spectra import bethe_hessian_count, normalised_eigenvalues
 from symnmf.selection.stability import agreements, consensus, without_clusters
 
-FORMAT = "symnmf-ranks-2"
+FORMAT = "symnmf-ranks-3"
 
 #: Runs on a matrix without clusters, against which agreement is judged.
 NULL_RUNS = 3
@@ -48,7 +49,11 @@ Progress = Callable[[int, int], Any]
 
 @dataclass
 class Search:
-    """The runs, each of them a path through all ranks, and the judgement on them."""
+    """The runs, each of them a path through all ranks, and the judgement on them.
+
+    All draws come from ``seed``, and that from ``random_state`` where it is a number. Where it is
+    ``settled``, a file with another is refused; otherwise the search goes on with the file's.
+    """
 
     X: HostMatrix
     ranks: list[int]
@@ -56,6 +61,8 @@ class Search:
     n_runs: int
     n_folds: int
     seed: int
+    random_state: int | None
+    settled: bool
     settings: Settings
     callback: Progress | None
     done: dict[str, np.ndarray] = field(default_factory=dict)
@@ -85,23 +92,15 @@ class Search:
 
     # --- running
 
-    def run(self, path: Path | None, workers: int) -> None:
-        identity = json.dumps(
-            {
-                "X": self.X.digest(),
-                "ranks": self.ranks,
-                "runs": [self.n_runs, self.n_folds],
-                "solver": repr(self.settings.solver),
-                "limits": [self.settings.limits.tol, self.settings.limits.max_iter],
-            }
-        )
+    def run(self, path: Path | None, workers: int, interrupt: Interrupt) -> None:
+        """Do the runs that ``path`` does not hold, until all are done or something stops them."""
         if path is not None and path.is_file():
-            self._resume(path, identity)
+            self._resume(path)
         todo = [name for name in self.tasks if name not in self.done]
         self.fits = self._count(set(self.tasks) - set(todo))
         if self.X.shape[0] * self.ranks[-1] < TOGETHER_FROM:
             workers = 1
-        with watching(signal.SIGINT) as interrupt, ThreadPoolExecutor(workers) as pool:
+        with ThreadPoolExecutor(workers) as pool:
 
             def one(name: str) -> None:
                 factors = self._path(name, lambda: self.halt.is_set() or bool(interrupt))
@@ -110,7 +109,7 @@ class Search:
                 with self.lock:
                     self.done[name] = factors
                     if path is not None:
-                        self._keep(path, identity)
+                        self._keep(path)
 
             list(pool.map(one, todo))
 
@@ -137,28 +136,42 @@ class Search:
             return None
         return np.hstack(factors).astype(np.float32)
 
-    def _keep(self, path: Path, identity: str) -> None:
+    def _identity(self) -> dict[str, Any]:
+        return {
+            "X": self.X.digest(),
+            "ranks": self.ranks,
+            "n_runs": self.n_runs,
+            "n_folds": self.n_folds,
+            "solver": repr(self.settings.solver),
+            "tol": self.settings.limits.tol,
+            "max_iter": self.settings.limits.max_iter,
+            "random_state": self.random_state,
+        }
+
+    def _keep(self, path: Path) -> None:
         write_archive(
             path,
             {
                 "format": np.array(FORMAT),
-                "identity": np.array(identity),
+                "identity": np.array(json.dumps(self._identity())),
                 "seed": np.array(str(self.seed)),
                 **self.done,
             },
         )
 
-    def _resume(self, path: Path, identity: str) -> None:
+    def _resume(self, path: Path) -> None:
         stored = read_archive(path, FORMAT)
-        if str(stored.get("identity")) != identity:
-            raise InputError(
-                f"checkpoint {str(path)!r} belongs to another search; pass the X and settings it "
-                f"was made with, or name another file."
-            )
+        identity = self._identity()
+        if not self.settled:
+            del identity["random_state"]
         try:
-            self.seed = int(str(stored["seed"]))
+            found = json.loads(str(stored["identity"]))
+            check_identity(path, found, identity, "search")
+            self.seed, self.random_state = int(str(stored["seed"])), found["random_state"]
             self.__post_init__()
-        except (KeyError, ValueError) as error:
+        except InputError:
+            raise
+        except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(f"{path} is not a whole checkpoint of a search ({error}).") from error
         self.done = {name: stored[name] for name in self.tasks if name in stored}
         for name, factors in self.done.items():
@@ -177,29 +190,63 @@ class Search:
         before = sum(other for other in self.ranks_of(name) if other < rank)
         return self.done[name][:, before : before + rank].astype(np.float64)
 
-    def judge(self) -> RankSelection:
+    def judge(self, interrupt: Interrupt) -> RankSelection:
+        """Return what the runs that are done say; an interrupt leaves out what is not known yet."""
         table: dict[str, np.ndarray] = {"rank": np.array(self.ranks)}
         choices: dict[str, Choice] = {}
-        status = "done" if len(self.done) == len(self.tasks) else "stopped"
+        heeded = bool(interrupt)  # it stopped the runs; what they say is still worth knowing
+
+        def stop() -> bool:
+            return bool(interrupt) and not heeded
+
         runs = [name for name in self.tasks if name.startswith("run") and name in self.done]
         nulls = [name for name in self.tasks if name.startswith("null") and name in self.done]
         held = [name for name in runs if int(name.split("-")[1]) < self.n_folds]
         if "heldout" in self.criteria and len(held) > 1:
             choices["heldout"] = self._heldout(held, table)
         if "stability" in self.criteria and len(runs) > 1 and len(nulls) > 1:
-            choices["stability"] = self._stability(runs[: self.n_runs], nulls, table)
+            stability = self._stability(runs[: self.n_runs], nulls, table, stop)
+            if stability is not None:
+                choices["stability"] = stability
         bethe = None
-        if "eigengap" in self.criteria:
+        if "eigengap" in self.criteria and not stop():
             values = normalised_eigenvalues(self.X, self.ranks[-1] + 1)
             table["eigenvalue"] = np.array([_at(values, rank - 1) for rank in self.ranks])
             table["gap"] = table["eigenvalue"] - [_at(values, rank) for rank in self.ranks]
             choices["eigengap"] = by_eigengap(self.ranks, values)
             bethe = bethe_hessian_count(self.X, 2 * self.ranks[-1])
-        if choices:
+        partial = self._partial(choices)
+        for name in partial & set(choices):
+            choices[name] = dataclasses.replace(choices[name], so_far=True)
+        heldout = choices.get("heldout")
+        if not partial or (heldout is not None and not (heldout.so_far or heldout.at_edge)):
             rank, reason = recommend(choices)
         else:
-            rank, reason = None, "Stopped before two runs were done."
-        return RankSelection(rank, reason, choices, table, None, bethe, status)
+            rank, reason = None, "The runs that decide are not done."
+        found = RankSelection(rank, reason, choices, table, None, bethe, settings=self._told())
+        if partial:
+            return found.stopped(f"after {self.fits} of {self._count(self.tasks)} fits")
+        return found.stopped("before the final fit") if interrupt else found
+
+    def _partial(self, choices: dict[str, Choice]) -> set[str]:
+        """Return the criteria that do not rest on all the runs they are meant to rest on."""
+        undone = [name for name in self.tasks if name not in self.done]
+        partial = {name for name in self.criteria if name not in choices}
+        if any(name.startswith("null") or int(name[4:]) < self.n_runs for name in undone):
+            partial |= {"stability"} & set(self.criteria)
+        if any(name.startswith("run") and int(name[4:]) < self.n_folds for name in undone):
+            partial |= {"heldout"} & set(self.criteria)
+        return partial
+
+    def _told(self) -> dict[str, Any]:
+        return {
+            "ranks": [rank for rank in self.ranks if rank > 1],
+            "n_folds": self.n_folds,
+            "n_runs": self.n_runs,
+            "random_state": self.random_state,
+            "fits_done": self.fits,
+            "fits": self._count(self.tasks),
+        }
 
     def _heldout(self, runs: list[str], table: dict[str, np.ndarray]) -> Choice:
         errors = np.array(
@@ -217,14 +264,26 @@ class Search:
             )
         return by_heldout(self.ranks, errors)
 
-    def _stability(self, runs: list[str], nulls: list[str], table: dict[str, np.ndarray]) -> Choice:
+    def _stability(
+        self,
+        runs: list[str],
+        nulls: list[str],
+        table: dict[str, np.ndarray],
+        stop: Callable[[], bool],
+    ) -> Choice | None:
         rng = np.random.default_rng(self.seed)
+        columns: dict[str, np.ndarray] = {}
         for prefix, names in (("", runs), ("null_", nulls)):
             ranks = self.ranks_of(names[0])
-            scores = [self._agreement(names, rank, rng) for rank in ranks]
+            scores = []
+            for rank in ranks:
+                if stop():
+                    return None
+                scores.append(self._agreement(names, rank, rng))
             for name in scores[0]:
                 known = [score[name] for score in scores]
-                table[prefix + name] = np.interp(self.ranks, ranks, known)
+                columns[prefix + name] = np.interp(self.ranks, ranks, known)
+        table |= columns
         excess = table["ami"] - table["null_ami"]
         excess[np.array(self.ranks) == 1] = 0.0  # one cluster is always found again
         table["ami_excess"] = excess

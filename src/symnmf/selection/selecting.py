@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ import numpy as np
 from symnmf.errors import InputError
 from symnmf.matrices import DenseMatrix, HostMatrix, SparseMatrix
 from symnmf.parallel import Threads, one_blas_thread
+from symnmf.run.interrupts import watching
 from symnmf.run.multistart import DEFAULT_STARTS, Plan
 from symnmf.run.problem import Problem
 from symnmf.run.settings import Settings
-from symnmf.run.start import RandomState, as_generator
+from symnmf.run.start import RandomState, as_generator, drawn_seed
 from symnmf.selection.found import RankSelection
 from symnmf.selection.search import Progress, Search
 
@@ -60,7 +62,8 @@ def select_rank(
     random_state, n_jobs, solver
         As in :func:`symnmf.factorize`; the runs share the threads out.
     checkpoint : path or None
-        Keep finished runs in this npz file, and go on from it where it is there.
+        Keep finished runs in this npz file, and go on from it where it is there. A file of another
+        X, seed or setting is refused; with ``random_state=None`` the file's seed is taken.
     callback : callable or None
         Called with the number of fits done and of all fits; a true return value stops.
     tol, max_iter
@@ -69,7 +72,8 @@ def select_rank(
     Returns
     -------
     RankSelection
-        ``recommendation``, ``reason``, ``choices``, ``table``, ``best``, ``plot()``.
+        ``recommendation``, ``reason``, ``choices``, ``table``, ``best``, ``plot()``. Ctrl-C ends
+        the search with the status "stopped" and what is known by then.
 
     Examples
     --------
@@ -84,29 +88,39 @@ def select_rank(
     wanted = _checked_ranks(ranks, matrix.shape[0])
     _check(criteria, n_runs, n_folds, matrix)
     assert isinstance(matrix, HostMatrix)
+    seed = drawn_seed() if random_state is None else random_state
     search = Search(
         matrix,
         wanted,
         tuple(criteria),
         n_runs if "stability" in criteria else 0,
         n_folds,
-        int(as_generator(random_state).integers(2**62)),
+        int(as_generator(seed).integers(2**62)),
+        int(seed) if isinstance(seed, int | np.integer) else None,
+        isinstance(random_state, int | np.integer),
         settings,
         callback,
     )
-    with one_blas_thread():
-        search.run(None if checkpoint is None else Path(checkpoint), Threads(n_jobs).count)
-        found = search.judge()
+    path = None if checkpoint is None else Path(checkpoint)
+    with watching(signal.SIGINT) as interrupt, one_blas_thread():
+        search.run(path, Threads(n_jobs).count, interrupt)
+        found = search.judge(interrupt)
     if found.recommendation is None or found.status == "stopped":
         return found
+    drawn = search.random_state
     plan = Plan(
         found.recommendation,
         Settings.of(solver, tol=1e-4),
         n_init=n_init,
-        random_state=random_state,
+        random_state=seed if drawn is None else drawn,
         n_jobs=n_jobs,
     )
-    return dataclasses.replace(found, best=plan.best(problem))
+    try:
+        best = plan.best(problem)
+    except KeyboardInterrupt:  # between iterations; the number is known all the same
+        return found.stopped("before the final fit was done")
+    found = dataclasses.replace(found, best=best)
+    return found.stopped("in the final fit") if best.status == "stopped" else found
 
 
 def _checked_ranks(ranks: Any, n: int) -> list[int]:
