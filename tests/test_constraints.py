@@ -125,6 +125,13 @@ def test_wrong_constraints_are_refused(told, says):
         symnmf.SymNMF(2, affinity="precomputed", **told).fit(np.ones((6, 6)))
 
 
+def test_a_graph_that_only_keeps_apart_is_refused():
+    G = nx.Graph()
+    G.add_weighted_edges_from([(0, 1, -1.0), (1, 2, -2.0)])
+    with pytest.raises(symnmf.InputError, match="no edge of positive weight"):
+        symnmf.communities(G, 2, allow_negative=True)
+
+
 @pytest.mark.parametrize("normalize", [True, False])
 def test_signed_graphs_fall_apart_along_their_negative_edges(normalize):
     rng = np.random.default_rng(2)

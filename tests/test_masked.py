@@ -278,7 +278,7 @@ def test_hiding_single_pairs_is_a_mask_with_these_pairs(kind):
         ({"missing": "unstored"}, "needs a sparse X"),
         ({"ignore_diagonal": 2}, "ignore_diagonal must be"),
         ({"mask": 1 - np.eye(4), "solver": "admm"}, "solver 'admm' does not take a mask"),
-        ({"mask": 1 - np.eye(4), "solver": "cd"}, "solver 'cd'"),
+        ({"mask": 1 - np.eye(4), "solver": "cd"}, "solver 'cd' does not take a mask"),
     ],
 )
 def test_wrong_masks_are_refused_in_one_sentence(told, says):

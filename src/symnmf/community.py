@@ -268,6 +268,11 @@ def communities(
     )
     check_regularization(regularization)
     A, names = graphs.from_graph(G, weight=weight, allow_negative=allow_negative)
+    if allow_negative and A.nnz and A.data.max() <= 0:
+        raise InputError(
+            "G has no edge of positive weight, so nothing holds any two nodes together; check the "
+            "signs of its weights."
+        )
     if allow_negative and order == 3 and A.nnz and A.data.min() < 0:
         raise InputError("order=3 counts triangles, whose weights must not be negative.")
     A = restrict(A, components, int(n_clusters), "components='largest'")

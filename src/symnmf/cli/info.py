@@ -19,7 +19,11 @@ EXTRAS = {
     "pandas": ("pandas",),
     "graphs": ("networkx", "igraph"),
     "approximate": ("pynndescent",),
+    "blocks": ("zarr", "h5py"),
+    "distributed": ("dask", "distributed"),
     "gpu": ("torch", "triton"),
+    "progress": ("tqdm",),
+    "anndata": ("anndata",),
 }
 
 

@@ -52,15 +52,15 @@ class Solver(ABC):
                 f"solver {self.name!r} is not for X of order {X.order}; symnmf.factorize takes "
                 f"matrices, symnmf.factorize_tensor tensors."
             )
-        if self.reads_entries and X.entries is None:
-            raise InputError(
-                f"solver {self.name!r} needs the entries of X, which {type(X).__name__} cannot "
-                f"give; use 'a-symhals' or another method that needs products only."
-            )
         if X.weighted and not self.takes_weights:
             raise InputError(
                 f"solver {self.name!r} does not take a mask or weights; use 'auto', 'a-symhals' or "
                 f"another that does, or fill the missing entries of X."
+            )
+        if self.reads_entries and X.entries is None:
+            raise InputError(
+                f"solver {self.name!r} needs the entries of X, which {type(X).__name__} cannot "
+                f"give; use 'a-symhals' or another method that needs products only."
             )
         if X.signed and self.needs_nonnegative:
             raise InputError(
