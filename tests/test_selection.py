@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 
 import numpy as np
@@ -156,8 +157,7 @@ def test_no_clusters_is_an_answer(kind):
     found = symnmf.select_rank(X, range(2, 6), n_folds=4, n_runs=3, random_state=0)
     assert found.recommendation is None
     assert found.best is None
-    assert "No clear number" in found.reason
-    assert str(found).startswith("Clusters: no clear number")
+    assert str(found).startswith("Clusters: no clear number. One factor predicts")
 
 
 def test_the_same_seed_gives_the_same_table_on_any_number_of_threads():
@@ -288,8 +288,9 @@ def test_the_command_says_first_that_it_was_stopped(monkeypatch, tmp_path):
     interrupted(monkeypatch, search, "write_archive")  # when the first run is kept
     ran = CliRunner().invoke(app, told)
     assert ran.exit_code == 130, ran.output
-    assert ran.stdout.startswith("Stopped after 5 of ")
-    assert "Stopped early.</strong> Stopped after 5 of " in page.read_text()
+    said = re.match(r"Stopped after \d of 37 fits; the runs that decide are not done\.", ran.stdout)
+    assert said
+    assert f"Stopped early.</strong> {said[0]}" in page.read_text()
     assert "certificate yes" not in page.read_text()
     assert kept.is_file()
     monkeypatch.undo()
@@ -338,23 +339,66 @@ def test_one_standard_error_takes_the_smallest_and_trifles_do_not_count():
 
 
 def test_recommendations_say_why():
-    assert recommend({"heldout": Choice(4, 4, 5), "eigengap": Choice(4, 4, 4)}) == (
-        4,
-        "Fewer than 4 predict hidden pairs worse and more do not better, and eigengap agrees.",
-    )
+    ranks = range(1, 10)
+    fewer = "Fewer than 3 predict hidden pairs worse and more do not better"
+    three, two, four = (Choice(k, k, k) for k in (3, 2, 4))
+    for stability, eigengap, support in (
+        (three, three, ", and stability and eigengap say the same."),
+        (three, Choice(None, 1, 9), ", and stability says the same."),
+        (three, four, ", and stability says the same, and eigengap (4) is close to it."),
+        (two, four, ", and stability (2) and eigengap (4) are close to it."),
+        (Choice(8, 8, 8), Choice(None, 1, 9), "."),
+    ):
+        choices = {"heldout": Choice(3, 3, 5), "stability": stability, "eigengap": eigengap}
+        assert recommend(choices, ranks) == (3, fewer + support)
     edge = Choice(9, 9, 9, at_edge=True)
-    rank, reason = recommend(
-        {"heldout": edge, "stability": Choice(4, 4, 4), "eigengap": Choice(5, 5, 5)}
+    assert str(edge) == "9, still falling"
+    assert recommend({"heldout": edge, "stability": four, "eigengap": Choice(5, 5, 5)}, ranks) == (
+        4,
+        "Stability says so, and eigengap (5) is close to it.",
     )
-    assert (rank, "agree" in reason) == (4, True)
-    assert recommend({"heldout": edge, "eigengap": Choice(4, 4, 4)})[0] is None
+    assert recommend({"heldout": edge, "stability": four, "eigengap": four}, ranks) == (
+        4,
+        "Stability and eigengap agree on it.",
+    )
+    falls = "The held-out error still falls at 9, the most that was tried, and "
+    for others, says in (
+        ({"eigengap": four}, "eigengap alone does not decide."),
+        ({}, "no other criterion was asked."),
+        (
+            {"stability": four, "eigengap": Choice(8, 8, 8)},
+            "stability and eigengap do not point at one number.",
+        ),
+    ):
+        assert recommend({"heldout": edge, **others}, ranks) == (None, falls + says)
     # two that would take nearly any number agree by chance
     vague = {"heldout": edge, "stability": Choice(6, 3, 9), "eigengap": Choice(6, 5, 9)}
-    assert recommend(vague)[0] is None
-    assert recommend(vague | {"eigengap": Choice(6, 6, 6)})[0] == 6
+    assert recommend(vague, ranks)[0] is None
+    assert recommend(vague | {"eigengap": Choice(6, 6, 6)}, ranks)[0] == 6
     assert by_stability([2, 3, 4], np.array([0.1, 0.6, 0.2]), np.full(3, 0.01)).rank == 3
     assert by_stability([2, 3], np.array([0.02, 0.01]), np.full(2, 0.01)).rank is None
     assert by_eigengap([2, 3, 4, 5], np.array([1, 0.95, 0.9, 0.3, 0.28, 0.27])).rank == 3
+
+
+def test_one_number_alone_shows_no_trend():
+    A, _ = block_graph(60, 3, seed=6)
+    found = symnmf.select_rank(A, [3], n_folds=3, n_runs=3, random_state=7)
+    assert found.recommendation is None
+    assert found.reason == (
+        "Only 3 was tried, and it predicts hidden pairs better than one factor; try a range of "
+        "numbers."
+    )
+    assert "falling" not in str(found)
+
+
+def test_a_graph_object_is_its_adjacency_matrix():
+    nx = pytest.importorskip("networkx")
+    A, _ = block_graph(40, 2, seed=6)
+    told = {"criteria": ("heldout",), "n_folds": 2, "random_state": 7, "n_init": 1}
+    tables = [
+        symnmf.select_rank(X, (2, 3), **told).table for X in (A, nx.from_scipy_sparse_array(A))
+    ]
+    np.testing.assert_array_equal(tables[0]["heldout_error"], tables[1]["heldout_error"])
 
 
 def test_scores_of_agreement():
@@ -444,8 +488,8 @@ def test_the_estimator_counts_clusters_itself():
     refined = model.set_params(warm_start=True).fit(A)
     assert refined.n_clusters_ == 3
     points, _ = make_blobs(60, centers=3, random_state=0)
-    with pytest.raises(symnmf.InputError, match="n_clusters must be a whole number"):
-        symnmf.SymNMF("many").fit(points)
+    with pytest.raises(symnmf.InputError, match="at least 1, or 'auto', got 'Auto'"):
+        symnmf.SymNMF("Auto").fit(points)
 
 
 def test_the_estimator_says_when_no_number_is_clear():

@@ -253,7 +253,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         y : ignored
         """
         if not self._automatic:
-            check_cluster_count(self.n_clusters, "n_clusters")
+            check_cluster_count(self.n_clusters, "n_clusters", or_else=", or 'auto'")
         given = 0 if self._automatic else int(self.n_clusters)
         self._check_verbose()
         self._check_missing()
@@ -431,7 +431,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         others = [found.choices[name].rank for name in ("stability", "eigengap")]
         chosen = next((rank for rank in others if rank is not None), heldout) if heldout else 1
         errors.warn(
-            f"{found.reason} {chosen or 1} is taken; see rank_selection_, or set n_clusters.",
+            f"No clear number of clusters. {found.reason} {chosen or 1} is taken; see "
+            f"rank_selection_, or set n_clusters.",
             UserWarning,
         )
         return chosen or 1
@@ -559,11 +560,11 @@ def _by_class(result: Result, known: np.ndarray) -> Result:
     return replace(result, U=U, V=V)
 
 
-def check_cluster_count(count: Any, name: str) -> None:
-    """Refuse anything but a whole number of at least 1."""
+def check_cluster_count(count: Any, name: str, or_else: str = "") -> None:
+    """Refuse anything but a whole number of at least 1, and say what else is taken."""
     whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
     if not whole or count < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, got {count!r}.")
+        raise InputError(f"{name} must be a whole number of at least 1{or_else}, got {count!r}.")
 
 
 def _printer(verbose: int) -> Callable[[int, Snapshot], None]:

@@ -60,7 +60,8 @@ def by_heldout(ranks: Sequence[int], errors: np.ndarray) -> Choice:
     chosen = int(equal[0])
     if chosen == 0 and ranks[0] == 1:
         return Choice(None, 1, int(ranks[equal[-1]]))
-    at_edge = ranks[chosen] == ranks[-1] and len(ranks) > 1
+    tried = sum(rank > 1 for rank in ranks)
+    at_edge = ranks[chosen] == ranks[-1] and tried > 1  # one alone shows no trend
     return Choice(int(ranks[chosen]), int(ranks[chosen]), int(ranks[equal[-1]]), at_edge)
 
 
@@ -84,37 +85,70 @@ def by_eigengap(ranks: Sequence[int], values: np.ndarray) -> Choice:
     return Choice(rank, int(usable[near[0]]), int(usable[near[-1]]))
 
 
-def recommend(choices: dict[str, Choice]) -> tuple[int | None, str]:
+def recommend(choices: dict[str, Choice], ranks: Sequence[int]) -> tuple[int | None, str]:
     """Return a rank, or None, and one sentence that says why."""
     heldout = choices.get("heldout")
+    tried = [rank for rank in ranks if rank > 1]
     others = {name: found for name, found in choices.items() if name != "heldout"}
     if heldout is not None and heldout.rank is None:
-        return None, "No clear number: one factor predicts hidden pairs as well as more do."
+        return None, "One factor predicts hidden pairs as well as more do."
+    if len(tried) == 1:
+        better = ", and it predicts hidden pairs better than one factor" if heldout else ""
+        return None, f"Only {tried[0]} was tried{better}; try a range of numbers."
     if heldout is not None and not heldout.at_edge:
         rank = heldout.rank
         assert rank is not None
-        agreeing = [name for name, found in others.items() if _near(found.rank, rank)]
-        also = f", and {' and '.join(agreeing)} agree{'s' * (len(agreeing) == 1)}"
         return rank, (
             f"Fewer than {rank} predict hidden pairs worse and more do not better"
-            f"{also if agreeing else ''}."
+            f"{_support(others, rank)}."
         )
     votes = [found.rank for found in others.values() if found.rank is not None]
     for found in others.values():
         # two that say nearly anything agree by chance
         if found.rank is None or not found.sharp:
             continue
-        names = [name for name, other in others.items() if _near(other.rank, found.rank)]
-        if len(names) > 1:
-            return found.rank, f"{' and '.join(names).capitalize()} agree on it."
+        near = {name: other for name, other in others.items() if _near(other.rank, found.rank)}
+        if len(near) > 1:
+            same = [name for name, other in near.items() if other.rank == found.rank]
+            if len(same) > 1:
+                return found.rank, f"{' and '.join(same).capitalize()} agree on it."
+            return found.rank, f"{same[0].capitalize()} says so{_support(near, found.rank, same)}."
     if heldout is not None:
         return None, (
-            f"No clear number: the held-out error still falls at {heldout.rank}, and the other "
-            f"criteria do not agree."
+            f"The held-out error still falls at {heldout.rank}, the most that was tried, and "
+            f"{_disagreement(others)}."
         )
     if len(votes) == 1:
         return votes[0], f"It is what {next(n for n, c in others.items() if c.rank)} says."
-    return None, "No clear number: the criteria do not agree."
+    return None, f"{_disagreement(others).capitalize()}."
+
+
+def _support(others: dict[str, Choice], rank: int, named: Sequence[str] = ()) -> str:
+    """Return which criteria, but those named, say the same as ``rank`` and which nearly do."""
+    same = [name for name, found in others.items() if found.rank == rank and name not in named]
+    near = [
+        f"{name} ({found.rank})"
+        for name, found in others.items()
+        if found.rank != rank and _near(found.rank, rank)
+    ]
+    clauses = []
+    if same:
+        clauses.append(f"{' and '.join(same)} say{'s' * (len(same) == 1)} the same")
+    if near:
+        clauses.append(f"{' and '.join(near)} {'is' if len(near) == 1 else 'are'} close to it")
+    return "".join(f", and {clause}" for clause in clauses)
+
+
+def _disagreement(others: dict[str, Choice]) -> str:
+    """Return what the other criteria say where no number comes of it, as a clause."""
+    clear = [name for name, found in others.items() if found.rank is not None]
+    if not others:
+        return "no other criterion was asked"
+    if not clear:
+        return f"{' and '.join(others)} see{'s' * (len(others) == 1)} no clusters"
+    if len(clear) == 1:
+        return f"{clear[0]} alone does not decide"
+    return f"{' and '.join(clear)} do not point at one number"
 
 
 def _near(found: int | None, rank: int) -> bool:

@@ -220,7 +220,7 @@ class Search:
             choices[name] = dataclasses.replace(choices[name], so_far=True)
         heldout = choices.get("heldout")
         if not partial or (heldout is not None and not (heldout.so_far or heldout.at_edge)):
-            rank, reason = recommend(choices)
+            rank, reason = recommend(choices, self.ranks)
         else:
             rank, reason = None, "The runs that decide are not done."
         found = RankSelection(rank, reason, choices, table, None, bethe, settings=self._told())

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from symnmf.errors import InputError
+from symnmf.graphs.adjacency import edge_list, from_graph
 from symnmf.matrices import DenseMatrix, HostMatrix, SparseMatrix
 from symnmf.parallel import Threads, one_blas_thread
 from symnmf.run.interrupts import watching
@@ -44,8 +45,8 @@ def select_rank(
 
     Parameters
     ----------
-    X : array-like or scipy sparse, n x n
-        As for :func:`symnmf.factorize`.
+    X : array-like, scipy sparse, or a networkx or igraph graph
+        As for :func:`symnmf.factorize`; of a graph, its adjacency matrix.
     ranks : iterable of int
         Numbers to try; 1 is always tried too, to be compared with.
     criteria : sequence of str
@@ -83,6 +84,8 @@ def select_rank(
     4
     """
     settings = Settings.of(solver, tol=tol, max_iter=max_iter)
+    if edge_list(X, "X") is not None:
+        X, _ = from_graph(X)
     problem = Problem.of(X, n_jobs=n_jobs)
     matrix = problem.scaled
     wanted = _checked_ranks(ranks, matrix.shape[0])
