@@ -398,7 +398,7 @@ def test_in_a_grid_search_the_rows_and_columns_are_cut_alike(affinity, blobs):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"n_clusters": 0}, "n_clusters must be a whole number of at least 1, got 0"),
+        ({"n_clusters": 0}, "n_clusters must be a whole number of at least 1, or 'auto', got 0"),
         ({"n_clusters": 91}, "n_clusters=91 is more than the 90 samples of X"),
         ({"n_init": 0}, "n_init must be a whole number of at least 1, got 0"),
         ({"affinity": "selftuning"}, "did you mean 'self-tuning'"),
