@@ -289,6 +289,7 @@ def test_anndata_in_and_out(tmp_path):
     ("call", "said"),
     [
         (lambda: SymNMF(2).fit(nx.karate_club_graph()), "call symnmf.communities"),
+        (lambda: SymNMF(2).fit("X.npy"), "X is a path; load it first"),
         (lambda: factorizable(np.array([[0, 1], [1, 2], [2, 3], [3, 0]])), "list of edges"),
         (lambda: symnmf.factorize(np.array([[0, 1], [1, 2], [2, 0]]), 2), "from_edges one from"),
         (lambda: SymNMF(2, affinity="precomputed").fit(np.eye(5)[:, :2]), "if it lists edges"),

@@ -6,6 +6,7 @@ affinities that the package is given is checked here.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeAlias
@@ -267,7 +268,12 @@ def affinities(A: Any, name: str, *, signed: bool = False) -> Graph | Array:
 
 
 def refuse_foreign(X: Any, name: str) -> None:
-    """Say which call takes a graph object or an AnnData where a matrix is expected."""
+    """Say which call takes a path, a graph object or an AnnData where a matrix is expected."""
+    if isinstance(X, str | os.PathLike):
+        raise InputError(
+            f"{name} is a path; load it first, for instance with numpy.load, or call "
+            f"symnmf.factorize, which reads matrices on disk."
+        )
     if edge_list(X, name) is not None:
         raise InputError(
             f"{name} is a graph, not a matrix; call symnmf.communities({name}, n_clusters), or "

@@ -154,8 +154,11 @@ def _open_regular(path: str) -> BinaryIO:
     try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
-            kind = "a folder" if stat.S_ISDIR(mode) else "a device, a pipe or a socket"
-            raise InputError(f"file {shown(path, 300)}: it is {kind}; give a regular file.")
+            kind, advice = "a device, a pipe or a socket", "give a regular file"
+            if stat.S_ISDIR(mode):
+                kind = "a folder"
+                advice += ", or call symnmf factorize, which takes a folder of blocks"
+            raise InputError(f"file {shown(path, 300)}: it is {kind}; {advice}.")
         return os.fdopen(descriptor, "rb")
     except BaseException:
         os.close(descriptor)
