@@ -145,6 +145,10 @@ def test_blocks_of_a_graph_are_counted_by_every_criterion():
         "Eigengap",
     ]
     assert "4 clusters" in figure.get_suptitle()
+    for axes, name in zip(figure.axes, found.choices, strict=True):
+        lines = [text.get_text() for text in axes.get_legend().get_texts()]
+        assert f"chosen: {found.choices[name]}" in lines
+    assert "excess: judged" in [text.get_text() for text in figure.axes[1].get_legend().get_texts()]
 
 
 @pytest.mark.parametrize("kind", ["graph", "matrix"])
@@ -343,10 +347,10 @@ def test_recommendations_say_why():
     fewer = "Fewer than 3 predict hidden pairs worse and more do not better"
     three, two, four = (Choice(k, k, k) for k in (3, 2, 4))
     for stability, eigengap, support in (
-        (three, three, ", and stability and eigengap say the same."),
-        (three, Choice(None, 1, 9), ", and stability says the same."),
-        (three, four, ", and stability says the same, and eigengap (4) is close to it."),
-        (two, four, ", and stability (2) and eigengap (4) are close to it."),
+        (three, three, "; stability and eigengap say the same."),
+        (three, Choice(None, 1, 9), "; stability says the same."),
+        (three, four, "; stability says the same, and eigengap (4) is close to it."),
+        (two, four, "; stability (2) and eigengap (4) are close to it."),
         (Choice(8, 8, 8), Choice(None, 1, 9), "."),
     ):
         choices = {"heldout": Choice(3, 3, 5), "stability": stability, "eigengap": eigengap}
@@ -355,7 +359,7 @@ def test_recommendations_say_why():
     assert str(edge) == "9, still falling"
     assert recommend({"heldout": edge, "stability": four, "eigengap": Choice(5, 5, 5)}, ranks) == (
         4,
-        "Stability says so, and eigengap (5) is close to it.",
+        "Stability says so; eigengap (5) is close to it.",
     )
     assert recommend({"heldout": edge, "stability": four, "eigengap": four}, ranks) == (
         4,
@@ -534,7 +538,9 @@ def test_the_command_recommends_and_reports(tmp_path):
     assert found["clusters"] == 3
     assert found["status"] == "done"
     assert "3 clusters" in page.read_text()
-    assert "Error on hidden" not in page.read_text()  # it is in the picture
+    assert page.read_text().count("<img ") == 3  # one under the other where there is little room
+    for value, what in (("2 to 5", "numbers of clusters"), ("3", "folds of pairs"), ("0", "seed")):
+        assert re.search(rf"<dd>.*?{value}.*?</dd><dt>.*?{what}", page.read_text())
     assert picture.stat().st_size > 1000
     assert table.read_text().startswith("rank,heldout_error")
     wrong = CliRunner().invoke(app, ["rank", str(tmp_path / "A.npz"), "--min", "9", "--max", "3"])

@@ -217,6 +217,11 @@ def _summary(subject: _Subject, quality: Quality | None) -> str:
             (plain(normalized_mutual_info(truth, subject.labels)), "mutual information"),
             (plain(adjusted_rand(truth, subject.labels)), "adjusted Rand index"),
         ]
+    return _facts(facts)
+
+
+def _facts(facts: list[tuple[str, str]]) -> str:
+    """Return values and what they are, side by side."""
     items = "".join(f"<div><dd>{_text(v)}</dd><dt>{_text(k)}</dt></div>" for v, k in facts)
     return f'<dl class="facts">{items}</dl>'
 

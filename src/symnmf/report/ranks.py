@@ -6,22 +6,28 @@ from html import escape
 from pathlib import Path
 
 from symnmf.archives import write_atomically
-from symnmf.report.page import Cell, _page, _section, _table
+from symnmf.report.page import Cell, _facts, _page, _section, _table
 from symnmf.report.pictures import as_figure
 from symnmf.selection import RankSelection
+from symnmf.selection.figures import draw_alone, panels_of
 
-#: Headings of the columns of the table, and those that are left out of the page.
+#: Headings of the columns that the page shows; the table has more.
 HEADINGS = {
     "rank": "clusters",
     "heldout_error": "error on hidden pairs",
     "heldout_spread": "its standard error",
     "heldout_auc": "AUC on hidden pairs",
-    "ami": "agreement of labels (AMI)",
-    "null_ami": "the same without clusters",
-    "cosine": "agreement of columns",
-    "pac": "ambiguous pairs (PAC)",
-    "dispersion": "dispersion",
+    "ami": "agreement of runs (AMI)",
+    "null_ami": "AMI without clusters",
+    "ami_excess": "excess: judged",
     "gap": "eigengap",
+}
+
+#: What each panel shows.
+CAPTIONS = {
+    "heldout": "Error on pairs that were hidden; the smaller the better",
+    "stability": "How much runs agree, beyond those on a matrix with the same degrees only",
+    "eigengap": "How far the eigenvalues of the normalised matrix fall after each number",
 }
 
 
@@ -38,17 +44,35 @@ def write_rank_report(path: str | Path, found: RankSelection, *, title: str = "X
         values = [float(found.table[name][place]) for name in shown[1:]]
         cells += [(value, f"{value:.4g}") for value in values]
         rows.append(cells)
+    pictures = "".join(
+        as_figure(CAPTIONS[name], draw_alone(found, name)) for name in panels_of(found)
+    )
     body = [
         f'<section class="certificate {kind}"><h2>Recommendation</h2>'
         f"<p><strong>{escape(found.verdict)}.</strong> {escape(found.reason)}</p>"
         f"<pre>{escape(said)}</pre></section>",
-        _section(
-            "Scores",
-            as_figure("Score of each criterion against the number of clusters", found.plot()),
-        ),
+        _section("What was tried", _facts(_tried(found))),
+        _section("Scores", f'<div class="panels">{pictures}</div>'),
         _section("Table", _table("ranks", [HEADINGS[name] for name in shown], rows)),
     ]
     content = _page(f"How many clusters: {title}", "".join(body)).encode()
     target = Path(path)
     write_atomically(target, lambda stream: stream.write(content))
     return target
+
+
+def _tried(found: RankSelection) -> list[tuple[str, str]]:
+    """Return what the search was told, and how far it came."""
+    told = found.settings
+    ranks = told["ranks"]
+    every = ranks == list(range(ranks[0], ranks[-1] + 1)) if ranks else True
+    span = f"{ranks[0]} to {ranks[-1]}" if len(ranks) > 1 else "".join(map(str, ranks))
+    some = "numbers of clusters" if every else f"numbers of clusters, {len(ranks)} of them"
+    done, total, seed = told["fits_done"], told["fits"], told["random_state"]
+    return [
+        (span or "1", some),
+        (str(told["n_folds"]), "folds of pairs"),
+        (str(told["n_runs"]), "runs compared"),
+        (f"{done}" if done == total else f"{done} of {total}", "fits"),
+        ("a generator" if seed is None else str(seed), "seed"),
+    ]

@@ -136,7 +136,7 @@ def _support(others: dict[str, Choice], rank: int, named: Sequence[str] = ()) ->
         clauses.append(f"{' and '.join(same)} say{'s' * (len(same) == 1)} the same")
     if near:
         clauses.append(f"{' and '.join(near)} {'is' if len(near) == 1 else 'are'} close to it")
-    return "".join(f", and {clause}" for clause in clauses)
+    return "; " * bool(clauses) + ", and ".join(clauses)
 
 
 def _disagreement(others: dict[str, Choice]) -> str:

@@ -9,51 +9,72 @@ import numpy as np
 if TYPE_CHECKING:
     from symnmf.selection.found import RankSelection
 
-BLUE, GREY = "#1f5fa8", "#999999"
+BLUE, PALE, GREY, RED = "#1f5fa8", "#c9dbef", "#808080", "#c0392b"
+
+#: The criteria, the column that each is drawn from, and the title of its panel.
+PANELS = {
+    "heldout": ("heldout_error", "Error on hidden pairs"),
+    "stability": ("ami_excess", "Agreement of runs"),
+    "eigengap": ("gap", "Eigengap"),
+}
+
+
+def panels_of(selection: RankSelection) -> list[str]:
+    """Return the criteria there is something to draw of."""
+    return [name for name, (column, _) in PANELS.items() if column in selection.table]
 
 
 def draw(selection: RankSelection) -> Any:
-    """Return a Figure with a panel for each criterion."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
-    table = selection.table
-    panels = [
-        name
-        for name, column in (
-            ("heldout", "heldout_error"),
-            ("stability", "ami_excess"),
-            ("eigengap", "gap"),
-        )
-        if column in table
-    ]
-    figure = Figure(figsize=(4.2 * max(len(panels), 1), 3.4), layout="constrained")
-    ranks = table["rank"]
-    for place, name in enumerate(panels):
-        axes = figure.add_subplot(1, len(panels), place + 1)
-        if name == "heldout":
-            axes.errorbar(
-                ranks, table["heldout_error"], table["heldout_spread"], color=BLUE, marker="o", ms=3
-            )
-            axes.set(title="Error on hidden pairs", ylabel="relative squared error")
-            if table["heldout_error"].min() * 20 < table["heldout_error"].max():
-                axes.set_yscale("log")
-        elif name == "stability":
-            shown = ranks > 1
-            axes.plot(ranks[shown], table["ami"][shown], color=BLUE, marker="o", ms=3, label="X")
-            axes.plot(
-                ranks[shown], table["null_ami"][shown], color=GREY, ls="--", label="same degrees"
-            )
-            axes.set(title="Agreement of runs", ylabel="AMI of labels")
-            axes.legend(frameon=False, fontsize=8)
-        else:
-            axes.bar(ranks, np.nan_to_num(table["gap"]), color=BLUE, width=0.7)
-            axes.set(title="Eigengap", ylabel="gap after the eigenvalue")
-        chosen = selection.choices[name].rank
-        if chosen is not None:
-            axes.axvline(chosen, color="#c0392b", lw=1)
-        axes.set_xlabel("clusters")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    """Return a Figure with a panel for each criterion, side by side."""
+    shown = panels_of(selection)
+    figure = _figure(max(len(shown), 1))
+    for place, name in enumerate(shown):
+        _panel(figure.add_subplot(1, len(shown), place + 1), selection, name)
     figure.suptitle(selection.verdict)
     return figure
+
+
+def draw_alone(selection: RankSelection, name: str) -> Any:
+    """Return a Figure with the panel of one criterion."""
+    figure = _figure(1)
+    _panel(figure.add_subplot(), selection, name)
+    return figure
+
+
+def _figure(width: int) -> Any:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(4.2 * width, 3.4), layout="constrained")
+
+
+def _panel(axes: Any, selection: RankSelection, name: str) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    table, choice = selection.table, selection.choices[name]
+    ranks = table["rank"]
+    if name == "heldout":
+        axes.errorbar(
+            ranks, table["heldout_error"], table["heldout_spread"], color=BLUE, marker="o", ms=3
+        )
+        axes.set(ylabel="relative squared error")
+        if table["heldout_error"].min() * 20 < table["heldout_error"].max():
+            axes.set_yscale("log")
+    elif name == "stability":
+        shown = ranks > 1
+        scores, null = table["ami"][shown], table["null_ami"][shown]
+        axes.plot(ranks[shown], scores, color=BLUE, marker="o", ms=3, label="X")
+        axes.plot(ranks[shown], null, color=GREY, ls="--", label="same degrees, no clusters")
+        axes.fill_between(
+            ranks[shown], null, scores, where=scores > null, color=PALE, label="excess: judged"
+        )
+        axes.set(ylabel="AMI of labels")
+    else:
+        axes.bar(ranks, np.nan_to_num(table["gap"]), color=BLUE, width=0.7)
+        axes.set(ylabel="gap after the eigenvalue")
+    if choice.rank is not None:
+        axes.axvline(choice.rank, color=RED, lw=1, label=f"chosen: {choice}")
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=9, edgecolor="none", facecolor="white", framealpha=0.85)
+    axes.set(title=PANELS[name][1], xlabel="clusters")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
