@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 import scipy.io
@@ -11,6 +13,7 @@ from typer.testing import CliRunner
 import symnmf
 from conftest import synthetic_problem
 from symnmf.cli.app import app
+from symnmf.matrices import Blocks, on_device
 from symnmf.readers import read_matrix
 
 
@@ -133,6 +136,9 @@ def test_a_path_with_nan_is_read_where_it_is_small(X, tmp_path):
     for given in (path, str(path)):
         found = symnmf.factorize(given, 3, missing="nan", random_state=0)
         np.testing.assert_array_equal(found.U, wanted.U)
+    signed = write(np.nan_to_num(X) - 0.1, tmp_path / "signed.npy")
+    assert "allow_negative=True" in said_of(lambda: symnmf.factorize(signed, 3))
+    assert symnmf.factorize(signed, 3, allow_negative=True, random_state=0).U.min() >= 0
     with pytest.raises(symnmf.InputError, match=r"read_matrix reads files"):
         symnmf.factorize(tmp_path / "X.csv", 3, missing="nan")
 
@@ -142,3 +148,96 @@ def test_a_path_that_is_read_in_blocks_cannot_have_missing_entries(X, tmp_path, 
     path = write(X, tmp_path / "X.npy")
     with pytest.raises(symnmf.InputError, match="read in blocks, whose entries cannot be hidden"):
         symnmf.factorize(path, 3, missing="nan")
+
+
+def said_of(call):
+    """The one sentence with which a call is refused."""
+    with pytest.raises(symnmf.InputError) as caught:
+        call()
+    text = str(caught.value)
+    assert text.endswith(".")
+    assert "\n" not in text
+    return text
+
+
+def test_the_estimator_names_its_own_options_for_nan(X):
+    def model(k=3, **options):
+        return symnmf.SymNMF(k, affinity="precomputed", **options)
+
+    assert "set missing='nan'" in said_of(lambda: model().fit(X))
+    assert "set missing='unstored'" in said_of(lambda: model().fit(sp.csr_array(X)))
+    stored = said_of(lambda: model(missing="unstored").fit(sp.csr_array(X)))
+    assert stored == "X has NaN entries; leave such entries out."
+    assert "use missing='unstored'" in said_of(lambda: model(missing="nan").fit(sp.csr_array(X)))
+    assert "n_clusters='auto' needs every entry" in said_of(lambda: model("auto").fit(X))
+    automatic = said_of(lambda: model("auto", missing="nan").fit(X))
+    assert "n_clusters='auto' needs an X without missing entries" in automatic
+    assert "impute" not in automatic
+    fitted = model(missing="nan", random_state=0).fit(X)
+    np.testing.assert_array_equal(fitted.predict(X[:8]), fitted.labels_[:8])
+    assert "a new sample needs its similarities" in said_of(lambda: fitted.predict(1.1 * X[:1]))
+
+
+def test_advice_for_nan_can_be_followed(X, tmp_path):
+    assert "pass missing='nan' to symnmf.factorize" in said_of(lambda: symnmf.factorize(X, 3))
+    sparse = sp.csr_array(X)
+    assert "pass missing='unstored'" in said_of(lambda: symnmf.factorize(sparse, 3))
+    for given in (X, sparse):
+        ranks = said_of(lambda given=given: symnmf.select_rank(given))
+        assert "give it an X without missing entries" in ranks
+        assert "missing=" not in ranks
+    assert "missing=" not in said_of(lambda: Blocks(write(X, tmp_path / "X.npy")))
+    # NaN in a place that the mask calls observed
+    few = np.eye(24, dtype=bool)
+    assert "missing='nan'" in said_of(lambda: symnmf.factorize(X, 3, mask=few))
+    with pytest.warns(UserWarning, match="fewer observed entries"):
+        symnmf.factorize(X, 3, mask=few, missing="nan", max_iter=1, tol=0)
+
+
+@pytest.mark.parametrize("command", ["factorize X.npy -o U.npz", "compare X.npy"])
+@pytest.mark.parametrize("fault", ["negative", "lopsided"])
+def test_the_shell_is_not_told_of_python(run, tmp_path, command, fault):
+    X = np.ones((4, 4))
+    X[0, 1] = -1.0 if fault == "negative" else 2.0
+    X[1, 0] = -1.0 if fault == "negative" else 1.0
+    np.save(tmp_path / "X.npy", X)
+    affinity = " --affinity precomputed" * command.startswith("compare")
+    said = run(f"{command} -r 2{affinity}")
+    assert not any(part in said for part in ("np.", "=True", ".T"))
+
+
+def test_an_ignored_diagonal_may_hold_anything():
+    X = synthetic_problem(20, 3, 0.1, 0)
+    wanted = symnmf.factorize(X, 3, ignore_diagonal=True, random_state=0)
+    for strange in (np.nan, np.inf, -1.0):
+        given = X.copy()
+        np.fill_diagonal(given, strange)
+        found = symnmf.factorize(given, 3, ignore_diagonal=True, random_state=0)
+        np.testing.assert_array_equal(found.U, wanted.U)
+        assert np.array_equal(given.diagonal(), np.full(20, strange), equal_nan=True)
+
+
+def test_what_is_no_mask_is_refused_with_what_would_be_one():
+    X = synthetic_problem(24, 2, 0.1, 0)
+    half = np.triu(np.ones((24, 24), dtype=bool), -20)
+    assert "pass mask & mask.T" in said_of(lambda: symnmf.factorize(X, 2, mask=half))
+    symnmf.factorize(X, 2, mask=half & half.T, max_iter=1, tol=0)
+    for kind in (np.asarray, sp.csr_array):
+        grey = kind(np.full((24, 24), 0.5))
+        assert "pass it as weights" in said_of(lambda grey=grey: symnmf.factorize(X, 2, mask=grey))
+    masked = np.ma.masked_greater(X, np.median(X))
+    for options in ({}, {"ignore_diagonal": True}):
+        said = said_of(lambda options=options: symnmf.factorize(masked, 2, **options))
+        assert "pass X.filled(0) with mask=~X.mask" in said
+    options = {"random_state": 0, "max_iter": 5, "tol": 0}
+    found = symnmf.factorize(masked.filled(0), 2, mask=~masked.mask, **options)
+    wanted = symnmf.factorize(X, 2, mask=np.median(X) >= X, **options)
+    np.testing.assert_array_equal(found.U, wanted.U)
+
+
+def test_a_device_without_torch_is_refused_in_the_same_words_everywhere(monkeypatch):
+    monkeypatch.setitem(sys.modules, "symnmf.matrices.torch_matrix", None)
+    X = np.ones((3, 3))
+    said = said_of(lambda: on_device(X))
+    assert said == said_of(lambda: symnmf.factorize(X, 2, device="cuda"))
+    assert "pip install 'symnmf[gpu]'" in said

@@ -311,15 +311,20 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             check_indices(X, "X")
         if self._precomputed and reset:
             check_order(X, "X")
-        return validate_data(
+        # what is said of NaN in similarities that are fitted is said below
+        ours = self._precomputed and (reset or self.missing == "nan")
+        samples = validate_data(
             self,
             X,
             reset=reset,
             accept_sparse="csr",
             dtype=[np.float64, np.float32] if self._precomputed else np.float64,
             ensure_min_samples=2 if reset else 1,
-            ensure_all_finite="allow-nan" if self.missing == "nan" else True,
+            ensure_all_finite="allow-nan" if ours else True,
         )
+        if self._precomputed and reset:
+            self._check_nan(samples)
+        return samples
 
     def _advice(self) -> str:
         if self._precomputed:
@@ -441,11 +446,31 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if self.missing is None:
             return
         check_missing(self.missing)
-        if not self._precomputed or self._automatic:
+        if not self._precomputed:
             raise InputError(
-                f"missing={self.missing!r} is for affinity='precomputed' with a given n_clusters; "
-                f"fill in missing features first, for instance with sklearn.impute."
+                f"missing={self.missing!r} is for affinity='precomputed'; fill in missing features "
+                f"first, for instance with sklearn.impute."
             )
+        if self._automatic:
+            raise InputError(
+                f"n_clusters='auto' needs an X without missing entries, since it hides entries "
+                f"itself; with missing={self.missing!r} give the number of clusters."
+            )
+
+    def _check_nan(self, samples: Any) -> None:
+        """Refuse NaN among given similarities in words that fit them."""
+        values = samples.data if sp.issparse(samples) else samples
+        if self.missing == "nan" or not np.isnan(values.min(initial=0.0)):
+            return
+        if sp.issparse(samples):
+            advice = "leave such entries out"
+            if self.missing is None:
+                advice += ", and set missing='unstored' where what is not stored was not observed"
+        elif self._automatic:
+            advice = "fill them in, since n_clusters='auto' needs every entry"
+        else:
+            advice = "fill them in, or set missing='nan' where NaN stands for what was not observed"
+        raise InputError(f"X has NaN entries; {advice}.")
 
     def _plan(self, clusters: int) -> Plan:
         warm = self.warm_start and hasattr(self, "embedding_")
@@ -498,7 +523,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 f"X must be square for affinity='precomputed', got {n} x {columns}; choose "
                 f"affinity='self-tuning' or another named kind for samples x features{edges}."
             )
-        smallest = np.nanmin(samples) if self.missing == "nan" else samples.min()
+        dense = not sp.issparse(samples)
+        smallest = np.nanmin(samples) if dense and self.missing == "nan" else samples.min()
         if smallest < 0:
             raise InputError(
                 f"Negative values in data passed to SymNMF: affinities must be at least 0 and the "

@@ -137,6 +137,11 @@ class Places:
         fresh = before < 0
         if fresh.any():
             given = self.kind == "precomputed"
+            if given and np.isnan(new[fresh].sum()):
+                raise InputError(
+                    "X has NaN entries; fill them in, since a new sample needs its similarities "
+                    "to all that were fitted."
+                )
             similar = new[fresh] if given else self._neighbourhood.similarities(new[fresh])
             rows[fresh] = place(similar, U)
         return rows

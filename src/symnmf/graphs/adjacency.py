@@ -253,9 +253,13 @@ def affinities(A: Any, name: str, *, signed: bool = False) -> Graph | Array:
     largest = max(values.max(initial=0.0), -lowest)
     if worst > ASYMMETRY * largest and not (values.dtype == np.float32 and worst <= 1e-5 * largest):
         i, j = divmod(int(gap.argmax()), checked.shape[0])
+        fault = (
+            f"is not symmetric: entry ({i}, {j}) is {checked[i, j]:g} but ({j}, {i}) is "
+            f"{checked[j, i]:g}"
+        )
         raise InputError(
-            f"{name} is not symmetric: entry ({i}, {j}) is {checked[i, j]:g} but ({j}, {i}) is "
-            f"{checked[j, i]:g}; pass ({name} + {name}.T) / 2 if that is what you mean."
+            f"{name} {fault}; pass ({name} + {name}.T) / 2 if that is what you mean.",
+            in_shell=f"INPUT {fault}; make each entry equal to its mirror image in the file first.",
         )
     if worst > (1e-5 if values.dtype == np.float32 else 1e-10) * largest:
         warn(

@@ -11,6 +11,17 @@ from symnmf.errors import InputError
 #: Largest |X - X^T| relative to the largest entry that passes for rounding.
 ASYMMETRY_ALLOWED = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
 
+#: What else can be done about NaN in an array, NaN in a sparse matrix and negative entries.
+NAN_IN_ARRAY = (
+    ", or pass missing='nan' to symnmf.factorize or symnmf.SymNMF if NaN stands for entries that "
+    "were not observed"
+)
+NAN_IN_SPARSE = (
+    ", or leave them out and pass missing='unstored' to symnmf.factorize or symnmf.SymNMF if what "
+    "is not stored was not observed"
+)
+NEGATIVE = ", or pass allow_negative=True to symnmf.factorize where they are meant"
+
 #: What ``missing`` may be.
 MISSING = ("nan", "unstored")
 
@@ -39,23 +50,30 @@ def check_shape(shape: tuple[int, ...], name: str) -> None:
 
 
 def check_values(
-    smallest: float, largest: float, name: str, where: str = "", *, signed: bool = False
+    smallest: float,
+    largest: float,
+    name: str,
+    where: str = "",
+    *,
+    signed: bool = False,
+    nan: str = "",
+    negative: str = "",
 ) -> None:
-    """Refuse NaN, infinite and (unless ``signed``) negative entries; ``where`` names the part."""
-    if np.isnan(smallest) or np.isnan(largest):
-        raise InputError(
-            f"{name} has NaN or infinite entries{where}; remove or replace them first, or pass "
-            f"missing='nan' if NaN stands for entries that were not observed."
-        )
+    """Refuse NaN, infinite and (unless ``signed``) negative entries; ``where`` names the part.
+
+    ``nan`` and ``negative`` are what else can be done about such entries of this kind of X.
+    """
     if not (np.isfinite(smallest) and np.isfinite(largest)):
+        else_ = nan if np.isnan(smallest) or np.isnan(largest) else ""
         raise InputError(
-            f"{name} has NaN or infinite entries{where}; remove or replace them first."
+            f"{name} has NaN or infinite entries{where}; remove or replace them first{else_}."
         )
     if smallest < 0 and not signed:
+        fault = f"has negative entries{where} (the smallest is {smallest:.6g})"
         raise InputError(
-            f"{name} has negative entries{where} (the smallest is {smallest:.6g}); shift or clip "
-            f"them, for instance with np.maximum({name}, 0), or pass allow_negative=True where "
-            f"they are meant."
+            f"{name} {fault}; shift or clip them, for instance with np.maximum({name}, 0)"
+            f"{negative}.",
+            in_shell=f"{_in_shell(name)} {fault}; shift them or set them to 0 in the file first.",
         )
 
 
@@ -64,8 +82,16 @@ def check_asymmetry(
 ) -> None:
     """Refuse entries that differ from their mirror image by more than rounding."""
     if asymmetry > ASYMMETRY_ALLOWED[dtype] * largest:
-        raise InputError(
-            f"{name} is not symmetric{where}: entries differ from their mirror image by up to "
-            f"{asymmetry:.6g} (the largest entry is {largest:.6g}); pass ({name} + {name}.T) / 2 "
-            f"if that is what you mean."
+        fault = (
+            f"is not symmetric{where}: entries differ from their mirror image by up to "
+            f"{asymmetry:.6g} (the largest entry is {largest:.6g})"
         )
+        raise InputError(
+            f"{name} {fault}; pass ({name} + {name}.T) / 2 if that is what you mean.",
+            in_shell=f"{_in_shell(name)} {fault}; make each entry equal to its mirror image in "
+            f"the file first.",
+        )
+
+
+def _in_shell(name: str) -> str:
+    return "INPUT" if name == "X" else name

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
-from symnmf.matrices.border import check_missing, check_shape
+from symnmf.matrices.border import NAN_IN_ARRAY, NAN_IN_SPARSE, check_missing, check_shape
 from symnmf.matrices.dask import is_dask
 from symnmf.matrices.dense import DenseMatrix
 from symnmf.matrices.dtypes import float_dtype
@@ -88,6 +88,8 @@ def observed(
     W = _weights(given, name, values.shape[0])
     W = _hide_missing(values, W, missing)
     if W is None:
+        if ignore_diagonal:
+            values = _with_plain_diagonal(values)
         whole = as_symmetric(values, n_jobs=n_jobs, allow_negative=allow_negative)
         assert isinstance(whole, HostMatrix)
         diagonal = np.arange(whole.shape[0])
@@ -167,14 +169,18 @@ def _weights(given: Any, name: str, n: int) -> Any:
         W.eliminate_zeros()
     held = W.data if sp.issparse(W) else W
     largest = float(held.max(initial=0.0))
+    if name == "mask" and not np.isin(held, (0.0, 1.0)).all():
+        raise InputError(
+            "mask must be True (1) where an entry was observed and False (0) elsewhere, and has "
+            "other values; pass it as weights if entries are to count by degrees."
+        )
     if not np.isfinite(held).all() or float(held.min(initial=0.0)) < 0:
         raise InputError(f"{name} must be finite and at least 0 everywhere; mend the others.")
     if largest == 0.0:
         raise InputError(f"{name} hides every entry of X; let at least one be observed.")
     if abs(W - W.T).max() > 1e-10 * largest:
-        raise InputError(
-            f"{name} is not symmetric; pass ({name} + {name}.T) / 2 if that is what you mean."
-        )
+        both = "mask & mask.T" if name == "mask" else "(weights + weights.T) / 2"
+        raise InputError(f"{name} is not symmetric; pass {both} if that is what you mean.")
     held /= largest
     return W
 
@@ -219,6 +225,18 @@ def _hide_missing(X: Any, W: Any, missing: str | None) -> Any:
     return W
 
 
+def _with_plain_diagonal(X: Any) -> Any:
+    """Return X with zeros for a diagonal that is ignored, where it would be refused."""
+    if sp.issparse(X) or X.dtype.kind != "f":
+        return X
+    diagonal = X.diagonal()
+    if np.isfinite(diagonal).all() and diagonal.min(initial=0.0) >= 0:
+        return X
+    X = X.copy()
+    np.fill_diagonal(X, 0.0)
+    return X
+
+
 def _without_diagonal(W: Any) -> Any:
     if sp.issparse(W):
         W = W.tolil() if W.nnz < 1000 else W.copy()
@@ -257,6 +275,7 @@ def by_observed(X: Any, W: sp.csr_array, threads: Threads, signed: bool = False)
         threads,
         "X",
         signed,
+        nan=NAN_IN_SPARSE if sp.issparse(X) else NAN_IN_ARRAY,
     )
     dtype = checked.dtype
     uniform = bool(np.all(W.data == 1.0))

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
-from symnmf.matrices.border import check_asymmetry, check_shape, check_values
+from symnmf.matrices.border import NEGATIVE, check_asymmetry, check_shape, check_values
 from symnmf.matrices.dense import DenseMatrix
 from symnmf.matrices.dtypes import float_dtype
 from symnmf.matrices.host import fingerprint
@@ -147,7 +147,7 @@ def _checked_tensor(
         # NaN is carried along, so the check below sees it
         ends = torch.stack(torch.aminmax(block)).cpu().numpy()
         smallest, largest = np.minimum(smallest, ends[0]), np.maximum(largest, ends[1])
-    check_values(float(smallest), float(largest), name, signed=signed)
+    check_values(float(smallest), float(largest), name, signed=signed, negative=NEGATIVE)
     check_asymmetry(_asymmetry(rows), float(max(largest, -smallest)), dtype, name)
     matrix = TorchDense(rows, device, products)
     matrix.signed = bool(smallest < 0)

@@ -11,7 +11,14 @@ import scipy.sparse as sp
 from symnmf.errors import InputError
 from symnmf.interchange import is_anndata, is_tensor, to_host
 from symnmf.matrices.blocks import AT_A_TIME, MEMORY, Blocks
-from symnmf.matrices.border import check_asymmetry, check_shape, check_values
+from symnmf.matrices.border import (
+    NAN_IN_ARRAY,
+    NAN_IN_SPARSE,
+    NEGATIVE,
+    check_asymmetry,
+    check_shape,
+    check_values,
+)
 from symnmf.matrices.dask import DaskMatrix, is_dask
 from symnmf.matrices.dense import DenseMatrix
 from symnmf.matrices.dtypes import float_dtype
@@ -51,7 +58,7 @@ def as_symmetric(
     name : str
         What error messages call the argument.
     allow_negative : bool
-        Whether entries may be negative; not for matrices on disk.
+        Whether entries may be negative; not for what is read in blocks.
     """
     if device is not None or is_tensor(X):
         place = torch_device(X, device)
@@ -70,7 +77,7 @@ def as_symmetric(
     if is_dask(X):
         return DaskMatrix(X, n_jobs=n_jobs, name=name)
     if is_stored(X):
-        return _stored(X, n_jobs, threads, name)
+        return _stored(X, n_jobs, threads, name, allow_negative)
     return checked_dense(X, threads, name, allow_negative)
 
 
@@ -88,9 +95,10 @@ def on_device(X: Any, device: Any = "cuda", *, products: str = "float32") -> Sym
         (and a copy of X at half its memory): faster, and products are off by about 7e-4 and
         3e-3 of their size. Line searches see that: runs end early, at a worse fit.
     """
-    from symnmf.matrices.torch_matrix import on_torch, usable_device
+    place = _usable(device)
+    from symnmf.matrices.torch_matrix import on_torch
 
-    return on_torch(X, usable_device(device), products=products)
+    return on_torch(X, place, products=products)
 
 
 def torch_device(X: Any, device: Any) -> Any:
@@ -100,22 +108,29 @@ def torch_device(X: Any, device: Any) -> Any:
         if isinstance(X, SymmetricMatrix) and not isinstance(X, HostMatrix):
             raise InputError(f"device='cpu' cannot be had for a {type(X).__name__}; pass X itself.")
         return None
+    return _usable(X.device if device is None else device)
+
+
+def _usable(device: Any) -> Any:
+    """Return torch's device of this name, or say what it needs."""
     try:
         from symnmf.matrices.torch_matrix import usable_device
     except ImportError:
         raise InputError(
             f"device={device!r} needs torch, which is not installed: pip install 'symnmf[gpu]'."
         ) from None
-    return usable_device(X.device if device is None else device)
+    return usable_device(device)
 
 
-def _stored(X: Any, n_jobs: int | None, threads: Threads, name: str) -> SymmetricMatrix:
+def _stored(
+    X: Any, n_jobs: int | None, threads: Threads, name: str, signed: bool
+) -> SymmetricMatrix:
     """Take a matrix on disk in blocks, or whole where it is no larger than a block."""
     store = open_store(X)
     array = read_small(store)
     if array is None:
         return Blocks(store, n_jobs=n_jobs, name=name)
-    return checked_dense(array, threads, name)
+    return checked_dense(array, threads, name, signed)
 
 
 def read_small(store: Store) -> np.ndarray | None:
@@ -170,7 +185,7 @@ def checked_dense(X: Any, threads: Threads, name: str, signed: bool = False) -> 
             # min and max carry NaN along, so the checks below see it
             smallest = float(np.minimum(smallest, block.min()))
             largest = float(np.maximum(largest, block.max()))
-        check_values(smallest, largest, name, signed=signed)
+        check_values(smallest, largest, name, signed=signed, nan=NAN_IN_ARRAY, negative=NEGATIVE)
         for first in range(0, n, rows):
             block = array[first : first + rows, first:]
             mirror = array[first:, first : first + rows]
@@ -181,15 +196,20 @@ def checked_dense(X: Any, threads: Threads, name: str, signed: bool = False) -> 
     return matrix
 
 
-def checked_sparse(X: Any, threads: Threads, name: str, signed: bool = False) -> SparseMatrix:
-    """Wrap a sparse matrix, or say what is wrong with it; ``signed`` as above."""
+def checked_sparse(
+    X: Any, threads: Threads, name: str, signed: bool = False, nan: str = NAN_IN_SPARSE
+) -> SparseMatrix:
+    """Wrap a sparse matrix, or say what is wrong with it; ``signed`` as above.
+
+    ``nan`` is what else can be done about NaN, in an X whose entries come from something else.
+    """
     dtype = float_dtype(X.dtype, name)
     check_shape(X.shape, name)
     matrix = checked_csr(X, dtype, name)
     smallest = largest = 0.0
     if matrix.nnz:
         smallest, largest = float(matrix.data.min()), float(matrix.data.max())
-        check_values(smallest, largest, name, signed=signed)
+        check_values(smallest, largest, name, signed=signed, nan=nan, negative=NEGATIVE)
         mirror = matrix.T.tocsr()
         mirror.sort_indices()
         same_pattern = np.array_equal(mirror.indptr, matrix.indptr) and np.array_equal(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import edge_list, from_graph
@@ -86,6 +87,7 @@ def select_rank(
     settings = Settings.of(solver, tol=tol, max_iter=max_iter)
     if edge_list(X, "X") is not None:
         X, _ = from_graph(X)
+    _refuse_nan(X)
     problem = Problem.of(X, n_jobs=n_jobs)
     matrix = problem.scaled
     wanted = _checked_ranks(ranks, matrix.shape[0])
@@ -124,6 +126,18 @@ def select_rank(
         return found.stopped("before the final fit was done")
     found = dataclasses.replace(found, best=best)
     return found.stopped("in the final fit") if best.status == "stopped" else found
+
+
+def _refuse_nan(X: Any) -> None:
+    """Say that nothing may be missing, in words that fit this call."""
+    values = getattr(X, "data", None) if sp.issparse(X) else X
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or not values.size:
+        return
+    if np.isnan(values.min()):
+        raise InputError(
+            "X has NaN entries, and select_rank hides entries itself to predict them; give it an X "
+            "without missing entries."
+        )
 
 
 def _checked_ranks(ranks: Any, n: int) -> list[int]:
