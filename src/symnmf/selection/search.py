@@ -215,22 +215,28 @@ class Search:
             table["gap"] = table["eigenvalue"] - [_at(values, rank) for rank in self.ranks]
             choices["eigengap"] = by_eigengap(self.ranks, values)
             bethe = bethe_hessian_count(self.X, 2 * self.ranks[-1])
-        partial = self._partial(choices)
+        undone = [name for name in self.tasks if name not in self.done]
+        partial = self._partial(choices, undone)
         for name in partial & set(choices):
             choices[name] = dataclasses.replace(choices[name], so_far=True)
         heldout = choices.get("heldout")
         if not partial or (heldout is not None and not (heldout.so_far or heldout.at_edge)):
             rank, reason = recommend(choices, self.ranks)
         else:
-            rank, reason = None, "The runs that decide are not done."
+            what = (
+                "runs that decide are not done" if undone else "criteria that decide are not known"
+            )
+            rank, reason = None, f"The {what}."
         found = RankSelection(rank, reason, choices, table, None, bethe, settings=self._told())
+        total = self._count(self.tasks)
+        if undone:
+            return found.stopped(f"after {self.fits} of {total} fits")
         if partial:
-            return found.stopped(f"after {self.fits} of {self._count(self.tasks)} fits")
+            return found.stopped(f"after all {total} fits, before they were judged")
         return found.stopped("before the final fit") if interrupt else found
 
-    def _partial(self, choices: dict[str, Choice]) -> set[str]:
+    def _partial(self, choices: dict[str, Choice], undone: list[str]) -> set[str]:
         """Return the criteria that do not rest on all the runs they are meant to rest on."""
-        undone = [name for name in self.tasks if name not in self.done]
         partial = {name for name in self.criteria if name not in choices}
         if any(name.startswith("null") or int(name[4:]) < self.n_runs for name in undone):
             partial |= {"stability"} & set(self.criteria)
