@@ -96,6 +96,9 @@ def test_cells_without_a_value_are_nan_where_nan_may_be(tmp_path):
     assert read.names.tolist() == ["a", "b", "c"]
     path.write_text("NA,1\n1,NA\n")  # no header
     np.testing.assert_array_equal(read_matrix(path, missing="nan").data, [[nan, 1], [1, nan]])
+    path.write_text(",0,1\n0,1.5,\n1,,2.5\n")  # as pandas writes numbered rows and columns
+    with pytest.raises(symnmf.InputError, match="line 1: cell 1 is empty, so the line may be"):
+        read_matrix(path, missing="nan")
     path.write_text("1,x\n2,3\n")
     with pytest.raises(symnmf.InputError, match="'x', which is not a number"):
         read_matrix(path, missing="nan")

@@ -75,6 +75,13 @@ class _Table:
         cells = split_cells(self.source, line, self.delimiter)
         self.width = len(cells)
         header = any(map(self._is_word, cells))
+        if self.source.nan and not header and not cells[0] and self.width > 1:
+            # pandas numbers rows and columns alike, so that read as a row they are symmetric too
+            raise self.source.error(
+                "cell 1 is empty, so the line may be a header of numbers or a row; write nan into"
+                " the cell of a row, and leave out a header of numbers and the column below it",
+                line[0],
+            )
         self.named = header and not cells[0] and self.width > 1
         if not header or self.named or self.width == 1 or following is None:
             return header
