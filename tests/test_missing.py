@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
-from typer.testing import CliRunner
 
 import symnmf
 from conftest import synthetic_problem
-from symnmf.cli.app import app
 from symnmf.matrices import Blocks, on_device
 from symnmf.readers import read_matrix
 
@@ -41,6 +39,11 @@ def write(X, path):
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """Run a command in an empty folder and return the one line that it says on stderr."""
+    pytest.importorskip("typer", reason="the command line needs pip install 'symnmf[cli]'")
+    from typer.testing import CliRunner
+
+    from symnmf.cli.app import app
+
     monkeypatch.chdir(tmp_path)
 
     def run(line, expected=2):

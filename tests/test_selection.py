@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -174,6 +175,13 @@ def test_the_same_seed_gives_the_same_table_on_any_number_of_threads():
         np.testing.assert_array_equal(tables[1][name], column)
 
 
+def test_a_picture_without_matplotlib_says_what_to_install(monkeypatch):
+    found = symnmf.select_rank(block_graph(40, 2, seed=1)[0], (2, 3), n_folds=2, n_runs=2)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"symnmf\[plots\]"):
+        found.plot()
+
+
 def test_a_search_that_was_stopped_goes_on(tmp_path):
     A, _ = block_graph(60, 3, seed=6)
     options = {"n_folds": 3, "n_runs": 3, "random_state": 7, "n_jobs": 1}
@@ -188,7 +196,7 @@ def test_a_search_that_was_stopped_goes_on(tmp_path):
     assert stopped.reason == "Stopped after 9 of 21 fits; the runs that decide are not done."
     assert str(stopped).startswith(stopped.reason)
     assert "so far" in str(stopped.choices["heldout"])
-    assert stopped.plot().get_suptitle() == "Stopped early"
+    assert stopped.verdict == "Stopped early"
     rest = symnmf.select_rank(
         A, (2, 3, 4), checkpoint=file, callback=lambda done, _: fits.append(done), **options
     )

@@ -42,8 +42,12 @@ def draw_alone(selection: RankSelection, name: str) -> Any:
 
 
 def _figure(width: int) -> Any:
-    from matplotlib.figure import Figure
-
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "the picture of a search needs matplotlib: pip install 'symnmf[plots]'."
+        ) from error
     return Figure(figsize=(4.2 * width, 3.4), layout="constrained")
 
 
