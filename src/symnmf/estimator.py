@@ -311,9 +311,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             check_indices(X, "X")
         if self._precomputed and reset:
             check_order(X, "X")
-        # what is said of NaN in similarities that are fitted is said below
+        # what is said of NaN in similarities that are fitted is said by _affinities
         ours = self._precomputed and (reset or self.missing == "nan")
-        samples = validate_data(
+        return validate_data(
             self,
             X,
             reset=reset,
@@ -322,9 +322,6 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             ensure_min_samples=2 if reset else 1,
             ensure_all_finite="allow-nan" if ours else True,
         )
-        if self._precomputed and reset:
-            self._check_nan(samples)
-        return samples
 
     def _advice(self) -> str:
         if self._precomputed:
@@ -457,11 +454,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 f"itself; with missing={self.missing!r} give the number of clusters."
             )
 
-    def _check_nan(self, samples: Any) -> None:
+    def _nan_error(self, samples: Any) -> InputError:
         """Refuse NaN among given similarities in words that fit them."""
-        values = samples.data if sp.issparse(samples) else samples
-        if self.missing == "nan" or not np.isnan(values.min(initial=0.0)):
-            return
         if sp.issparse(samples):
             advice = "leave such entries out"
             if self.missing is None:
@@ -470,7 +464,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             advice = "fill them in, since n_clusters='auto' needs every entry"
         else:
             advice = "fill them in, or set missing='nan' where NaN stands for what was not observed"
-        raise InputError(f"X has NaN entries; {advice}.")
+        return InputError(f"X has NaN entries; {advice}.")
 
     def _plan(self, clusters: int) -> Plan:
         warm = self.warm_start and hasattr(self, "embedding_")
@@ -516,6 +510,10 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             )
             # the builder has warned of components already
             return A if self.components == "all" else restrict(A, self.components, k, "")
+        dense = not sp.issparse(samples)
+        smallest = np.nanmin(samples) if dense and self.missing == "nan" else samples.min()
+        if np.isnan(smallest) and self.missing != "nan":
+            raise self._nan_error(samples)
         n, columns = samples.shape
         if n != columns:
             edges = ", or pass symnmf.graphs.from_edges(X) if it lists edges" * (columns in (2, 3))
@@ -523,8 +521,6 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 f"X must be square for affinity='precomputed', got {n} x {columns}; choose "
                 f"affinity='self-tuning' or another named kind for samples x features{edges}."
             )
-        dense = not sp.issparse(samples)
-        smallest = np.nanmin(samples) if dense and self.missing == "nan" else samples.min()
         if smallest < 0:
             raise InputError(
                 f"Negative values in data passed to SymNMF: affinities must be at least 0 and the "
