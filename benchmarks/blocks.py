@@ -26,8 +26,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import symnmf
-from symnmf.matrices import Blocks, DaskMatrix
-from symnmf.matrices.folder import FolderWriter
+from symnmf.storage import Blocks, DaskMatrix
+from symnmf.storage.folder import FolderWriter
 
 
 def peak() -> int:
@@ -167,8 +167,8 @@ def _round(X: Blocks, files: list[Path], V: np.ndarray, upper: int) -> tuple[flo
     X.matmul(V)
     product = time.perf_counter() - clock
     work = 0.0
-    from symnmf.matrices.tiles import add_products
     from symnmf.parallel import one_blas_thread
+    from symnmf.storage.tiles import add_products
 
     out = np.zeros_like(V)
     with one_blas_thread():

@@ -54,7 +54,7 @@ SOLVERS = {"symanls": "SymANLS", "symhals": "SymHALS", "a-symhals": "A-SymHALS"}
 DEFAULT = "auto-default"
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
-    "paper": {"penalty": "adaptive", "init": "random"},
+    "paper": {"coupling": "adaptive", "init": "random"},
 }
 ASSIGNMENTS = ("kmeans", "discretize", "cluster_qr")
 
@@ -207,7 +207,7 @@ def accuracy_table(names: list[str], starts: int, jobs: int, work: Path) -> str:
     note = (
         f"Accuracy over {starts} starts (median / best). *Least error* is the start with the "
         f"smallest fitting error, which is what `SymNMF` keeps; *the paper's settings* are "
-        f'penalty="adaptive" and init="random"; *paper* is the published figure. '
+        f'coupling="adaptive" and init="random"; *paper* is the published figure. '
         f"`SpectralClustering` gets the same graph."
     )
     return table(header, rows, note)

@@ -23,13 +23,13 @@ import numpy as np
 
 import symnmf
 from symnmf import datasets, graphs
-from symnmf.matrices import as_symmetric
 from symnmf.parallel import one_blas_thread
 from symnmf.run.interrupts import Interrupt
 from symnmf.run.loop import Run
 from symnmf.run.settings import Settings
 from symnmf.run.start import starting_point
 from symnmf.solvers import as_solver
+from symnmf.storage import as_symmetric
 
 #: the authors' MATLAB code in Octave on ORL's graph, milliseconds per iteration with evaluation
 OCTAVE = {"symanls": 15.6, "symhals": 6.4}
@@ -51,7 +51,7 @@ def step_clock(X: object, rank: int, solver: str = "a-symhals") -> Callable[[], 
     U0 = starting_point(matrix, rank, "scaled-random", 0)
     method = as_solver(solver)
     state = method.start(matrix, U0)
-    state.penalty = 0.1 * float(np.trace(U0.T @ U0)) / rank
+    state.coupling = 0.1 * float(np.trace(U0.T @ U0)) / rank
 
     def task() -> float:
         with one_blas_thread():  # a run enters this once, so it is not counted

@@ -19,8 +19,8 @@ import scipy.sparse as sp
 import torch
 
 import symnmf
-from symnmf.matrices import on_device
 from symnmf.ops import Hals
+from symnmf.storage import on_device
 
 RANK = 50
 SIZES = (20_000, 40_000)
@@ -161,7 +161,7 @@ def agreement(_: Path | None) -> None:
         r = data.n_clusters
         for solver in ("a-symhals", "symanls"):
             compare_homes(f"{name} {solver}", A, r, solver, 100)
-    # so large that the default begins with the same sweep in both homes
+    # so large that the default begins with the same sweep in both backends
     compare_homes("com-DBLP auto", normalize(datasets.load("com_dblp").data), RANK, "auto", 30)
 
 
@@ -199,8 +199,8 @@ def crossover(_: Path | None) -> None:
 
 def memory(_: Path | None) -> None:
     """The peak beside X, and the rate at which an X streams that does not fit."""
-    from symnmf.matrices.streamed_rows import StreamedRows
-    from symnmf.matrices.torch_matrix import TorchDense
+    from symnmf.storage.streamed_rows import StreamedRows
+    from symnmf.storage.torch_matrix import TorchDense
 
     n = 40_000
     device = torch.device("cuda", 0)

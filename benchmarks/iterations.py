@@ -41,7 +41,7 @@ def per_iteration(X: Any, rank: int, solver: str, iterations: int) -> float:
             X,
             rank,
             solver=solver,
-            penalty=0.5 if solver in SPLIT else None,
+            coupling=0.5 if solver in SPLIT else None,
             random_state=0,
             tol=0.0,
             max_iter=iterations,

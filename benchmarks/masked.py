@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import symnmf
-from symnmf.matrices import as_symmetric, observed
+from symnmf.storage import as_symmetric, observed
 
 
 def planted(n: int, r: int, sigma: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -37,15 +37,15 @@ def expectation_maximisation(
 
     Stops when the error on the observed entries is ``until`` or the time is up.
     """
-    V, penalty = U.copy(), 0.01 * float(np.sum(U * U)) / U.shape[1]
+    V, coupling = U.copy(), 0.01 * float(np.sum(U * U)) / U.shape[1]
     size = np.sum(X[mask] ** 2)
     began, steps = time.process_time(), 0
     while time.process_time() - began < seconds:
         steps += 1
         for moving, fixed in ((U, V), (V, U)):
             filled = np.where(mask, X, moving @ fixed.T)
-            cross = filled @ fixed + penalty * fixed
-            gram = fixed.T @ fixed + penalty * np.eye(len(fixed.T))
+            cross = filled @ fixed + coupling * fixed
+            gram = fixed.T @ fixed + coupling * np.eye(len(fixed.T))
             for k in range(len(gram)):
                 rest = cross[:, k] - moving @ gram[:, k] + moving[:, k] * gram[k, k]
                 moving[:, k] = np.maximum(rest / gram[k, k], 0.0)

@@ -18,7 +18,7 @@ from symnmf.metrics import clustering_accuracy
 
 DATA = (*IMAGES_AND_TEXT, *GRAPHS)
 METHODS: dict[str, dict[str, Any]] = {
-    "a-symhals (paper)": {"solver": "a-symhals", "penalty": "adaptive", "init": "random"},
+    "a-symhals (paper)": {"solver": "a-symhals", "coupling": "adaptive", "init": "random"},
     "a-symhals (rising)": {"solver": "a-symhals"},
     "auto": {"solver": "auto"},
 }

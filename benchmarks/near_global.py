@@ -22,12 +22,12 @@ import numpy as np
 
 import symnmf
 from quality import DATA, ROOT, problem
-from symnmf.graphs.regularizing import regularized
-from symnmf.matrices import SymmetricMatrix, as_symmetric
+from symnmf.graphs.degree_offsets import with_degree_offset
 from symnmf.parallel import Threads
 from symnmf.run.spectral import SpectralStarts
 from symnmf.run.state import Point
 from symnmf.steps.revival import column_from_residual
+from symnmf.storage import SymmetricMatrix, as_symmetric
 
 NAMES = ("orl", "coil20", "mnist", "email", "cora")
 CLOSE = 1e-4
@@ -105,7 +105,7 @@ WAYS: dict[str, Way] = {
 
 def matrix(name: str) -> tuple[SymmetricMatrix, int]:
     given = problem(name, ROOT / "out" / "quality")
-    A = regularized(given.A, given.k)[1] if given.given else given.A
+    A = with_degree_offset(given.A, given.k)[1] if given.given else given.A
     return as_symmetric(A).on(Threads(1)), given.k
 
 

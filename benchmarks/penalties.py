@@ -1,7 +1,7 @@
 """lambda and iterations of A-SymHALS to tol under each rule for lambda, from the same starts.
 
-python benchmarks/penalties.py                     # three starts, some ten minutes
-python benchmarks/penalties.py --only orl email_eu_core --starts 1
+python benchmarks/couplings.py                     # three starts, some ten minutes
+python benchmarks/couplings.py --only orl email_eu_core --starts 1
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> None:
                     X,
                     k,
                     solver="a-symhals",
-                    penalty=rule,
+                    coupling=rule,
                     tol=options.tol,
                     max_iter=options.max_iter,
                     random_state=seed,
@@ -46,7 +46,7 @@ def main() -> None:
                 for seed in range(options.starts)
             ]
             first, last = (
-                np.median([run.history["penalty"][end] for run in runs]) for end in (0, -1)
+                np.median([run.history["coupling"][end] for run in runs]) for end in (0, -1)
             )
             steps = np.median([run.n_iter for run in runs])
             least = "\\>" if steps >= options.max_iter else ""

@@ -163,14 +163,14 @@ def symnmf(given: Problem, seed: int) -> np.ndarray:
 
 
 def symnmf_random(given: Problem, seed: int) -> np.ndarray:
-    """Return the labels of five random starts without regularization, the default of old."""
+    """Return the labels of five random starts without degree_offset, the default of old."""
     import symnmf as library
 
     random: dict[str, Any] = {"init": "scaled-random", "random_state": seed}
     if not given.given:
         model = library.SymNMF(given.k, affinity="precomputed", **random)
         return model.fit_predict(given.A)
-    return partition(library.communities(given.A, given.k, regularization=0.0, **random), given)
+    return partition(library.communities(given.A, given.k, degree_offset=0.0, **random), given)
 
 
 def partition(sets: Any, given: Problem) -> np.ndarray:

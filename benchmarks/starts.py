@@ -3,7 +3,7 @@
     python benchmarks/starts.py                        five starts: three ways to run them
     python benchmarks/starts.py --only n2000-r3 orl    some of the problems
     python benchmarks/starts.py --sketch               set out on a sketch, then polish on X
-    python benchmarks/starts.py --homes                an iteration on X as array, float32, factors
+    python benchmarks/starts.py --backends             an iteration on X as array, float32, factors
     python benchmarks/starts.py --drop                 what would stopping hopeless starts save?
 
 Every figure is a ratio taken in one process, best of ``--rounds`` interleaved rounds.
@@ -22,10 +22,10 @@ import numpy as np
 
 import symnmf
 from symnmf import datasets, graphs
-from symnmf.matrices import LowRank, SymmetricMatrix, as_symmetric
-from symnmf.matrices.shared import SharedReading
 from symnmf.parallel import Threads, available_cores, one_blas_thread
 from symnmf.run.multistart import _generators
+from symnmf.storage import LowRank, SymmetricMatrix, as_symmetric
+from symnmf.storage.shared import SharedReading
 
 STARTS = 5
 SOLVERS = ("a-symhals", "hals-newton")
@@ -169,7 +169,7 @@ def _curve(
 
 
 def compare_homes(rounds: int) -> None:
-    """Best milliseconds per iteration, and the memory of X, for the same X in several homes."""
+    """Best milliseconds per iteration, and the memory of X, for the same X in several backends."""
 
     def iteration(X: SymmetricMatrix) -> float:
         runs = (
@@ -181,16 +181,16 @@ def compare_homes(rounds: int) -> None:
     rng = np.random.default_rng(0)
     for n in (4_000, 200_000):
         B = rng.random((n, 32))
-        homes: dict[str, SymmetricMatrix] = {
+        backends: dict[str, SymmetricMatrix] = {
             "factors": LowRank(B),
             "factors, float32": LowRank(B.astype(np.float32)),
         }
         if n <= 10_000:
             full = B @ B.T
             full = 0.5 * (full + full.T)
-            homes["array"] = as_symmetric(full)
-            homes["array, float32"] = as_symmetric(full.astype(np.float32))
-        for name, X in homes.items():
+            backends["array"] = as_symmetric(full)
+            backends["array, float32"] = as_symmetric(full.astype(np.float32))
+        for name, X in backends.items():
             numbers = X.B.nbytes if isinstance(X, LowRank) else n * n * X.dtype.itemsize
             print(f"| {n} | {name} | {numbers / 1e6:.1f} MB | {iteration(X):.2f} |", flush=True)
 
@@ -252,13 +252,13 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=list(PROBLEMS), default=list(PROBLEMS))
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--sketch", action="store_true")
-    parser.add_argument("--homes", action="store_true")
+    parser.add_argument("--backends", action="store_true")
     parser.add_argument("--drop", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")  # short runs do not converge
     if arguments.sketch:
         compare_sketch(arguments.rounds)
-    elif arguments.homes:
+    elif arguments.backends:
         compare_homes(arguments.rounds)
     elif arguments.drop:
         study_dropping()

@@ -54,10 +54,10 @@ def worst_match(U: np.ndarray, B: np.ndarray) -> float:
 def run_planted() -> None:
     """Ten starts on n = 200, r = 10, noise 1%."""
     T, B = planted(200, 10, 0.01)
-    home = tensors.as_tensor(T)
+    backend = tensors.as_tensor(T)
     print("n = 200, r = 10, noise 1%: start, worst match, E, iterations, seconds")
     for seed in range(10):
-        run = symnmf.factorize_tensor(home, 10, random_state=seed)
+        run = symnmf.factorize_tensor(backend, 10, random_state=seed)
         match, seconds = worst_match(run.U, B), run.history["seconds"][-1]
         print(f"  {seed}  {match:.7f}  {run.error:.4e}  {run.n_iter:4d}  {seconds:.2f}")
 
@@ -76,8 +76,8 @@ def run_tensorly() -> None:
 
     for n, r, noise in ((100, 5, 0.01), (200, 10, 0.01)):
         T, B = planted(n, r, noise)
-        home = tensors.as_tensor(T)
-        symnmf.factorize_tensor(home, r, random_state=0, max_iter=12, tol=0)  # compile
+        backend = tensors.as_tensor(T)
+        symnmf.factorize_tensor(backend, r, random_state=0, max_iter=12, tol=0)  # compile
         print(f"n = {n}, r = {r}, noise {noise:.0%}: method, seconds, E, worst match")
         for name, method in (
             ("tensorly mu", non_negative_parafac),
@@ -91,10 +91,10 @@ def run_tensorly() -> None:
                 seconds = time.perf_counter() - began
                 weights, factors = cp_tensor
                 U = _symmetrized(np.asarray(weights), [np.asarray(f) for f in factors])
-                error = home.residual_sqnorm([U] * 3) / home.sqnorm
+                error = backend.residual_sqnorm([U] * 3) / backend.sqnorm
                 print(f"  {name}, {count} iterations: {seconds:.2f}  {error:.3e}  ", end="")
                 print(f"{worst_match(U, B):.5f}")
-        run = symnmf.factorize_tensor(home, r, random_state=0)
+        run = symnmf.factorize_tensor(backend, r, random_state=0)
         history = run.history
         print(
             f"  symnmf: {history['seconds'][-1]:.2f}  {run.error:.3e}  {worst_match(run.U, B):.5f}"

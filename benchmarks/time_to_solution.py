@@ -31,13 +31,13 @@ import scipy.sparse as sp
 
 import symnmf
 from symnmf import datasets, graphs
-from symnmf.matrices import SymmetricMatrix, as_symmetric
 from symnmf.metrics import clustering_accuracy
 from symnmf.parallel import available_cores, one_blas_thread
 from symnmf.run.loop import solve
 from symnmf.run.problem import Problem as Checked
 from symnmf.run.settings import Settings
 from symnmf.run.start import random_start, scaled_random_start
+from symnmf.storage import SymmetricMatrix, as_symmetric
 
 tick = time.perf_counter
 
@@ -233,8 +233,8 @@ def run_sklearn(
 Runner = Callable[..., np.ndarray]
 METHODS: dict[str, tuple[Runner, dict[str, Any], bool]] = {
     # name: what runs it, its settings, whether it gets the paper's unscaled start
-    "a-symhals (paper)": (run_own, {"solver": "a-symhals", "penalty": "adaptive"}, True),
-    "a-symhals (rising)": (run_own, {"solver": "a-symhals", "penalty": "rising"}, False),
+    "a-symhals (paper)": (run_own, {"solver": "a-symhals", "coupling": "adaptive"}, True),
+    "a-symhals (rising)": (run_own, {"solver": "a-symhals", "coupling": "rising"}, False),
     "hals-newton": (run_own, {"solver": "hals-newton"}, False),
     "sklearn NMF": (run_sklearn, {}, False),
     "L-BFGS-B": (run_lbfgsb, {}, False),

@@ -35,7 +35,7 @@ templates_path = ["_templates"]
 suppress_warnings = ["config.cache"]  # the gallery's settings hold a function
 nitpicky = True
 nitpick_ignore_regex = [
-    (r"py:.*", r"(abc|collections|numpy|sklearn|symnmf\.(matrices|solvers)\.\w+)\..*")
+    (r"py:.*", r"(abc|collections|numpy|sklearn|symnmf\.(storage|solvers)\.\w+)\..*")
 ]
 
 # Markdown -------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ RESULTS = {
     "count": ("n_iter", lambda count: -1),
     "error": ("error", lambda error: np.nan),
     "list for a number": ("error", lambda error: np.ones(3)),
-    "penalty": ("penalty", lambda penalty: -1.0),
+    "coupling": ("coupling", lambda coupling: -1.0),
     "history width": ("history", lambda rows: rows[:, :5]),
     "history order": ("history", lambda rows: rows[::-1]),
     "history count": ("history", lambda rows: rows + 0.5),

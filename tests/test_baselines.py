@@ -15,10 +15,10 @@ import symnmf
 from conftest import synthetic_problem
 from reference import gradient
 from symnmf.kernels.coordinate import best_entry
-from symnmf.matrices import DenseMatrix, as_symmetric
 from symnmf.parallel import Threads
 from symnmf.run.state import State
 from symnmf.solvers import ADMM, LBFGS, SOLVERS, AlphaSNMF, BetaSNMF, Newton, as_solver
+from symnmf.storage import DenseMatrix, as_symmetric
 
 NEVER_RISING = ("pgd", "lbfgs", "newton", "cd", "beta-snmf", "alpha-snmf")
 
@@ -245,20 +245,20 @@ def test_admm_brings_its_two_factors_together(X):
     assert result.history["stationarity"][-1] < 1e-4
 
 
-def test_kuang_anls_is_symanls_with_the_geometric_penalty():
+def test_kuang_anls_is_symanls_with_the_geometric_coupling():
     X = clustered()
     kuang = run(X, 3, "kuang-anls", 30)
-    ours = run(X, 3, "symanls", 30, penalty="geometric")
+    ours = run(X, 3, "symanls", 30, coupling="geometric")
     np.testing.assert_array_equal(kuang.U, ours.U)
     np.testing.assert_array_equal(kuang.V, ours.V)
-    assert kuang.penalty == pytest.approx(1e-5 * 1.01**29)
+    assert kuang.coupling == pytest.approx(1e-5 * 1.01**29)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-def test_kuangs_published_penalty_is_the_largest_entry_squared(kind):
+def test_kuangs_published_coupling_is_the_largest_entry_squared(kind):
     X = thinned()
-    result = run(kind(X), 3, "kuang-anls", 5, penalty="kuang-fixed")
-    np.testing.assert_allclose(result.history["penalty"], X.max() ** 2)
+    result = run(kind(X), 3, "kuang-anls", 5, coupling="kuang-fixed")
+    np.testing.assert_allclose(result.history["coupling"], X.max() ** 2)
 
 
 # --- all of them alike
@@ -281,7 +281,7 @@ def test_factors_are_never_negative_and_finite(solver):
 def test_one_factor_methods_have_one_factor(solver):
     result = run(thinned(), 4, solver, 3)
     assert (result.V is not result.U) == as_solver(solver).second_factor
-    assert (result.penalty > 0) == as_solver(solver).has_penalty
+    assert (result.coupling > 0) == as_solver(solver).has_coupling
 
 
 @every_solver

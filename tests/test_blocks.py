@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import symnmf
 from symnmf.errors import InputError
-from symnmf.matrices import Blocks, blocks
-from symnmf.matrices.blocks import as_bytes
-from symnmf.matrices.folder import FolderWriter
-from symnmf.matrices.stores import panels
+from symnmf.storage import Blocks, blocks
+from symnmf.storage.blocks import as_bytes
+from symnmf.storage.folder import FolderWriter
+from symnmf.storage.stores import panels
 
 N, RANK = 230, 5
 
@@ -185,11 +185,11 @@ def test_float32_and_integers_are_worked_in_their_precision(tmp_path):
 def test_small_files_are_read_whole_and_large_ones_in_blocks(tmp_path, monkeypatch):
     np.save(tmp_path / "X.npy", similarities())
     symnmf.factorize(str(tmp_path / "X.npy"), 3, max_iter=2, tol=0)
-    assert not isinstance(symnmf.matrices.as_symmetric(tmp_path / "X.npy"), Blocks)
-    monkeypatch.setattr("symnmf.matrices.wrapping.MEMORY", 1000)
-    assert isinstance(symnmf.matrices.as_symmetric(tmp_path / "X.npy"), Blocks)
+    assert not isinstance(symnmf.storage.as_symmetric(tmp_path / "X.npy"), Blocks)
+    monkeypatch.setattr("symnmf.storage.wrapping.MEMORY", 1000)
+    assert isinstance(symnmf.storage.as_symmetric(tmp_path / "X.npy"), Blocks)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    assert isinstance(symnmf.matrices.as_symmetric(mapped), Blocks)
+    assert isinstance(symnmf.storage.as_symmetric(mapped), Blocks)
 
 
 def test_checkpoints_go_on_bit_for_bit_whatever_the_block_size(tmp_path):
@@ -210,7 +210,7 @@ def test_checkpoints_go_on_bit_for_bit_whatever_the_block_size(tmp_path):
 
 MEASURED = """
 import sys, numpy as np, symnmf
-from symnmf.matrices import Blocks
+from symnmf.storage import Blocks
 
 def peak(reset=False):
     if reset:

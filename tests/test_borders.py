@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import symnmf
 from conftest import synthetic_problem
 from symnmf.errors import InputError
-from symnmf.matrices import as_symmetric
+from symnmf.storage import as_symmetric
 
 SETTINGS = {"random_state": 0, "max_iter": 30, "tol": 0.0, "n_jobs": 1}
 

@@ -40,15 +40,17 @@ def test_a_resumed_run_is_the_uninterrupted_one(X, tmp_path, solver, kind):
     assert (np.diff(rest.history["seconds"]) >= 0).all()
 
 
-@pytest.mark.parametrize("penalty", ["adaptive", "rising", "shrinking", "geometric", "theory", 0.5])
-def test_every_penalty_resumes_exactly(X, tmp_path, penalty):
+@pytest.mark.parametrize(
+    "coupling", ["adaptive", "rising", "shrinking", "geometric", "theory", 0.5]
+)
+def test_every_coupling_resumes_exactly(X, tmp_path, coupling):
     path = tmp_path / "run.npz"
-    options = {"solver": "a-symhals", "penalty": penalty, **SETTINGS}
+    options = {"solver": "a-symhals", "coupling": coupling, **SETTINGS}
     whole = symnmf.factorize(X, 3, max_iter=20, **options)
     symnmf.factorize(X, 3, max_iter=7, checkpoint=path, **options)
     rest = symnmf.factorize(X, 3, max_iter=20, checkpoint=path, **options)
     assert np.array_equal(rest.U, whole.U)
-    assert rest.penalty == whole.penalty
+    assert rest.coupling == whole.coupling
 
 
 def test_extreme_units_resume_exactly(X, tmp_path):
@@ -61,7 +63,7 @@ def test_extreme_units_resume_exactly(X, tmp_path):
 
 def test_another_run_is_refused_and_the_sentence_says_what_differs(X, tmp_path):
     path = tmp_path / "run.npz"
-    options = {"solver": "a-symhals", "penalty": 1.0, **SETTINGS}
+    options = {"solver": "a-symhals", "coupling": 1.0, **SETTINGS}
     symnmf.factorize(X, 3, max_iter=2, checkpoint=path, **options)
     other = X.copy()
     other[0, 0] += 1e-9
@@ -73,8 +75,8 @@ def test_another_run_is_refused_and_the_sentence_says_what_differs(X, tmp_path):
             "solver .*SymHALS.*ASymHALS",
         ),
         (
-            lambda: symnmf.factorize(X, 3, checkpoint=path, **{**options, "penalty": 2.0}),
-            "penalty .*2.0.*1.0",
+            lambda: symnmf.factorize(X, 3, checkpoint=path, **{**options, "coupling": 2.0}),
+            "coupling .*2.0.*1.0",
         ),
     ):
         with pytest.raises(InputError, match=message):

@@ -274,11 +274,11 @@ def test_options_reach_the_solver():
             ring_of_cliques(),
             3,
             solver="symanls",
-            penalty="adaptive",
+            coupling="adaptive",
             max_iter=3,
             init="scaled-random",
             n_init=2,
-            callback=lambda now: seen.append((now.iteration, now.penalty)),
+            callback=lambda now: seen.append((now.iteration, now.coupling)),
         )
     assert sorted(iteration for iteration, _ in seen) == [0, 0, 1, 1, 2, 2, 3, 3]
     assert (0, 1e-5) in seen

@@ -11,10 +11,10 @@ import pytest
 import symnmf
 from conftest import synthetic_problem
 from symnmf.comparison import DEFAULT_SOLVERS, Comparison, compare
-from symnmf.matrices import DenseMatrix
 from symnmf.parallel import Threads
 from symnmf.plots import convergence
 from symnmf.solvers import ASymHALS, SymHALS
+from symnmf.storage import DenseMatrix
 
 X = synthetic_problem(30, 3, 0.05)
 
@@ -137,7 +137,7 @@ class ProductsOnly(DenseMatrix):
         ({"n_runs": 2, "init": np.ones((30, 3))}, "init is one given start"),
         ({"rank": 31}, "rank must be a whole number from 1 to the 30"),
         ({"max_iter": -1}, "max_iter must be"),
-        ({"penalty": "rubust"}, "penalty 'rubust' is not known"),
+        ({"coupling": "rubust"}, "coupling 'rubust' is not known"),
         ({"init": "rundom"}, "init 'rundom' is not known"),
         ({"X": ProductsOnly(X, Threads(1)), "solvers": ["pgd", "cd"]}, "needs the entries of X"),
     ],

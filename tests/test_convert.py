@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 import symnmf
 from symnmf.cli.app import app as program
 from symnmf.errors import InputError
-from symnmf.matrices import Blocks
 from symnmf.readers import read_matrix
 from symnmf.readers.converting import convert, read_names
+from symnmf.storage import Blocks
 
 
 def some_graph(n=150, seed=0):

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import symnmf
 from conftest import synthetic_problem
 from reference import accelerated_hals, adaptive_hals, anls, gradient, objective
-from symnmf.matrices import as_symmetric
-from symnmf.penalty import Adaptive, Fixed, Geometric, papers_bound
+from symnmf.coupling import Adaptive, Fixed, Geometric, papers_bound
 from symnmf.run.state import Point
 from symnmf.solvers import ASymHALS, SymHALS
+from symnmf.storage import as_symmetric
 
 PAPER = ("symanls", "symhals", "a-symhals")
 
@@ -37,12 +37,12 @@ def relative(a, b):
 
 
 @pytest.mark.parametrize("sweeps", [1, 2, 3])
-@pytest.mark.parametrize("penalty", [0.05, 3.0])
-def test_dense_iterates_are_those_of_the_residual_form(sweeps, penalty):
+@pytest.mark.parametrize("coupling", [0.05, 3.0])
+def test_dense_iterates_are_those_of_the_residual_form(sweeps, coupling):
     X = synthetic_problem(40, 6, 0.1, seed=1)
     U0 = np.random.default_rng(2).random((40, 6))
-    U, V = accelerated_hals(X, U0, [penalty] * 50, sweeps)
-    found = run(X, U0, solver=SymHALS() if sweeps == 1 else ASymHALS(sweeps), penalty=penalty)
+    U, V = accelerated_hals(X, U0, [coupling] * 50, sweeps)
+    found = run(X, U0, solver=SymHALS() if sweeps == 1 else ASymHALS(sweeps), coupling=coupling)
     assert relative(found.U, U) < 1e-9
     assert relative(found.V, V) < 1e-9
 
@@ -52,17 +52,17 @@ def test_sparse_iterates_are_those_of_the_residual_form(sweeps):
     X = sparse_problem(60, 0.1, seed=3)
     U0 = np.random.default_rng(4).random((60, 5))
     U, V = accelerated_hals(X.toarray(), U0, [0.3] * 50, sweeps)
-    found = run(X, U0, solver=SymHALS() if sweeps == 1 else ASymHALS(sweeps), penalty=0.3)
+    found = run(X, U0, solver=SymHALS() if sweeps == 1 else ASymHALS(sweeps), coupling=0.3)
     assert relative(found.U, U) < 1e-9
     assert relative(found.V, V) < 1e-9
 
 
-def test_adaptive_penalty_follows_the_papers_formula():
+def test_adaptive_coupling_follows_the_papers_formula():
     X = synthetic_problem(30, 4, 0.1, seed=5)
     U0 = np.random.default_rng(6).random((30, 4))
-    U, _, penalty = adaptive_hals(X, U0, 1e-5, 50, sweeps=2)
-    found = run(X, U0, penalty="adaptive")
-    assert found.penalty == pytest.approx(penalty, rel=1e-9)
+    U, _, coupling = adaptive_hals(X, U0, 1e-5, 50, sweeps=2)
+    found = run(X, U0, coupling="adaptive")
+    assert found.coupling == pytest.approx(coupling, rel=1e-9)
     assert relative(found.U, U) < 1e-8
 
 
@@ -72,7 +72,7 @@ def test_symanls_is_exact_alternating_least_squares(kind):
     U0 = np.random.default_rng(8).random((25, 4))
     U, V = anls(X.toarray(), U0, 0.5, 15)
     found = run(
-        X.toarray() if kind == "dense" else X, U0, solver="symanls", penalty=0.5, max_iter=15
+        X.toarray() if kind == "dense" else X, U0, solver="symanls", coupling=0.5, max_iter=15
     )
     assert relative(found.U, U) < 1e-8
     assert relative(found.V, V) < 1e-8
@@ -83,7 +83,7 @@ def test_an_odd_number_of_rows_and_columns_is_no_special_case():
         X = synthetic_problem(n, min(n, 4), 0.1, seed=n)
         U0 = np.random.default_rng(9).random((n, r))
         U, _ = accelerated_hals(X, U0, [0.7] * 8, 2)
-        assert relative(run(X, U0, penalty=0.7, max_iter=8).U, U) < 1e-9
+        assert relative(run(X, U0, coupling=0.7, max_iter=8).U, U) < 1e-9
 
 
 problems = st.tuples(
@@ -99,7 +99,7 @@ def drawn(problem):
 
 
 @given(problems, st.floats(1e-3, 50.0), st.sampled_from(PAPER))
-def test_objective_falls_by_what_the_sufficient_decrease_lemma_says(problem, penalty, solver):
+def test_objective_falls_by_what_the_sufficient_decrease_lemma_says(problem, coupling, solver):
     X, U0 = drawn(problem)
     L = 2 if solver == "a-symhals" else 1
     seen = []
@@ -107,38 +107,38 @@ def test_objective_falls_by_what_the_sufficient_decrease_lemma_says(problem, pen
         X,
         U0,
         solver=solver,
-        penalty=penalty,
+        coupling=coupling,
         max_iter=6,
         callback=lambda now: seen.append((now.U.copy(), now.V.copy())),
     )
     for (U, V), (U1, V1) in itertools.pairwise(seen):
-        before, after = objective(X, U, V, penalty), objective(X, U1, V1, penalty)
+        before, after = objective(X, U, V, coupling), objective(X, U1, V1, coupling)
         moved = np.sum((U1 - U) ** 2) + np.sum((V1 - V) ** 2)
         # the lemma also has the inner moves, whose squares sum to at least moved / L
-        assert before - after >= penalty / (4 * L) * (1 + 1 / L) * moved - 1e-9 * np.sum(X**2)
+        assert before - after >= coupling / (4 * L) * (1 + 1 / L) * moved - 1e-9 * np.sum(X**2)
 
 
 @given(problems, st.floats(0.01, 50.0), st.sampled_from(PAPER))
-def test_iterates_stay_within_the_bounds_of_lemma_1(problem, penalty, solver):
+def test_iterates_stay_within_the_bounds_of_lemma_1(problem, coupling, solver):
     X, U0 = drawn(problem)
     r = U0.shape[1]
-    found = run(X, U0, solver=solver, penalty=penalty, max_iter=10)
+    found = run(X, U0, solver=solver, coupling=coupling, max_iter=10)
     misfit, size = np.linalg.norm(X - U0 @ U0.T), np.linalg.norm(X)
     product = np.linalg.norm(found.U @ found.V.T, 2)
     assert product <= (misfit + np.linalg.norm(X, 2)) * (1 + 1e-9)
     # ||U V^T||_F <= misfit + ||X||_F, not misfit^2 + ||X||_F as the paper prints
-    bound = misfit**2 / penalty + 2 * np.sqrt(r) * (misfit + size)
+    bound = misfit**2 / coupling + 2 * np.sqrt(r) * (misfit + size)
     assert np.sum(found.U**2) + np.sum(found.V**2) <= bound * (1 + 1e-9)
 
 
 @given(problems, st.sampled_from(PAPER))
-def test_theory_penalty_ends_with_equal_factors_at_a_critical_point(problem, solver):
+def test_theory_coupling_ends_with_equal_factors_at_a_critical_point(problem, solver):
     X, U0 = drawn(problem)
     found = symnmf.factorize(
         X,
         U0.shape[1],
         solver=solver,
-        penalty="theory-paper",
+        coupling="theory-paper",
         init=U0,
         tol=1e-6,
         max_iter=20_000,
@@ -146,7 +146,7 @@ def test_theory_penalty_ends_with_equal_factors_at_a_critical_point(problem, sol
     )
     ends = np.linalg.eigvalsh(X)
     bound = 0.5 * (abs(ends).max() + np.linalg.norm(X - U0 @ U0.T) - ends[0])
-    assert bound < found.penalty <= 1.02 * bound + 1e-12
+    assert bound < found.coupling <= 1.02 * bound + 1e-12
     if found.status == "converged":
         assert np.linalg.norm(found.U - found.V) <= 1e-6 * np.linalg.norm(found.V)
         slope = gradient(X, found.U)
@@ -175,30 +175,37 @@ def test_the_papers_bound_needs_no_dense_eigenvalues():
 def test_permuting_X_permutes_U(problem, solver):
     X, U0 = drawn(problem)
     order = np.random.default_rng(3).permutation(len(X))
-    plain = run(X, U0, solver=solver, penalty=0.5, max_iter=5)
-    permuted = run(X[np.ix_(order, order)], U0[order], solver=solver, penalty=0.5, max_iter=5)
+    plain = run(X, U0, solver=solver, coupling=0.5, max_iter=5)
+    permuted = run(X[np.ix_(order, order)], U0[order], solver=solver, coupling=0.5, max_iter=5)
     np.testing.assert_allclose(permuted.U, plain.U[order], atol=1e-8 * np.abs(plain.U).max())
 
 
 @pytest.mark.parametrize("solver", PAPER)
-def test_adaptive_penalty_settles_and_the_factors_meet(solver):
+def test_adaptive_coupling_settles_and_the_factors_meet(solver):
     X = synthetic_problem(50, 5, seed=13)
     found = symnmf.factorize(
-        X, 5, solver=solver, penalty="adaptive", init="random", tol=0, max_iter=4000, random_state=0
+        X,
+        5,
+        solver=solver,
+        coupling="adaptive",
+        init="random",
+        tol=0,
+        max_iter=4000,
+        random_state=0,
     )
-    penalty, apart = found.history["penalty"], found.history["consensus"] ** 2
+    coupling, apart = found.history["coupling"], found.history["consensus"] ** 2
     assert apart[-1] < 1e-12 < apart[5]
-    assert penalty[-1] / penalty[len(penalty) // 2] < 1.001
-    assert 1e-5 < penalty[-1] < 1e4
+    assert coupling[-1] / coupling[len(coupling) // 2] < 1.001
+    assert 1e-5 < coupling[-1] < 1e4
 
 
-def test_geometric_penalty_grows_until_the_factors_agree():
+def test_geometric_coupling_grows_until_the_factors_agree():
     X = synthetic_problem(20, 3, seed=14)
     found = symnmf.factorize(
-        X, 3, solver="symanls", penalty=Geometric(1e-2, 1.05), random_state=0, tol=0, max_iter=500
+        X, 3, solver="symanls", coupling=Geometric(1e-2, 1.05), random_state=0, tol=0, max_iter=500
     )
-    penalty = found.history["penalty"]
-    ratio = penalty[2:] / penalty[1:-1]
+    coupling = found.history["coupling"]
+    ratio = coupling[2:] / coupling[1:-1]
     agreed = found.history["consensus"] < 1e-8 * np.linalg.norm(found.V)
     assert np.allclose(ratio[:20], 1.05)
     assert agreed[-1]
@@ -220,11 +227,11 @@ def test_defaults_follow_the_scale_of_X(exponent, solver):
 def test_errors_are_true_down_to_rounding():
     B = np.random.default_rng(17).random((40, 3))
     X = B @ B.T
-    found = run(X, B * (1 + 1e-13), penalty=1.0, max_iter=3)
+    found = run(X, B * (1 + 1e-13), coupling=1.0, max_iter=3)
     direct = np.sum((X - found.U @ found.U.T) ** 2) / np.sum(X**2)
     assert found.error < 1e-24
     assert found.error == pytest.approx(direct, rel=1e-3, abs=1e-32)
-    sparse = run(sp.csr_array(X), B * (1 + 1e-13), penalty=1.0, max_iter=3)
+    sparse = run(sp.csr_array(X), B * (1 + 1e-13), coupling=1.0, max_iter=3)
     assert sparse.error < 1e-24
 
 
@@ -232,29 +239,29 @@ def test_errors_are_true_down_to_rounding():
 def test_recorded_error_and_objective_are_those_of_the_factors(problem, dtype):
     X, U0 = drawn(problem)
     X = X.astype(dtype)
-    found = run(X, U0, penalty=Adaptive(0.1), max_iter=4)
+    found = run(X, U0, coupling=Adaptive(0.1), max_iter=4)
     U, V = found.U.astype(float), found.V.astype(float)
     wide = X.astype(float)
     rel = 1e-3 if dtype == np.float32 else 1e-8
     expected = np.sum((wide - U @ U.T) ** 2) / np.sum(wide**2)
     assert found.error == pytest.approx(expected, rel=rel, abs=1e-12 if rel < 1e-5 else 1e-6)
-    value = objective(wide, U, V, found.penalty)
+    value = objective(wide, U, V, found.coupling)
     assert found.history["objective"][-1] == pytest.approx(
         value, rel=rel, abs=rel * np.sum(wide**2) * 1e-3
     )
     assert found.U.dtype == found.V.dtype == dtype
 
 
-def test_a_fixed_penalty_stays_and_must_be_positive():
+def test_a_fixed_coupling_stays_and_must_be_positive():
     X = synthetic_problem(10, 2, seed=18)
     assert set(
-        symnmf.factorize(X, 2, solver="symhals", penalty=Fixed(0.4), max_iter=5, tol=0).history[
-            "penalty"
+        symnmf.factorize(X, 2, solver="symhals", coupling=Fixed(0.4), max_iter=5, tol=0).history[
+            "coupling"
         ]
     ) == {0.4}
     for bad in (0.0, -1.0, np.inf, np.nan):
-        with pytest.raises(symnmf.InputError, match="penalty"):
-            symnmf.factorize(X, 2, penalty=bad)
+        with pytest.raises(symnmf.InputError, match="coupling"):
+            symnmf.factorize(X, 2, coupling=bad)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 import symnmf
 from symnmf.errors import InputError
-from symnmf.matrices import DaskMatrix
+from symnmf.storage import DaskMatrix
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -103,8 +103,8 @@ def test_tasks_are_linear_in_blocks_and_sums_the_same_anywhere(X, path, monkeypa
     V = np.random.default_rng(1).random((N, 3))
     expected = {side: DaskMatrix(from_file(path, side)).matmul(V) for side in (130, 26)}
     if on_workers:  # as with factors that are too large to come here in parts
-        monkeypatch.setattr("symnmf.matrices.dask.ADDED_HERE", 0)
-        monkeypatch.setattr("symnmf.matrices.dask.PART", 1)
+        monkeypatch.setattr("symnmf.storage.dask.ADDED_HERE", 0)
+        monkeypatch.setattr("symnmf.storage.dask.PART", 1)
     compute, sizes = DaskMatrix._compute, []
 
     def count(self, graph, keys):

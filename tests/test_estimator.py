@@ -404,7 +404,7 @@ def test_in_a_grid_search_the_rows_and_columns_are_cut_alike(affinity, blobs):
         ({"affinity": "selftuning"}, "did you mean 'self-tuning'"),
         ({"affinity": "precomputed"}, "X must be square for affinity='precomputed', got 90 x 3"),
         ({"solver": "symhal"}, "did you mean 'symhals'"),
-        ({"penalty": "adaptiv"}, "did you mean 'adaptive'"),
+        ({"coupling": "adaptiv"}, "did you mean 'adaptive'"),
         ({"init": "randm"}, "did you mean 'random'"),
         ({"tol": -1}, "tol must be a number of at least 0"),
         ({"n_jobs": 0}, "n_jobs must be"),
@@ -431,6 +431,6 @@ def test_settings_are_refused_before_the_graph_is_built(blobs):
     def never(X):
         raise AssertionError("the affinity was computed first")
 
-    for wrong in ({"solver": "x"}, {"penalty": -1.0}, {"init": "x"}, {"max_iter": -1}):
+    for wrong in ({"solver": "x"}, {"coupling": -1.0}, {"init": "x"}, {"max_iter": -1}):
         with pytest.raises(InputError):
             SymNMF(4, affinity=never, **wrong).fit(blobs[0])

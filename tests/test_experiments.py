@@ -157,7 +157,7 @@ def test_workers_give_the_same_numbers_as_this_process(tmp_path):
             np.testing.assert_array_equal(here[column], there[column])
 
 
-def test_a_task_is_the_papers_problem_start_and_penalty():
+def test_a_task_is_the_papers_problem_start_and_coupling():
     X, _ = datasets.synthetic(30, 3, 0.1, noise_kind="uniform", random_state=4)
     problem = Problem(30, 3, 0.1, "uniform", mirrored=True)
     record = tasks.run(Task("a-symhals", problem, 4, 15, 5))
@@ -165,7 +165,7 @@ def test_a_task_is_the_papers_problem_start_and_penalty():
         X,
         3,
         solver="a-symhals",
-        penalty="adaptive",
+        coupling="adaptive",
         init="random",
         tol=0,
         max_iter=15,
@@ -173,7 +173,7 @@ def test_a_task_is_the_papers_problem_start_and_penalty():
         random_state=4,
     )
     assert record["iteration"].tolist() == [0, 5, 10, 15]
-    assert record["penalty"][0] == 1e-5
+    assert record["coupling"][0] == 1e-5
     assert record["asymmetric_share"] == 0
     np.testing.assert_allclose(record["error"], expected.history["error"], rtol=1e-10)
 
@@ -222,15 +222,15 @@ def test_rest_is_neither_a_fall_nor_a_swing():
 # What the paper writes and its authors publish -------------------------------------------------
 
 
-def slow_hals(X, U, penalty, iterations, refill):
+def slow_hals(X, U, coupling, iterations, refill):
     """The authors' HALS column by column; X may be asymmetric."""
     U, V = U.copy(), U.copy()
     for _ in range(iterations):
         for factor, other, data in ((U, V, X), (V, U, X.T)):
             for i in range(U.shape[1]):
                 rest = data - factor @ other.T + np.outer(factor[:, i], other[:, i])
-                new = rest @ other[:, i] + penalty * other[:, i]
-                factor[:, i] = np.maximum(new / (other[:, i] @ other[:, i] + penalty), 0)
+                new = rest @ other[:, i] + coupling * other[:, i]
+                factor[:, i] = np.maximum(new / (other[:, i] @ other[:, i] + coupling), 0)
                 if refill and not factor[:, i].any():
                     factor[:, i] = 1e-16 * factor.max()
     return U, V
@@ -243,7 +243,7 @@ def asymmetric(n, seed=0):
 def test_half_steps_see_x_and_its_transpose():
     X, U0 = asymmetric(25), np.random.default_rng(1).random((25, 3))
     matrix = AsymmetricMatrix(X, Threads(1))
-    settings = {"penalty": 2.0, "init": U0, "tol": 0, "max_iter": 7}
+    settings = {"coupling": 2.0, "init": U0, "tol": 0, "max_iter": 7}
     result = factorize(matrix, 3, solver="symhals", **settings)
     U, V = slow_hals(X, U0, 2.0, 7, refill=False)
     np.testing.assert_allclose(result.U, U, rtol=1e-8, atol=1e-12)
@@ -270,13 +270,13 @@ def test_one_factor_methods_see_the_symmetric_part_and_the_error_of_x():
 
 def test_the_antisymmetric_part_pulls_the_factors_apart_as_the_report_says():
     X = asymmetric(60)
-    penalty = 1e4
+    coupling = 1e4
     matrix = AsymmetricMatrix(X, Threads(1))
     settings = {"solver": "symanls", "init": "random", "random_state": 0, "tol": 0}
-    result = factorize(matrix, 3, penalty=penalty, max_iter=4000, **settings)
+    result = factorize(matrix, 3, coupling=coupling, max_iter=4000, **settings)
     antisymmetric = (X - X.T) / 2
     free = (result.U > 0) & (result.V > 0)
-    expected = (antisymmetric @ result.U / penalty)[free]
+    expected = (antisymmetric @ result.U / coupling)[free]
     np.testing.assert_allclose(
         (result.U - result.V)[free], expected, atol=0.05 * abs(expected).max()
     )
@@ -299,7 +299,7 @@ def test_an_emptied_column_is_refilled_as_in_the_authors_code():
     X = X / X.sum(axis=1).max()  # so small that the raw start empties columns
     U0 = np.random.default_rng(0).random((24, 6))
     stock, kept = (
-        factorize(X, 6, solver=solver, penalty=1e-5, init=U0, tol=0, max_iter=3, n_jobs=1)
+        factorize(X, 6, solver=solver, coupling=1e-5, init=U0, tol=0, max_iter=3, n_jobs=1)
         for solver in ("symhals", published.solver("symhals"))
     )
     assert not stock.V.any(axis=0).all()
@@ -311,7 +311,7 @@ def test_an_emptied_column_is_refilled_as_in_the_authors_code():
 
 def test_without_empty_columns_the_published_sweeps_are_the_stock_ones():
     X, _, _ = small_graph("any")
-    settings = {"penalty": 0.3, "init": "scaled-random", "random_state": 0, "tol": 0, "n_jobs": 1}
+    settings = {"coupling": 0.3, "init": "scaled-random", "random_state": 0, "tol": 0, "n_jobs": 1}
     for method in ("symhals", "a-symhals"):
         stock, kept = (
             factorize(X, 3, solver=solver, max_iter=5, **settings)
@@ -324,7 +324,7 @@ def test_with_the_refill_the_raw_start_does_not_collapse_on_orl():
     if not any(d.name == "orl" and d.present for d in datasets.available()):
         pytest.skip("the ORL data are absent")
     X, _, _ = tasks._graph("orl")
-    settings = {"penalty": "adaptive", "init": "random", "tol": 0, "random_state": 0}
+    settings = {"coupling": "adaptive", "init": "random", "tol": 0, "random_state": 0}
     live = {}
     for name, solver in (("stock", "symhals"), ("published", published.solver("symhals"))):
         V = factorize(X, 40, solver=solver, max_iter=100, n_jobs=1, **settings).V
@@ -463,7 +463,7 @@ def as_the_paper_says(task, name):
         "seconds": COST.get(task.method, 2e-3) * k,
         "error": error,
         "objective": 1e6 * error,
-        "penalty": np.minimum(1e-5 * 1.21 ** np.minimum(k, 200), 97.0),
+        "coupling": np.minimum(1e-5 * 1.21 ** np.minimum(k, 200), 97.0),
         "consensus": np.exp(-0.01 * k),
         "stationarity": error,
         "status": np.array("max_iter"),
@@ -471,7 +471,7 @@ def as_the_paper_says(task, name):
         "signal_to_noise": np.array(5e4),
     }
     if task.method == "kuang-anls":
-        record["penalty"] = 1e-5 * 1.01 ** np.minimum(k, 6000)
+        record["coupling"] = 1e-5 * 1.01 ** np.minimum(k, 6000)
     if problem.dataset:
         figure = paper_figure(task.method, problem)
         final = IN_FIGURE7.get(task.method, 0.8) if name == "figure7" else figure
@@ -500,7 +500,7 @@ def backwards(task, name):
     changed = {
         "error": np.exp(-0.02 * k / place) + level,
         "objective": 1e6 * (1 + k),
-        "penalty": 3.0 * np.ones(len(k)) * 2.0 ** (k > 100),
+        "coupling": 3.0 * np.ones(len(k)) * 2.0 ** (k > 100),
         "seconds": 1e-3 * (8 - place) * k,
         "consensus": np.ones(len(k)),
         "signal_to_noise": np.array(5e4 * size),
@@ -518,7 +518,7 @@ def backwards(task, name):
 def nothing_moves(task, name):
     record = as_the_paper_says(task, name)
     k = record["iteration"]
-    still = {"error": np.ones(len(k)), "penalty": 1e-5 * 1.001 ** np.minimum(k, 6000)}
+    still = {"error": np.ones(len(k)), "coupling": 1e-5 * 1.001 ** np.minimum(k, 6000)}
     still["objective"] = np.ones(len(k)) * 1e6 * (1 + 1e-9 * np.cos(k))
     if task.problem.dataset:
         still["accuracy"] = np.full(len(k), 0.3)

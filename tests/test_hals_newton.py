@@ -18,7 +18,6 @@ from symnmf.errors import InputError
 from symnmf.kernels.directions import couple
 from symnmf.kernels.hals import hals_rows
 from symnmf.kernels.pairs import direction_weights
-from symnmf.matrices import DenseMatrix, as_symmetric
 from symnmf.parallel import Threads
 from symnmf.run.state import Point
 from symnmf.solvers import HalsNewton
@@ -26,6 +25,7 @@ from symnmf.solvers import hals_newton as module
 from symnmf.steps import gauss_newton, quasi_newton
 from symnmf.steps.gauss_newton import gauss_newton_target
 from symnmf.steps.line_search import line_step, quartic_step
+from symnmf.storage import DenseMatrix, as_symmetric
 
 Array = np.ndarray
 
@@ -568,5 +568,5 @@ def test_minima_on_graphs_are_as_good_as_those_of_a_symhals(name: str) -> None:
             )
         )
 
-    paper = ends(solver="a-symhals", penalty="adaptive", init="random")
+    paper = ends(solver="a-symhals", coupling="adaptive", init="random")
     assert ends(solver="auto") <= paper + 0.01 * (1.0 - paper)

@@ -167,7 +167,7 @@ def test_a_factor_that_overflowed_is_refused_in_a_sentence():
 
 
 def test_methods_without_a_split_need_one_product_for_their_certificate(monkeypatch):
-    X = symnmf.matrices.as_symmetric(synthetic_problem(200, 3, 0.1))
+    X = symnmf.storage.as_symmetric(synthetic_problem(200, 3, 0.1))
     result = symnmf.factorize(X, 3, random_state=0)
     widths = []
     multiply = type(X).matmul
@@ -183,7 +183,7 @@ def relative(A, B):
 
 
 #: lambda that is a number of the caller's, or the square of an entry, cannot follow the scale of X
-PENALTIES_WITH_SCALE = ["theory", "theory-paper", "shrinking", "rising"]
+COUPLINGS_WITH_SCALE = ["theory", "theory-paper", "shrinking", "rising"]
 
 
 @every_solver
@@ -191,7 +191,7 @@ PENALTIES_WITH_SCALE = ["theory", "theory-paper", "shrinking", "rising"]
 def test_every_solver_follows_the_scale_of_X(solver, exponent):
     X = synthetic_problem(25, 3, 0.1, seed=5)
     U0 = np.random.default_rng(6).random((25, 3)) + 0.1
-    options = {"solver": solver, "max_iter": 6, "tol": 0, "penalty": "theory"}
+    options = {"solver": solver, "max_iter": 6, "tol": 0, "coupling": "theory"}
     plain = symnmf.factorize(X, 3, init=U0, **options)
     c = 10.0 ** (exponent / 2)
     scaled = symnmf.factorize(10.0**exponent * X, 3, init=c * U0, **options)
@@ -199,26 +199,26 @@ def test_every_solver_follows_the_scale_of_X(solver, exponent):
     assert plain.error < plain.history["error"][0]
 
 
-@pytest.mark.parametrize("penalty", PENALTIES_WITH_SCALE)
+@pytest.mark.parametrize("coupling", COUPLINGS_WITH_SCALE)
 @pytest.mark.parametrize("exponent", [-30, -7, 7, 30])
-def test_penalties_follow_the_scale_of_X(penalty, exponent):
+def test_couplings_follow_the_scale_of_X(coupling, exponent):
     X = synthetic_problem(25, 3, 0.1, seed=5)
     U0 = np.random.default_rng(6).random((25, 3))
-    options = {"solver": "a-symhals", "max_iter": 40, "tol": 0, "penalty": penalty}
+    options = {"solver": "a-symhals", "max_iter": 40, "tol": 0, "coupling": coupling}
     plain = symnmf.factorize(X, 3, init=U0, **options)
     scaled = symnmf.factorize(10.0**exponent * X, 3, init=10.0 ** (exponent / 2) * U0, **options)
-    assert scaled.penalty == pytest.approx(10.0**exponent * plain.penalty, rel=1e-6)
+    assert scaled.coupling == pytest.approx(10.0**exponent * plain.coupling, rel=1e-6)
     assert relative(scaled.U, 10.0 ** (exponent / 2) * plain.U) < 1e-8
 
 
 @pytest.mark.parametrize("exponent", [-200, -61, 0, 61, 100])
 def test_the_square_of_the_largest_entry_is_that_of_the_callers_matrix(exponent):
     X = 10.0**exponent * synthetic_problem(10, 2, 0.1)
-    found = symnmf.factorize(X, 2, solver="symhals", penalty="kuang-fixed", tol=0, max_iter=2)
+    found = symnmf.factorize(X, 2, solver="symhals", coupling="kuang-fixed", tol=0, max_iter=2)
     assert np.isfinite(found.U).all()
     with np.errstate(over="ignore"):
         if 1e-100 < X.max() ** 2 < 1e300:
-            assert found.penalty == pytest.approx(X.max() ** 2, rel=1e-12)
+            assert found.coupling == pytest.approx(X.max() ** 2, rel=1e-12)
 
 
 @pytest.mark.parametrize("exponent", [-30, 0, 30])

@@ -18,7 +18,7 @@ SOURCE = Path(symnmf.__file__).parent
 @pytest.mark.parametrize("path", sorted((SOURCE / "solvers").glob("*.py")), ids=lambda p: p.name)
 def test_solvers_do_not_know_where_X_lives(path):
     found = re.findall(
-        r"scipy\.sparse|matrices\.(?:dense|sparse|lowrank)|\.toarray\(", path.read_text()
+        r"scipy\.sparse|storage\.(?:dense|sparse|lowrank)|\.toarray\(", path.read_text()
     )
     assert not found
 
@@ -49,8 +49,8 @@ def test_no_two_modules_share_a_name():
     for path in SOURCE.rglob("[!_]*.py"):
         rooms.setdefault(path.name, set()).add(path.parent.name)
     shared = {name for name, where in rooms.items() if len(where) > 1}
-    # a home has two halves, its matrices and its operations, and both are named after it
-    halves = {name for name in shared if rooms[name] == {"matrices", "ops"}}
+    # a backend has two halves, its storage and its operations, and both are named after it
+    halves = {name for name in shared if rooms[name] == {"storage", "ops"}}
     assert shared == halves
 
 
@@ -89,4 +89,4 @@ def test_only_the_command_and_other_libraries_homes_touch_the_filters_of_warning
         for path in SOURCE.rglob("*.py")
         if re.search(r"catch_warnings|simplefilter|filterwarnings", path.read_text())
     }
-    assert found <= {"cli/app.py", "matrices/workers.py", "matrices/torch_matrix.py"}
+    assert found <= {"cli/app.py", "storage/workers.py", "storage/torch_matrix.py"}

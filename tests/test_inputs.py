@@ -9,8 +9,8 @@ import scipy.sparse as sp
 import symnmf
 from conftest import synthetic_problem
 from extras import optional
+from symnmf.coupling import Adaptive, Fixed, Geometric
 from symnmf.errors import InputError
-from symnmf.penalty import Adaptive, Fixed, Geometric
 from symnmf.solvers import SOLVERS
 
 networkx = optional("networkx")
@@ -83,14 +83,14 @@ BAD_ARGUMENTS = {
     "init name": ({"init": "randm"}, "init 'randm' is not known; did you mean 'random'"),
     "solver name": ({"solver": "symhal"}, "did you mean 'symhals'"),
     "solver type": ({"solver": 3}, "solver must be a name"),
-    "penalty name": ({"penalty": "adaptve"}, "did you mean 'adaptive'"),
+    "coupling name": ({"coupling": "adaptve"}, "did you mean 'adaptive'"),
     "tol": ({"tol": -1.0}, "tol must be"),
     "max_iter": ({"max_iter": -1}, "max_iter must be"),
     "record_every": ({"record_every": 0}, "record_every must be"),
     "max_time": ({"max_time": -1}, "max_time must be"),
     "max_time text": ({"max_time": "1s"}, "max_time must be"),
     "callback": ({"callback": 3}, "callback must be"),
-    "penalty true": ({"penalty": True}, "penalty must be"),
+    "coupling true": ({"coupling": True}, "coupling must be"),
     "n_jobs": ({"n_jobs": 0}, "n_jobs must be"),
     "n_jobs nan": ({"n_jobs": np.nan}, "n_jobs must be"),
     "n_jobs infinite": ({"n_jobs": np.inf}, "n_jobs must be"),
@@ -153,14 +153,14 @@ def test_extreme_scales_give_the_same_answer_in_other_units(size, solver):
 
 
 @pytest.mark.parametrize("c", [2.0**-200, 2.0**200])
-@pytest.mark.parametrize("penalty", [Fixed, Adaptive, Geometric])
-def test_a_given_penalty_is_in_the_units_of_X(c, penalty):
+@pytest.mark.parametrize("coupling", [Fixed, Adaptive, Geometric])
+def test_a_given_coupling_is_in_the_units_of_X(c, coupling):
     X = synthetic_problem(12, 3, 0.1, seed=2)
     U0 = np.random.default_rng(0).random((12, 3))
     options = {"solver": "a-symhals", "tol": 0, "max_iter": 10}
-    plain = symnmf.factorize(X, 3, penalty=penalty(0.5), init=U0, **options)
-    scaled = symnmf.factorize(c * c * X, 3, penalty=penalty(0.5 * c * c), init=c * U0, **options)
-    assert scaled.penalty == pytest.approx(c * c * plain.penalty, rel=1e-12)
+    plain = symnmf.factorize(X, 3, coupling=coupling(0.5), init=U0, **options)
+    scaled = symnmf.factorize(c * c * X, 3, coupling=coupling(0.5 * c * c), init=c * U0, **options)
+    assert scaled.coupling == pytest.approx(c * c * plain.coupling, rel=1e-12)
     np.testing.assert_allclose(scaled.U, c * plain.U, rtol=1e-9, atol=1e-12 * c)
 
 

@@ -7,9 +7,9 @@ import pytest
 
 import symnmf
 from symnmf.errors import InputError
-from symnmf.matrices import LowRank, as_symmetric
-from symnmf.matrices.spectrum import spectrum
 from symnmf.parallel import Threads
+from symnmf.storage import LowRank, as_symmetric
+from symnmf.storage.spectrum import spectrum
 
 
 def factors(n=90, k=6, indefinite=True, seed=0):
@@ -99,7 +99,7 @@ def test_the_certificate_is_that_of_the_full_matrix():
     ours, theirs = low.certificate(LowRank(B, C)), low.certificate(full(B, C))
     assert ours.certified
     assert ours.curvature == pytest.approx(theirs.curvature, rel=1e-6)
-    assert ours.penalty_bound == pytest.approx(theirs.penalty_bound, rel=1e-6)
+    assert ours.coupling_bound == pytest.approx(theirs.coupling_bound, rel=1e-6)
     assert ours.verdict == theirs.verdict
 
 

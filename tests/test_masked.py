@@ -11,11 +11,11 @@ from scipy.optimize import minimize
 
 import symnmf
 from conftest import synthetic_problem
-from symnmf.matrices import MaskedMatrix, as_symmetric, observed
-from symnmf.matrices.observing import _by_hidden, by_observed, hide
 from symnmf.parallel import Threads
 from symnmf.run.state import Point
 from symnmf.solvers import SOLVERS
+from symnmf.storage import MaskedMatrix, as_symmetric, observed
+from symnmf.storage.observing import _by_hidden, by_observed, hide
 
 WEIGHING = [name for name, solver in SOLVERS.items() if solver.takes_weights]
 
@@ -102,7 +102,7 @@ def test_the_weighted_objective_never_rises_and_is_the_one_recorded(solver, hidd
     X, W = synthetic_problem(30, 3, 0.2, seed=4), drawn_weights(30, hidden, seed=5)
     W /= W.max()
     found = symnmf.factorize(
-        X, 3, weights=W, solver=solver, penalty=0.5, max_iter=40, tol=0, random_state=0
+        X, 3, weights=W, solver=solver, coupling=0.5, max_iter=40, tol=0, random_state=0
     )
     objective = found.history["objective"]
     assert np.all(np.diff(objective) <= 1e-10 * objective[0])

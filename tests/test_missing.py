@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 import symnmf
 from conftest import synthetic_problem
-from symnmf.matrices import Blocks, on_device
 from symnmf.readers import read_matrix
+from symnmf.storage import Blocks, on_device
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_a_path_with_nan_is_read_where_it_is_small(X, tmp_path):
 
 
 def test_a_path_that_is_read_in_blocks_cannot_have_missing_entries(X, tmp_path, monkeypatch):
-    monkeypatch.setattr("symnmf.matrices.wrapping.MEMORY", 1000)
+    monkeypatch.setattr("symnmf.storage.wrapping.MEMORY", 1000)
     path = write(X, tmp_path / "X.npy")
     with pytest.raises(symnmf.InputError, match="read in blocks, whose entries cannot be hidden"):
         symnmf.factorize(path, 3, missing="nan")
@@ -242,7 +242,7 @@ def test_what_is_no_mask_is_refused_with_what_would_be_one():
 
 
 def test_a_device_without_torch_is_refused_in_the_same_words_everywhere(monkeypatch):
-    monkeypatch.setitem(sys.modules, "symnmf.matrices.torch_matrix", None)
+    monkeypatch.setitem(sys.modules, "symnmf.storage.torch_matrix", None)
     X = np.ones((3, 3))
     said = said_of(lambda: on_device(X))
     assert said == said_of(lambda: symnmf.factorize(X, 2, device="cuda"))

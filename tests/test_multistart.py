@@ -12,12 +12,12 @@ import pytest
 import symnmf
 from conftest import synthetic_problem
 from symnmf.errors import ConvergenceWarning, InputError
-from symnmf.matrices import LowRank, as_symmetric, dense
-from symnmf.matrices.shared import SharedReading
 from symnmf.run import multistart
 from symnmf.run.multistart import Plan
 from symnmf.run.problem import Problem
 from symnmf.run.settings import Settings
+from symnmf.storage import LowRank, as_symmetric, dense
+from symnmf.storage.shared import SharedReading
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +30,13 @@ def sharing(monkeypatch):
     """Let small matrices share, and count the columns of every product with X."""
     monkeypatch.setattr(dense, "SHARED_ROWS", 0)
     widths = []
-    whole = symnmf.matrices.DenseMatrix.matmul
+    whole = symnmf.storage.DenseMatrix.matmul
 
     def counted(self, V, out=None):
         widths.append(V.shape[1])
         return whole(self, V, out)
 
-    monkeypatch.setattr(symnmf.matrices.DenseMatrix, "matmul", counted)
+    monkeypatch.setattr(symnmf.storage.DenseMatrix, "matmul", counted)
     return widths
 
 
@@ -81,7 +81,7 @@ def test_one_wide_product_serves_all_starts(X, sharing):
     options = {"tol": 0, "max_iter": 6}
     wide = plan(options=options).best(X)
     together = sharing.copy()
-    # five starts of rank 4, the single vectors of their penalties' estimates, and the row sums
+    # five starts of rank 4, the single vectors of their couplings' estimates, and the row sums
     assert set(together) == {20, 5, 1}
     sharing.clear()
     alone = symnmf.factorize(X, 4, random_state=7, solver="a-symhals", **options)

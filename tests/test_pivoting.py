@@ -70,9 +70,9 @@ def kkt_residual(gram: np.ndarray, cross: np.ndarray, solution: np.ndarray) -> f
 
 
 def run_kernel(
-    factor: np.ndarray, product: np.ndarray, gram: np.ndarray, penalty: float = 0.0
+    factor: np.ndarray, product: np.ndarray, gram: np.ndarray, coupling: float = 0.0
 ) -> int:
-    return pivot_rows(factor, product, product, gram, penalty, 0, len(factor))
+    return pivot_rows(factor, product, product, gram, coupling, 0, len(factor))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -113,11 +113,11 @@ def test_matches_scipy(family: str, rank: int) -> None:
     rank=st.integers(1, 24),
     seed=st.integers(0, 2**32 - 1),
     spread=st.sampled_from([0, 3, 60]),
-    penalty=st.sampled_from([0.0, 1e-200, 1e-12, 1.0, 1e6]),
+    coupling=st.sampled_from([0.0, 1e-200, 1e-12, 1.0, 1e6]),
     guess=st.sampled_from(["zero", "full", "garbage"]),
 )
 def test_optimality_conditions(
-    family: str, rank: int, seed: int, spread: int, penalty: float, guess: str
+    family: str, rank: int, seed: int, spread: int, coupling: float, guess: str
 ) -> None:
     rng = np.random.default_rng(seed)
     matrix = design(family, rank, rng) * 10.0 ** rng.uniform(-spread, spread, rank)
@@ -129,11 +129,11 @@ def test_optimality_conditions(
         "full": np.ones((5, rank)),
         "garbage": 1e100 * rng.standard_normal((5, rank)),
     }[guess]
-    pivot_rows(factor, product, anchor, gram, penalty, 0, 5)
+    pivot_rows(factor, product, anchor, gram, coupling, 0, 5)
     assert np.isfinite(factor).all()
     assert factor.min() >= 0
-    shifted = gram + penalty * np.eye(rank)
-    assert kkt_residual(shifted, product + penalty * anchor, factor) < 1e-12
+    shifted = gram + coupling * np.eye(rank)
+    assert kkt_residual(shifted, product + coupling * anchor, factor) < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_zero_gram_gives_zero() -> None:
     np.testing.assert_array_equal(factor, 0)
 
 
-def test_zero_gram_with_penalty_projects_the_anchor() -> None:
+def test_zero_gram_with_coupling_projects_the_anchor() -> None:
     anchor = np.array([[2.0, -1.0, 0.0]])
     factor = np.zeros((1, 3))
     pivot_rows(factor, np.zeros((1, 3)), anchor, np.zeros((3, 3)), 1e-200, 0, 1)
@@ -259,7 +259,7 @@ def test_single_column_is_a_projection() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_penalty_is_a_shift_of_the_problem(dtype: type) -> None:
+def test_coupling_is_a_shift_of_the_problem(dtype: type) -> None:
     rng = np.random.default_rng(7)
     matrix = design("low rank", 9, rng)
     gram = matrix.T @ matrix
@@ -267,7 +267,7 @@ def test_penalty_is_a_shift_of_the_problem(dtype: type) -> None:
     anchor = rng.random((30, 9)).astype(dtype)
     factor = np.zeros_like(product)
     pivot_rows(factor, product, anchor, gram, 0.7, 0, 30)
-    # The same as least squares on the stacked system [A; sqrt(penalty) I].
+    # The same as least squares on the stacked system [A; sqrt(coupling) I].
     stacked = np.vstack([matrix, np.sqrt(0.7) * np.eye(9)])
     target = product.astype(float) @ np.linalg.pinv(matrix)
     for row, fit, pull in zip(factor, target, anchor, strict=True):

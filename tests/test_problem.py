@@ -10,10 +10,10 @@ import pytest
 
 import symnmf
 from conftest import synthetic_problem
-from symnmf.matrices import dense, wrapping
 from symnmf.run.loop import solve
 from symnmf.run.problem import Problem
 from symnmf.run.settings import Settings
+from symnmf.storage import dense, wrapping
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_fits_in_threads_leave_the_filters_of_warnings_alone(n_jobs):
 
 
 def test_a_wrapped_matrix_is_refused_by_the_estimator_in_one_sentence():
-    wrapped = symnmf.matrices.as_symmetric(synthetic_problem(20, 2, 0.1, seed=5))
+    wrapped = symnmf.storage.as_symmetric(synthetic_problem(20, 2, 0.1, seed=5))
     with pytest.raises(symnmf.InputError, match=r"X is a DenseMatrix; symnmf\.factorize takes it"):
         symnmf.SymNMF(2, affinity="precomputed").fit(wrapped)
 

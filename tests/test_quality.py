@@ -17,12 +17,12 @@ import symnmf
 from extras import optional
 from symnmf import InputError, QualityWarning, SymNMF, communities, factorize, graphs
 from symnmf.graphs import GraphWarning
-from symnmf.matrices import as_symmetric
 from symnmf.metrics import clustering_accuracy
 from symnmf.run.multistart import Plan
 from symnmf.run.race import Race
 from symnmf.run.settings import Settings
 from symnmf.run.spectral import leading_subspace
+from symnmf.storage import as_symmetric
 
 nx = optional("networkx")
 
@@ -132,12 +132,12 @@ def test_a_graph_with_whiskers_does_not_collapse():
     G, truth = camps()
     labels = [truth[v] for v in G]
     with pytest.warns(QualityWarning, match="one cluster holds"):
-        collapsed = communities(G, 2, regularization=0.0, random_state=0)
+        collapsed = communities(G, 2, degree_offset=0.0, random_state=0)
     assert collapsed.quality.largest > 0.9
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = communities(G, 2, random_state=0)
-    assert found.regularization > 0
+    assert found.degree_offset > 0
     assert clustering_accuracy(labels, found.labels) > 0.9
     assert found.quality.modularity == pytest.approx(
         nx.community.modularity(G, [set(c) for c in found], weight=None), abs=1e-9
@@ -146,8 +146,8 @@ def test_a_graph_with_whiskers_does_not_collapse():
 
 def test_graphs_that_need_no_regularization_get_none(real_data):
     for name, k in (("football", 12), ("polbooks", 3)):
-        assert graphs.choose_regularization(symnmf.datasets.load(name, real_data).data, k) == 0
-    assert graphs.choose_regularization(symnmf.datasets.load("cora", real_data).data, 7) > 0
+        assert graphs.choose_degree_offset(symnmf.datasets.load(name, real_data).data, k) == 0
+    assert graphs.choose_degree_offset(symnmf.datasets.load("cora", real_data).data, 7) > 0
 
 
 def test_normalize_adds_to_the_degrees():
@@ -155,9 +155,9 @@ def test_normalize_adds_to_the_degrees():
     degrees = A.sum(axis=1)
     scale = np.sqrt(degrees + 0.5 * degrees.mean())
     expected = A.toarray() / np.outer(scale, scale)
-    np.testing.assert_allclose(graphs.normalize(A, regularization=0.5).toarray(), expected)
-    with pytest.raises(InputError, match="regularization must be a number of mean degrees"):
-        graphs.normalize(A, regularization=-1)
+    np.testing.assert_allclose(graphs.normalize(A, degree_offset=0.5).toarray(), expected)
+    with pytest.raises(InputError, match="degree_offset must be a number of mean degrees"):
+        graphs.normalize(A, degree_offset=-1)
 
 
 def test_components_are_counted_and_the_largest_can_be_had_alone():

@@ -27,7 +27,7 @@ def X():
 def test_history_has_the_columns_and_one_row_per_record(X):
     result = symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=25, record_every=10)
     assert symnmf.History.columns == (
-        "iteration", "seconds", "objective", "error", "penalty", "consensus", "stationarity",
+        "iteration", "seconds", "objective", "error", "coupling", "consensus", "stationarity",
     )  # fmt: skip
     assert result.history["iteration"].tolist() == [0, 10, 20, 25]
     assert result.history["Iteration"].dtype == np.int64  # capitals do not matter
@@ -179,14 +179,14 @@ def test_certificate_says_yes_to_a_converged_run(X, kind):
     assert "Theorem 3" not in str(certificate)  # lambda was not constant
 
 
-def test_certificate_says_no_to_an_early_stop_and_to_a_tiny_penalty(X):
+def test_certificate_says_no_to_an_early_stop_and_to_a_tiny_coupling(X):
     early = symnmf.factorize(X, 4, solver="a-symhals", random_state=0, tol=0, max_iter=3)
     assert not early.certificate(X).certified
     assert "not stationary" in early.certificate(X).verdict
     # an indefinite X and no pull: the two factors settle apart
     graph = 1.0 - np.eye(6)
     apart = symnmf.factorize(
-        graph, 2, solver="a-symhals", penalty=1e-8, random_state=0, tol=0, max_iter=3000
+        graph, 2, solver="a-symhals", coupling=1e-8, random_state=0, tol=0, max_iter=3000
     )
     certificate = apart.certificate(graph)
     assert certificate.penalized_stationarity < 1e-4
@@ -197,7 +197,7 @@ def test_certificate_says_no_to_an_early_stop_and_to_a_tiny_penalty(X):
 
 def test_certificate_notices_an_objective_that_rose(X):
     result = symnmf.factorize(
-        X, 4, solver="a-symhals", penalty=1.0, random_state=0, tol=0, max_iter=5
+        X, 4, solver="a-symhals", coupling=1.0, random_state=0, tol=0, max_iter=5
     )
     assert result.certificate(X).monotone
     rows = result.history.to_array()

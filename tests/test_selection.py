@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import symnmf
 from conftest import synthetic_problem
 from symnmf.archives import read_archive, write_archive
-from symnmf.matrices import as_symmetric
 from symnmf.parallel import Threads
 from symnmf.run.problem import Problem
 from symnmf.run.settings import Settings
@@ -31,6 +30,7 @@ from symnmf.selection.stability import (
     matched_cosine,
     without_clusters,
 )
+from symnmf.storage import as_symmetric
 
 
 def random_graph(n, chance, seed):
@@ -75,7 +75,7 @@ def test_hidden_pairs_are_not_looked_at():
     fold = pair_folds(as_symmetric(X), 4, np.random.default_rng(0))[0]
     broken = X.copy()
     broken[fold.rows, fold.columns] = broken[fold.columns, fold.rows] = 50.0
-    from symnmf.matrices.observing import hide
+    from symnmf.storage.observing import hide
 
     ends = [
         [

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import symnmf
 from conftest import synthetic_problem
-from symnmf.matrices import as_symmetric
-from symnmf.penalty import Rising
+from symnmf.coupling import Rising
 from symnmf.run.state import State
 from symnmf.solvers import as_solver
+from symnmf.storage import as_symmetric
 
 PAIR = np.array([[0.0, 1.0], [1.0, 0.0]])
 pytestmark = pytest.mark.filterwarnings("ignore::symnmf.errors.ConvergenceWarning")
@@ -35,25 +35,25 @@ def mu(X, U, V):
     return np.linalg.eigvalsh((mixed + mixed.T) / 2 - X)[-1]
 
 
-def slopes(X, U, V, penalty):
+def slopes(X, U, V, coupling):
     return (
-        U @ (V.T @ V) - X @ V + penalty * (U - V),
-        V @ (U.T @ U) - X @ U - penalty * (U - V),
+        U @ (V.T @ V) - X @ V + coupling * (U - V),
+        V @ (U.T @ U) - X @ U - coupling * (U - V),
     )
 
 
 @settings(max_examples=200)
 @given(problems, st.floats(0.0, 10.0))
-def test_difference_of_gradients_bounds_the_distance_of_the_factors(problem, penalty):
+def test_difference_of_gradients_bounds_the_distance_of_the_factors(problem, coupling):
     X, U, V = drawn(problem)
     D, skew = U - V, U @ V.T - V @ U.T
-    slope_U, slope_V = slopes(X, U, V, penalty)
+    slope_U, slope_V = slopes(X, U, V, coupling)
     left = np.vdot(slope_U - slope_V, D)
     square = np.vdot(D, D)
-    right = 2 * penalty * square + 0.5 * np.vdot(skew, skew)
+    right = 2 * coupling * square + 0.5 * np.vdot(skew, skew)
     right -= np.vdot((U @ V.T + V @ U.T) / 2 - X, D @ D.T)
     assert left == pytest.approx(right, rel=1e-9, abs=1e-9 * (1 + abs(right)))
-    assert left >= (2 * penalty - mu(X, U, V)) * square - 1e-9 * (1 + abs(right))
+    assert left >= (2 * coupling - mu(X, U, V)) * square - 1e-9 * (1 + abs(right))
 
 
 @settings(max_examples=200)
@@ -61,10 +61,10 @@ def test_difference_of_gradients_bounds_the_distance_of_the_factors(problem, pen
 def test_a_constant_lambda_above_half_the_misfit_ends_with_equal_factors(problem, solver):
     X, U0, _ = drawn(problem)
     result = symnmf.factorize(
-        X, U0.shape[1], init=U0, solver=solver, penalty="theory", max_iter=3000, record_every=25
+        X, U0.shape[1], init=U0, solver=solver, coupling="theory", max_iter=3000, record_every=25
     )
     misfit = np.linalg.norm(X - U0 @ U0.T)
-    assert 0.5 * misfit < result.penalty <= 0.51 * misfit
+    assert 0.5 * misfit < result.coupling <= 0.51 * misfit
     assert np.linalg.norm(result.U - result.V) <= 1e-3 * np.linalg.norm(result.V)
     certificate = result.certificate(X)
     assert certificate.theorem1
@@ -74,16 +74,16 @@ def test_a_constant_lambda_above_half_the_misfit_ends_with_equal_factors(problem
         assert np.linalg.norm(result.U - result.V) <= 1e-5 * np.linalg.norm(result.V)
 
 
-@pytest.mark.parametrize("penalty", [0.05, 0.3, 0.45, 0.499])
-def test_below_a_half_the_two_by_two_example_stays_apart(penalty):
-    a, c = (1 + np.sqrt(1 - 2 * penalty)) / 2, (1 - np.sqrt(1 - 2 * penalty)) / 2
+@pytest.mark.parametrize("coupling", [0.05, 0.3, 0.45, 0.499])
+def test_below_a_half_the_two_by_two_example_stays_apart(coupling):
+    a, c = (1 + np.sqrt(1 - 2 * coupling)) / 2, (1 - np.sqrt(1 - 2 * coupling)) / 2
     U, V = np.array([[a, c], [c, a]]), np.array([[c, a], [a, c]])
-    for slope in slopes(PAIR, U, V, penalty):
+    for slope in slopes(PAIR, U, V, coupling):
         np.testing.assert_allclose(slope, 0.0, atol=1e-12)
-    assert mu(PAIR, U, V) == pytest.approx(2 * penalty, abs=1e-12)
+    assert mu(PAIR, U, V) == pytest.approx(2 * coupling, abs=1e-12)
     X = as_symmetric(PAIR)
     for name in ("symhals", "symanls"):
-        state = State.at(X, X.ops.put(U), X.ops.put(V), penalty=penalty)
+        state = State.at(X, X.ops.put(U), X.ops.put(V), coupling=coupling)
         for _ in range(5):
             as_solver(name).step(X, state)
         np.testing.assert_allclose(X.ops.get(state.U.values), U, atol=1e-9)
@@ -91,14 +91,14 @@ def test_below_a_half_the_two_by_two_example_stays_apart(penalty):
 
 
 @given(problems, st.integers(1, 40), st.floats(0.05, 3.0))
-def test_the_bound_of_the_certificate_is_one(problem, iterations, penalty):
+def test_the_bound_of_the_certificate_is_one(problem, iterations, coupling):
     X, U0, _ = drawn(problem)
     result = symnmf.factorize(
-        X, U0.shape[1], init=U0, solver="symhals", penalty=penalty, tol=0, max_iter=iterations
+        X, U0.shape[1], init=U0, solver="symhals", coupling=coupling, tol=0, max_iter=iterations
     )
     certificate = result.certificate(X)
     assert certificate.curvature == pytest.approx(mu(X, result.U, result.V), rel=1e-6, abs=1e-9)
-    assert certificate.theorem1 == (certificate.curvature < 2 * result.penalty)
+    assert certificate.theorem1 == (certificate.curvature < 2 * result.coupling)
     assert certificate.consensus <= certificate.consensus_bound * (1 + 1e-9) + 1e-12
 
 
@@ -106,10 +106,10 @@ def test_the_bound_of_the_certificate_is_one(problem, iterations, penalty):
 def test_shrinking_lambda_stays_above_what_theorem_1_asks_for(problem, solver):
     X, U0, _ = drawn(problem)
     result = symnmf.factorize(
-        X, U0.shape[1], init=U0, solver=solver, penalty="shrinking", max_iter=2000
+        X, U0.shape[1], init=U0, solver=solver, coupling="shrinking", max_iter=2000
     )
     history = result.history
-    lambdas, objectives = history["penalty"], history["objective"]
+    lambdas, objectives = history["coupling"], history["objective"]
     assert np.all(np.diff(lambdas) <= 0.0)
     assert np.all(np.diff(objectives) <= 1e-12 * objectives[0])
     assert np.all(2.0 * lambdas >= np.sqrt(2.0 * objectives) * (1 - 1e-9))
@@ -124,9 +124,9 @@ def test_rising_lambda_brings_the_factors_together_however_low_it_begins(problem
     X, U0, _ = drawn(problem)
     rule = Rising(share=0.1 * low, curvature=0.55 * low)
     result = symnmf.factorize(
-        X, U0.shape[1], init=U0, solver="a-symhals", penalty=rule, max_iter=20_000, record_every=5
+        X, U0.shape[1], init=U0, solver="a-symhals", coupling=rule, max_iter=20_000, record_every=5
     )
-    lambdas = result.history["penalty"]
+    lambdas = result.history["coupling"]
     assert np.all(np.diff(lambdas) >= 0.0)
     changes = np.unique(lambdas)
     assert np.all(changes[1:] >= 1.1 * changes[:-1] * (1 - 1e-12))
@@ -139,10 +139,10 @@ def test_rising_lambda_brings_the_factors_together_however_low_it_begins(problem
 def test_rising_lambda_rises_on_evidence_on_a_complete_graph():
     X = 1.0 - np.eye(12)  # eleven eigenvalues of -1
     low = symnmf.factorize(
-        X, 3, penalty=Rising(share=1e-3, curvature=0.01), solver="a-symhals", random_state=0,
+        X, 3, coupling=Rising(share=1e-3, curvature=0.01), solver="a-symhals", random_state=0,
         max_iter=5000,
     )  # fmt: skip
-    assert low.history["penalty"][-1] > low.history["penalty"][0]
+    assert low.history["coupling"][-1] > low.history["coupling"][0]
     assert low.status == "converged"
     assert low.certificate(X).certified
     default = symnmf.factorize(X, 3, solver="a-symhals", random_state=0, max_iter=5000)
@@ -155,7 +155,7 @@ def test_the_two_bounds_are_those_of_dense_arithmetic():
     U0 = np.random.default_rng(0).random((90, 3))
     ends, misfit = np.linalg.eigvalsh(X), np.linalg.norm(X - U0 @ U0.T)
     options = {"init": U0, "solver": "symhals", "tol": 0, "max_iter": 1}
-    new = symnmf.factorize(X, 3, penalty="theory", **options).penalty
-    paper = symnmf.factorize(X, 3, penalty="theory-paper", **options).penalty
+    new = symnmf.factorize(X, 3, coupling="theory", **options).coupling
+    paper = symnmf.factorize(X, 3, coupling="theory-paper", **options).coupling
     assert new == pytest.approx(1.01 * 0.5 * misfit, rel=1e-9)
     assert paper == pytest.approx(1.01 * 0.5 * (abs(ends).max() + misfit - ends[0]), rel=1e-5)

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import symnmf
-from symnmf.matrices import LowRank, as_symmetric, spectrum
-from symnmf.matrices.spectrum import leading_eigenpairs
+from symnmf.storage import LowRank, as_symmetric, spectrum
+from symnmf.storage.spectrum import leading_eigenpairs
 
 
 def equal_components(count, size, seed=0):

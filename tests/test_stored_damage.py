@@ -17,7 +17,7 @@ import symnmf
 from conftest import synthetic_problem
 from hostile_files import header_by_hand, mutate
 from symnmf.errors import InputError
-from symnmf.matrices.folder import FolderWriter
+from symnmf.storage.folder import FolderWriter
 
 X = synthetic_problem(40, 3, 0.1, seed=0)
 

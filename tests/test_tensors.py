@@ -1,4 +1,4 @@
-"""Symmetric tensors: homes, the theorem, the two methods, and the loop they share with matrices."""
+"""Symmetric tensors: backends, the theorem, the methods, and the loop they share with matrices."""
 
 from __future__ import annotations
 
@@ -74,24 +74,24 @@ def worst_match(U, B):
     return cosines[linear_sum_assignment(-cosines)].min()
 
 
-def gradients(T, mask, factors, penalty):
+def gradients(T, mask, factors, coupling):
     R = (cp(factors) - T) * mask
     total = sum(factors)
     d = len(factors)
-    return [contraction(R, factors, p) + penalty * (d * factors[p] - total) for p in range(d)]
+    return [contraction(R, factors, p) + coupling * (d * factors[p] - total) for p in range(d)]
 
 
 @pytest.mark.parametrize("order", [3, 4])
 @pytest.mark.parametrize("repeated", ["observed", "unobserved"])
 class TestHomes:
-    def homes(self, order, repeated, n=7, seed=0):
+    def backends(self, order, repeated, n=7, seed=0):
         tuples, values, full = random_tensor(n, order, seed)
         mask = np.ones(full.shape, bool) if repeated == "observed" else distinct_entries(n, order)
         sparse = tensors.from_tuples(tuples, values, side=n, repeated=repeated)
         return sparse, tensors.as_tensor(full, repeated=repeated), full * mask, mask
 
     def test_products_and_norms_are_those_written_out(self, order, repeated):
-        sparse, dense, full, mask = self.homes(order, repeated)
+        sparse, dense, full, mask = self.backends(order, repeated)
         factors = list(np.random.default_rng(1).random((order, 7, 3)))
         for T in (sparse, dense):
             assert np.allclose(T.contract(factors[1:]), contraction(full, factors, 0), rtol=1e-12)
@@ -107,7 +107,7 @@ class TestHomes:
             assert np.allclose(found if isinstance(found, np.ndarray) else found.toarray(), matrix)
 
     def test_the_model_is_that_over_the_observed_entries(self, order, repeated):
-        sparse, _, _, mask = self.homes(order, repeated)
+        sparse, _, _, mask = self.backends(order, repeated)
         model, rng = sparse.model, np.random.default_rng(2)
         factors = list(rng.random((order, 7, 3)))
         for chosen in (factors, [factors[0]] * order, [factors[0], *factors[:-1]]):
@@ -135,11 +135,11 @@ class TestHomes:
             assert np.array_equal(one.contract(rest), three.contract(rest))
 
     def test_sparse_and_dense_runs_agree(self, order, repeated):
-        sparse, dense, _, _ = self.homes(order, repeated, n=8, seed=5)
-        for solver, penalty in (("hals-newton", None), ("symhals", 0.5)):
+        sparse, dense, _, _ = self.backends(order, repeated, n=8, seed=5)
+        for solver, coupling in (("hals-newton", None), ("symhals", 0.5)):
             runs = [
                 symnmf.factorize_tensor(
-                    T, 2, solver=solver, penalty=penalty, tol=0, max_iter=25, random_state=0
+                    T, 2, solver=solver, coupling=coupling, tol=0, max_iter=25, random_state=0
                 )
                 for T in (sparse, dense)
             ]
@@ -153,17 +153,17 @@ class TestHomes:
 
 @settings(max_examples=60)
 @given(st.integers(0, 10**6), st.sampled_from([3, 4]), st.booleans(), st.floats(0.01, 10.0))
-def test_factors_differ_by_no_more_than_their_gradients_allow(seed, order, observed, penalty):
+def test_factors_differ_by_no_more_than_their_gradients_allow(seed, order, observed, coupling):
     """(d lambda - mu) ||U_p - U_q|| <= ||E_p - E_q|| anywhere: the theorem is the case E = 0."""
     rng = np.random.default_rng(seed)
     n, r = 4, 2
     _, _, T = random_tensor(n, order, seed)
     mask = np.ones(T.shape) if observed else distinct_entries(n, order)
     factors = [np.maximum(rng.standard_normal((n, r)), 0.0) for _ in range(order)]
-    slopes = gradients(T, mask, factors, penalty)
+    slopes = gradients(T, mask, factors, coupling)
     seen = [np.where(U > 0, G, np.minimum(G, 0.0)) for U, G in zip(factors, slopes, strict=True)]
-    home = tensors.as_tensor(T, repeated="observed" if observed else "unobserved")
-    room = order * penalty - contracted_residual(home, factors)
+    backend = tensors.as_tensor(T, repeated="observed" if observed else "unobserved")
+    room = order * coupling - contracted_residual(backend, factors)
     for p, q in itertools.combinations(range(order), 2):
         apart = np.linalg.norm(factors[p] - factors[q])
         assert room * apart <= np.linalg.norm(seen[p] - seen[q]) * (1 + 1e-9) + 1e-9
@@ -179,8 +179,8 @@ def test_above_the_bound_all_factors_agree_and_far_below_some_do_not():
         U0 = rng.random((5, 2))
         bound = theory_bound(3, np.linalg.norm(T), np.linalg.norm(T - cp([U0] * 3)))
         options = {"solver": "symhals", "init": U0, "tol": 1e-6, "record_every": 50}
-        above = symnmf.factorize_tensor(T, 2, penalty=1.01 * bound, max_iter=300, **options)
-        below = symnmf.factorize_tensor(T, 2, penalty=0.01 * bound, max_iter=300, **options)
+        above = symnmf.factorize_tensor(T, 2, coupling=1.01 * bound, max_iter=300, **options)
+        below = symnmf.factorize_tensor(T, 2, coupling=0.01 * bound, max_iter=300, **options)
         objective = above.history["objective"]
         assert np.all(np.diff(objective) <= 1e-12 * objective[0])
         assert above.certificate(T).theorem
@@ -194,13 +194,13 @@ def test_the_bound_is_the_matrix_bound_at_order_two():
     assert theory_bound(2, 5.0, 3.0) == pytest.approx(1.5)
 
 
-def test_the_shrinking_penalty_never_rises_and_ends_where_the_theorem_holds():
+def test_the_shrinking_coupling_never_rises_and_ends_where_the_theorem_holds():
     T, _ = planted(12, 2, noise=0.2)
     run = symnmf.factorize_tensor(T, 2, solver="a-symhals", random_state=0, max_iter=3000)
     assert run.status == "converged"
-    penalty, objective = run.history["penalty"], run.history["objective"]
-    assert np.all(np.diff(penalty) <= 0)
-    assert penalty[-1] < 0.5 * penalty[0]
+    coupling, objective = run.history["coupling"], run.history["objective"]
+    assert np.all(np.diff(coupling) <= 0)
+    assert coupling[-1] < 0.5 * coupling[0]
     assert np.all(np.diff(objective) <= 1e-12 * objective[0])
     certificate = run.certificate(T)
     assert certificate.certified
@@ -208,12 +208,12 @@ def test_the_shrinking_penalty_never_rises_and_ends_where_the_theorem_holds():
     assert "equal factors" in certificate.verdict
 
 
-def test_the_adaptive_penalty_is_the_formula_over_all_pairs():
+def test_the_adaptive_coupling_is_the_formula_over_all_pairs():
     T, _ = planted(6, 2, noise=0.3)
     U0 = np.random.default_rng(1).random((6, 2))
     runs = [
         symnmf.factorize_tensor(
-            T, 2, solver="symhals", penalty="adaptive", init=U0, tol=0, max_iter=count
+            T, 2, solver="symhals", coupling="adaptive", init=U0, tol=0, max_iter=count
         )
         for count in (1, 2)
     ]
@@ -221,15 +221,15 @@ def test_the_adaptive_penalty_is_the_formula_over_all_pairs():
     pairs = list(itertools.combinations(factors, 2))
     apart = sum(np.sum((one - two) ** 2) for one, two in pairs)
     together = sum(np.vdot(one, two) for one, two in pairs)
-    expected = runs[0].penalty * (1 + apart / (2 * together))
-    assert runs[1].penalty == pytest.approx(expected, rel=1e-12)
+    expected = runs[0].coupling * (1 + apart / (2 * together))
+    assert runs[1].coupling == pytest.approx(expected, rel=1e-12)
 
 
 def test_one_sweep_over_each_factor_is_that_written_out():
     T, _ = planted(6, 2, noise=0.3)
     U0 = np.random.default_rng(1).random((6, 2))
     run = symnmf.factorize_tensor(
-        T, 2, solver=TensorSymHALS(), penalty=0.7, init=U0, tol=0, max_iter=1
+        T, 2, solver=TensorSymHALS(), coupling=0.7, init=U0, tol=0, max_iter=1
     )
     factors = [U0.copy() for _ in range(3)]
     for p in range(3):
@@ -256,9 +256,9 @@ def test_an_exact_tensor_is_fitted_to_rounding(order):
 
 def test_planted_factors_are_found_from_nearly_every_start():
     T, B = planted(60, 6, noise=0.01)
-    home = tensors.as_tensor(T)
+    backend = tensors.as_tensor(T)
     found = [
-        worst_match(symnmf.factorize_tensor(home, 6, random_state=seed).U, B) > 0.99
+        worst_match(symnmf.factorize_tensor(backend, 6, random_state=seed).U, B) > 0.99
         for seed in range(10)
     ]
     assert sum(found) >= 9
@@ -267,9 +267,9 @@ def test_planted_factors_are_found_from_nearly_every_start():
 @pytest.mark.long
 def test_planted_factors_of_the_full_size_are_found_from_nearly_every_start():
     T, B = planted(200, 10, noise=0.01)
-    home = tensors.as_tensor(T)
+    backend = tensors.as_tensor(T)
     found = [
-        worst_match(symnmf.factorize_tensor(home, 10, random_state=seed).U, B) > 0.99
+        worst_match(symnmf.factorize_tensor(backend, 10, random_state=seed).U, B) > 0.99
         for seed in range(10)
     ]
     assert sum(found) >= 9
@@ -279,8 +279,8 @@ def test_planted_factors_of_the_full_size_are_found_from_nearly_every_start():
 @given(st.integers(0, 10**6), st.sampled_from([3, 4]), st.booleans())
 def test_the_default_never_rises_and_stays_nonnegative(seed, order, observed):
     _, _, T = random_tensor(6, order, seed)
-    home = tensors.as_tensor(T, repeated="observed" if observed else "unobserved")
-    run = symnmf.factorize_tensor(home, 2, random_state=seed, tol=0, max_iter=20)
+    backend = tensors.as_tensor(T, repeated="observed" if observed else "unobserved")
+    run = symnmf.factorize_tensor(backend, 2, random_state=seed, tol=0, max_iter=20)
     objective = run.history["objective"]
     assert np.all(np.diff(objective) <= 1e-10 * max(objective[0], 1e-300))
     assert run.U.min() >= 0
@@ -369,17 +369,17 @@ def test_callbacks_stop_and_results_are_saved(tmp_path):
 
 def test_the_best_of_several_starts_is_kept():
     T, _ = planted(8, 3, noise=0.5)
-    home = tensors.as_tensor(T)
+    backend = tensors.as_tensor(T)
     method = as_tensor_solver("auto")
-    best = Plan(3, Settings.of(method), n_init=4, random_state=0).best(home)
-    first = symnmf.factorize_tensor(home, 3, random_state=0)
+    best = Plan(3, Settings.of(method), n_init=4, random_state=0).best(backend)
+    first = symnmf.factorize_tensor(backend, 3, random_state=0)
     assert best.error <= first.error * (1 + 1e-12)
 
 
 def test_the_certificate_is_what_a_dense_computation_says_and_can_say_no():
     T, _ = planted(8, 2, noise=0.3)
     run = symnmf.factorize_tensor(
-        T, 2, solver="symhals", penalty=0.01, random_state=0, tol=0, max_iter=30
+        T, 2, solver="symhals", coupling=0.01, random_state=0, tol=0, max_iter=30
     )
     factors = [run.U, run.V, *run.others]
     R = cp(factors) - T
@@ -404,10 +404,10 @@ def test_the_certificate_of_a_larger_tensor_agrees_with_that_by_all_eigenvalues(
     T, _ = planted(70, 2, noise=0.1)
     rng = np.random.default_rng(0)
     factors = list(rng.random((3, 70, 2)))
-    home = tensors.as_tensor(T)
-    by_lanczos = contracted_residual(home, factors)
-    monkeypatch.setattr("symnmf.matrices.spectrum.SMALL", 100)
-    assert by_lanczos == pytest.approx(contracted_residual(home, factors), rel=1e-8)
+    backend = tensors.as_tensor(T)
+    by_lanczos = contracted_residual(backend, factors)
+    monkeypatch.setattr("symnmf.storage.spectrum.SMALL", 100)
+    assert by_lanczos == pytest.approx(contracted_residual(backend, factors), rel=1e-8)
 
 
 def test_methods_for_matrices_and_tensors_are_not_mixed_up():
@@ -421,7 +421,10 @@ def test_methods_for_matrices_and_tensors_are_not_mixed_up():
         run.certificate(np.zeros((4, 4, 4)))
     with pytest.raises(InputError, match="every entry of T observed"):
         symnmf.factorize_tensor(
-            tensors.as_tensor(T, repeated="unobserved"), 2, solver="symhals", penalty=TensorTheory()
+            tensors.as_tensor(T, repeated="unobserved"),
+            2,
+            solver="symhals",
+            coupling=TensorTheory(),
         )
 
 
@@ -488,8 +491,8 @@ def test_a_bad_tensor_is_refused_in_one_sentence(T, message):
         ),
         (lambda: symnmf.factorize_tensor(np.ones((3, 3, 3)), 4), "from 1 to the 3 row"),
         (
-            lambda: symnmf.factorize_tensor(np.ones((3, 3, 3)), 2, penalty="robust"),
-            "penalty 'robust' is not known",
+            lambda: symnmf.factorize_tensor(np.ones((3, 3, 3)), 2, coupling="robust"),
+            "coupling 'robust' is not known",
         ),
     ],
 )

@@ -13,10 +13,10 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make instal
 import symnmf
 from conftest import synthetic_problem
 from symnmf.kernels import pairs
-from symnmf.matrices import as_symmetric, on_device
 from symnmf.ops import Hals, HostOps, Nnls
 from symnmf.ops.torch_ops import TorchOps, device_ops
 from symnmf.parallel import Threads
+from symnmf.storage import as_symmetric, on_device
 
 # on a busy machine torch's own threads wait for one another for most of the time
 torch.set_num_threads(1)
@@ -51,7 +51,7 @@ class Both:
         )
 
     def check(self, name, *arguments):
-        """Call an operation in both homes, each on copies of its own, and compare all of it."""
+        """Call an operation in both backends, each on copies of its own, and compare all of it."""
         mine = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
         theirs = [
             self.device.put(a) if isinstance(a, np.ndarray) and a.shape[-2:] == self.shape else a
@@ -97,13 +97,13 @@ def test_sums_and_entrywise_operations_equal_the_hosts(both):
 
 
 @pytest.mark.parametrize("rows", [Hals(1), Hals(3), Nnls()], ids=["hals", "hals-3", "nnls"])
-@pytest.mark.parametrize("penalty", [0.0, 0.7])
-def test_rows_are_solved_as_on_the_host(both, rows, penalty):
+@pytest.mark.parametrize("coupling", [0.0, 0.7])
+def test_rows_are_solved_as_on_the_host(both, rows, coupling):
     U, V, P = both.factor(sparse=True), both.factor(sparse=True), both.factor(signed=True)
-    V[:, 2] = 0  # with no penalty nothing decides this column
+    V[:, 2] = 0  # with no coupling nothing decides this column
     gram = both.host.gram(V)
-    both.check("solve_rows", rows, U, P, V, gram, penalty)
-    both.check("sweep", rows, U, P, gram, penalty, both.factor())
+    both.check("solve_rows", rows, U, P, V, gram, coupling)
+    both.check("sweep", rows, U, P, gram, coupling, both.factor())
 
 
 @pytest.mark.parametrize("width", [1, 2, 16, 33, 50, 70])
@@ -330,7 +330,7 @@ def test_devices_that_are_not_there_are_refused_before_any_work():
         symnmf.factorize(X, 4, device="cuda:99")
     with pytest.raises(symnmf.InputError, match="not supported"):
         symnmf.SymNMF(2, device="meta").fit(X)
-    low = symnmf.matrices.LowRank(np.eye(5, 2))
+    low = symnmf.storage.LowRank(np.eye(5, 2))
     with pytest.raises(symnmf.InputError, match="LowRank"):
         on_device(low, "cpu")
 
@@ -392,7 +392,7 @@ def test_several_starts_share_a_product_and_end_where_single_ones_do(device, sol
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("products", ["float32", "bfloat16"])
 def test_a_start_that_outlasts_the_others_goes_on_with_products_of_its_own(device, kind, products):
-    from symnmf.matrices.shared import SharedReading
+    from symnmf.storage.shared import SharedReading
 
     X = on_device(problem(kind, np.float32), device, products=products)
     reading, V = SharedReading(X, 1), X.ops.put(np.ones((150, 2), np.float32))
@@ -433,8 +433,8 @@ def test_callbacks_see_host_arrays_and_can_stop_a_run(device):
 
 
 def test_streamed_rows_give_the_same_products(device):
-    from symnmf.matrices.streamed_rows import StreamedRows
-    from symnmf.matrices.torch_matrix import TorchDense
+    from symnmf.storage.streamed_rows import StreamedRows
+    from symnmf.storage.torch_matrix import TorchDense
 
     X = problem("dense", np.float64)
     rows = StreamedRows(torch.from_numpy(X), device, resident=20)

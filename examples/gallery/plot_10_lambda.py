@@ -2,7 +2,7 @@
 What lambda does
 ================
 
-The paper's methods work with two factors, U and V, and a penalty lambda that pulls them together.
+The paper's methods work with two factors, U and V, and a coupling lambda that pulls them together.
 With a lambda that is too small they stay apart. With a very large one they agree at once and
 hardly move. The rule of this library begins small and rises on evidence.
 """
@@ -16,7 +16,7 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained
 rules = {"lambda = 1e-6": 1e-6, "the bound of theory": "theory", "rising (the default)": "rising"}
 for label, rule in rules.items():
     result = symnmf.factorize(
-        X, 8, solver="symhals", penalty=rule, tol=0, max_iter=600, random_state=0
+        X, 8, solver="symhals", coupling=rule, tol=0, max_iter=600, random_state=0
     )
     left.semilogy(result.history["consensus"], label=label)
     right.semilogy(result.history["error"], label=label)

@@ -3,7 +3,7 @@
 ===============================
 
 The similarity of two points is the inner product of their features. The matrix of all pairs would
-take 80 GB. It is never formed: :class:`symnmf.matrices.LowRank` keeps the features.
+take 80 GB. It is never formed: :class:`symnmf.storage.LowRank` keeps the features.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ patterns = rng.dirichlet(np.full(features, 0.3), topics)
 truth = rng.integers(topics, size=n)
 B = patterns[truth] * rng.uniform(0.5, 1.5, (n, 1)) + 0.02 * rng.random((n, features))
 
-X = symnmf.matrices.LowRank(B)
+X = symnmf.storage.LowRank(B)
 result = symnmf.factorize(X, topics, random_state=0)
 
 figure, axes = plt.subplots(1, topics, figsize=(10, 2.6), sharey=True, layout="constrained")

@@ -12,18 +12,18 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from symnmf import (
+        coupling,
         datasets,
         errors,
         experiments,
         graphs,
-        matrices,
         metrics,
-        penalty,
         plots,
         readers,
         report,
         scanpy,
         solvers,
+        storage,
         tensors,
     )
     from symnmf.community import Communities, communities
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from symnmf.selection.selecting import select_rank
     from symnmf.tensors.factorizing import factorize_tensor
 
-_HOMES = {
+_MODULE_OF = {
     "Certificate": "symnmf.run.certificate",
     "Communities": "symnmf.community",
     "Comparison": "symnmf.comparison",
@@ -65,9 +65,9 @@ _MODULES = {
     "errors": "symnmf.errors",
     "experiments": "symnmf.experiments",
     "graphs": "symnmf.graphs",
-    "matrices": "symnmf.matrices",
+    "storage": "symnmf.storage",
     "metrics": "symnmf.metrics",
-    "penalty": "symnmf.penalty",
+    "coupling": "symnmf.coupling",
     "plots": "symnmf.plots",
     "readers": "symnmf.readers",
     "report": "symnmf.report",
@@ -91,30 +91,30 @@ __all__ = [
     "certify",
     "communities",
     "compare",
+    "coupling",
     "datasets",
     "errors",
     "experiments",
     "factorize",
     "factorize_tensor",
     "graphs",
-    "matrices",
     "metrics",
     "modularity_scorer",
-    "penalty",
     "plots",
     "readers",
     "report",
     "scanpy",
     "select_rank",
     "solvers",
+    "storage",
     "tensors",
     "top_features",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _MODULE_OF:
+        return getattr(importlib.import_module(_MODULE_OF[name]), name)
     if name in _MODULES:
         return importlib.import_module(_MODULES[name])
     raise AttributeError(f"module 'symnmf' has no attribute {name!r}")

@@ -12,12 +12,12 @@ import scipy.sparse as sp
 
 from symnmf import graphs, tensors
 from symnmf.bars import bar, together
+from symnmf.coupling import Coupling
 from symnmf.errors import InputError
 from symnmf.estimator import check_cluster_count
-from symnmf.graphs.adjacency import check_regularization, normalized
+from symnmf.graphs.adjacency import check_degree_offset, normalized
 from symnmf.graphs.components import check_enough, connected, restrict
-from symnmf.graphs.regularizing import regularized
-from symnmf.penalty import Penalty
+from symnmf.graphs.degree_offsets import with_degree_offset
 from symnmf.placing import place
 from symnmf.quality import Quality, assess, warn_of
 from symnmf.run.loop import Callback, warn_unless_converged
@@ -52,7 +52,7 @@ class Communities(list[set[Hashable]]):
         Nodes in no community: those without edges, or outside the component chosen.
     quality : Quality
         Modularity, conductance and the like.
-    regularization : float
+    degree_offset : float
         tau in mean degrees.
     result : Result
         The factorization; its columns are in the order of the list.
@@ -65,7 +65,7 @@ class Communities(list[set[Hashable]]):
     membership: np.ndarray
     outside: list[Any]
     quality: Quality
-    regularization: float
+    degree_offset: float
     result: Result
     seed: RandomState
     overlapping: bool
@@ -145,7 +145,7 @@ def communities(
     weight: str | None = "weight",
     normalize: bool = True,
     allow_negative: bool = False,
-    regularization: float | None = None,
+    degree_offset: float | None = None,
     components: str = "all",
     n_init: int = DEFAULT_STARTS,
     init: Any = DEFAULT_INIT,
@@ -159,7 +159,7 @@ def communities(
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
     solver: str | Solver = "auto",
-    penalty: str | float | Penalty | None = None,
+    coupling: str | float | Coupling | None = None,
     max_iter: int = 1000,
     record_every: int = 1,
     ignore_diagonal: bool = False,
@@ -193,10 +193,10 @@ def communities(
     normalize : bool, default True
         Factorize :math:`(D + \tau I)^{-1/2} A (D + \tau I)^{-1/2}`, D the degrees, so that hubs
         do not outweigh the rest; False takes A as it is.
-    regularization : float or None
+    degree_offset : float or None
         tau in mean degrees. It keeps small components and whiskers, which hang on the rest by a
         few edges, from being the communities. None takes the least of 0, 1/4, 1/2, 1 and 2 that
-        does so on this graph, see :func:`symnmf.graphs.choose_regularization`.
+        does so on this graph, see :func:`symnmf.graphs.choose_degree_offset`.
     components : {"all", "largest"}
         "largest" looks at the largest connected component alone; the other nodes are outside.
     allow_negative : bool, default False
@@ -208,7 +208,7 @@ def communities(
         own, and a true return value ends them all.
     progress : bool, default False
         Show a bar, in a terminal or a notebook (needs the extra ``progress``).
-    solver, penalty, max_iter, record_every, ignore_diagonal
+    solver, coupling, max_iter, record_every, ignore_diagonal
         As in :func:`symnmf.factorize`.
 
     Returns
@@ -252,7 +252,7 @@ def communities(
         int(n_clusters),
         Settings.of(
             solver,
-            penalty,
+            coupling,
             tol=tol,
             max_iter=max_iter,
             max_time=max_time,
@@ -266,7 +266,7 @@ def communities(
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
     )
-    check_regularization(regularization)
+    check_degree_offset(degree_offset)
     A, names = graphs.from_graph(G, weight=weight, allow_negative=allow_negative)
     if allow_negative and A.nnz and A.data.max() <= 0:
         raise InputError(
@@ -288,14 +288,14 @@ def communities(
         )
     if order == 3 and rows.size:
         searched = triangles.restricted(rows)
-        settings = tensor_settings(searched, solver, penalty, plan.settings.limits)
+        settings = tensor_settings(searched, solver, coupling, plan.settings.limits)
         plan = replace(plan, settings=settings)
     elif normalize and rows.size:
-        if regularization is None:
-            tau, searched, basis = regularized(A, int(n_clusters))
+        if degree_offset is None:
+            tau, searched, basis = with_degree_offset(A, int(n_clusters))
             plan = replace(plan, basis=basis)
         else:
-            tau, searched = float(regularization), normalized(A, regularization)
+            tau, searched = float(degree_offset), normalized(A, degree_offset)
     with bar(bool(progress), plan.starts) as shown:
         watcher = together(shown, (lambda _, now: callback(now)) if callback else None)
         problem = plan.problem(
@@ -306,13 +306,13 @@ def communities(
         search = _on_all_rows(search, rows, len(names))
     warn_unless_converged(search.best, plan.settings.limits, plan.starts)
     found = _found(A, names, search, threshold if overlapping else None)
-    found.regularization = float(tau)
+    found.degree_offset = float(tau)
     degrees = np.asarray(abs(A).sum(axis=1)).ravel()
     found._extra = float(tau * degrees[degrees > 0].mean()) if degrees.any() else 0.0
     found._roots = np.sqrt(np.maximum(degrees + found._extra, 1e-300))
     if not normalize:
         found._extra = -1.0
-    warn_of(found.quality, "raise regularization, or set components='largest'")
+    warn_of(found.quality, "raise degree_offset, or set components='largest'")
     return found
 
 

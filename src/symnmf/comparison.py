@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symnmf.archives import write_atomically
+from symnmf.coupling import Coupling
 from symnmf.errors import InputError
 from symnmf.parallel import one_blas_thread
-from symnmf.penalty import Penalty
 from symnmf.run.loop import solve, warn_unless_converged
 from symnmf.run.problem import Problem
 from symnmf.run.result import COLUMNS, Result
@@ -37,7 +37,7 @@ def compare(
     solvers: Sequence[SolverSpec] = DEFAULT_SOLVERS,
     *,
     n_runs: int = 1,
-    penalty: str | float | Penalty | None = None,
+    coupling: str | float | Coupling | None = None,
     init: str | Any = "scaled-random",
     tol: float = 0.0,
     max_iter: int = 500,
@@ -65,7 +65,7 @@ def compare(
         Names, objects or pairs ``(label, name or object)``; labels must differ.
     n_runs : int
         Starts.
-    penalty : str, float, Penalty or None
+    coupling : str, float, Coupling or None
         lambda for the methods that have one; None takes each solver's own.
     init : str, array or callable
         As for ``factorize``; "random" is the paper's uniform(0, 1). An array is one start, so it
@@ -90,7 +90,7 @@ def compare(
     ['a-symhals', 'cd']
     """
     limits = {"tol": tol, "max_iter": max_iter, "max_time": max_time, "record_every": record_every}
-    methods = _labelled(solvers, penalty, limits)
+    methods = _labelled(solvers, coupling, limits)
     if isinstance(n_runs, bool) or not isinstance(n_runs, int | np.integer) or n_runs < 1:
         raise InputError(f"n_runs must be a whole number of at least 1, got {n_runs!r}.")
     if n_runs > 1 and not (isinstance(init, str) or callable(init)):
@@ -124,14 +124,14 @@ def _unless_stopped(result: Result) -> None:
 
 
 def _labelled(
-    solvers: Sequence[SolverSpec], penalty: Any, limits: dict[str, Any]
+    solvers: Sequence[SolverSpec], coupling: Any, limits: dict[str, Any]
 ) -> dict[str, Settings]:
     if isinstance(solvers, str | Solver) or not len(solvers):
         raise InputError(f"solvers must be a list with at least one solver, got {solvers!r}.")
     methods: dict[str, Settings] = {}
     for entry in solvers:
         label, chosen = entry if isinstance(entry, tuple) and len(entry) == 2 else (None, entry)
-        settings = Settings.of(chosen, penalty, **limits)
+        settings = Settings.of(chosen, coupling, **limits)
         label = settings.solver.name if label is None else label
         if not isinstance(label, str):
             raise InputError(f"solvers must be labelled by strings, got {label!r}.")

@@ -19,14 +19,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symnmf import errors, graphs
 from symnmf.bars import bar, together
+from symnmf.coupling import Coupling
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import check_order, refuse_foreign
 from symnmf.graphs.components import restrict
 from symnmf.graphs.constraints import known_classes, numbered_by_class
-from symnmf.matrices import SymmetricMatrix
-from symnmf.matrices.border import check_missing
-from symnmf.matrices.indices import check_indices
-from symnmf.penalty import Penalty
 from symnmf.placing import Places, top_features
 from symnmf.quality import Quality, assess, warn_of
 from symnmf.run.certificate import Certificate
@@ -39,6 +36,9 @@ from symnmf.run.spectral import SpectralStarts
 from symnmf.run.start import RandomState
 from symnmf.selection import select_rank
 from symnmf.solvers import Solver
+from symnmf.storage import SymmetricMatrix
+from symnmf.storage.border import check_missing
+from symnmf.storage.indices import check_indices
 
 PRECOMPUTED = "precomputed"
 
@@ -78,7 +78,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         the numbers of the classes they have most of.
     constraint_strength : float, default 1
         How much such a pair counts, see :func:`symnmf.graphs.constrained`.
-    solver, penalty, init
+    solver, coupling, init
         As in :func:`symnmf.factorize`.
     init : str, array or callable, default "spectral"
         As in :func:`symnmf.factorize`. "spectral" sets out from the leading eigenvectors, turned
@@ -200,7 +200,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         labels: Any = None,
         constraint_strength: float = 1.0,
         solver: str | Solver = "auto",
-        penalty: str | float | Penalty | None = None,
+        coupling: str | float | Coupling | None = None,
         init: Any = DEFAULT_INIT,
         n_init: int = DEFAULT_STARTS,
         max_iter: int = 1000,
@@ -226,7 +226,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.labels = labels
         self.constraint_strength = constraint_strength
         self.solver = solver
-        self.penalty = penalty
+        self.coupling = coupling
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -472,7 +472,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             clusters,
             Settings.of(
                 self.solver,
-                self.penalty,
+                self.coupling,
                 tol=self.tol,
                 max_iter=self.max_iter,
                 max_time=self.max_time,

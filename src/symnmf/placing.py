@@ -16,7 +16,7 @@ from symnmf import graphs
 from symnmf.errors import InputError
 from symnmf.graphs.neighbors import variance
 from symnmf.graphs.warning import unsaid
-from symnmf.matrices.indices import check_indices
+from symnmf.storage.indices import check_indices
 
 SCALE_NEIGHBOR = 7
 ROWS_AT_ONCE = 2000  # bounds the distances of one block of new rows

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.errors import InputError
-from symnmf.matrices.indices import check_indices
 from symnmf.naming import lookup
 from symnmf.run.result import Result, membership_shares
+from symnmf.storage.indices import check_indices
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,7 @@ QUANTITIES = {
     "objective": "objective",
     "consensus": r"$\|U - V\|_F$",
     "stationarity": r"stationarity, in units of $\|X\|_F\|U\|_F/10$",
-    "penalty": r"$\lambda$",
+    "coupling": r"$\lambda$",
 }
 GRID = 400  # points of a curve drawn over time, where runs share no positions
 

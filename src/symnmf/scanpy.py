@@ -63,7 +63,7 @@ def cluster(
             f"first, or name one by obsp=."
         )
     model = SymNMF(n_clusters, affinity="precomputed", random_state=random_state, **options)
-    model.fit(graphs.normalize(adata.obsp[place], regularization=0.0))
+    model.fit(graphs.normalize(adata.obsp[place], degree_offset=0.0))
     import pandas as pd
 
     names = [str(label) for label in model.labels_]

@@ -52,7 +52,7 @@ def cluster(
     affinity: inputs.Affinity = None,
     neighbors: inputs.Neighbors = None,
     normalize: inputs.Normalize = None,
-    regularization: inputs.Regularization = None,
+    degree_offset: inputs.DegreeOffset = None,
     components: inputs.Components = "all",
     truth: inputs.Truth = None,
     overlapping: Annotated[
@@ -76,7 +76,7 @@ def cluster(
     ] = 5,
     seed: options.Seed = None,
     solver: options.Solver = "auto",
-    penalty: options.Penalty = None,
+    coupling: options.Coupling = None,
     max_iter: options.MaxIter = 1000,
     max_time: options.MaxTime = None,
     tol: options.Tol = 1e-4,
@@ -105,7 +105,7 @@ def cluster(
       symnmf cluster big.npz -k 20 -o labels.csv --checkpoint run.npz
     """
     from symnmf.errors import InputError
-    from symnmf.graphs.adjacency import check_regularization
+    from symnmf.graphs.adjacency import check_degree_offset
     from symnmf.graphs.components import CHOICES
     from symnmf.naming import lookup
     from symnmf.run.multistart import Plan
@@ -127,7 +127,7 @@ def cluster(
         tol=tol,
         checkpoint_every=checkpoint_every,
     )
-    check_regularization(regularization)
+    check_degree_offset(degree_offset)
     lookup(components, CHOICES, "--components")
     if not 0 <= threshold < 1:
         raise InputError(f"--threshold must be at least 0 and below 1, got {threshold}.")
@@ -145,7 +145,7 @@ def cluster(
         (checkpoint, (".npz",)),
     )
     need_matplotlib(plot, report)
-    schedule = options.as_penalty(penalty)
+    schedule = options.as_coupling(coupling)
     plan = Plan(
         k,
         Settings.of(solver, schedule, tol=tol, max_iter=max_iter, max_time=max_time),
@@ -167,7 +167,7 @@ def cluster(
             False if triangles else normalize,
             jobs,
             k,
-            regularization,
+            degree_offset,
             components,
             device,
         )
@@ -342,8 +342,8 @@ class Found:
                 "normalized": self.matrix.normalized,
                 **(
                     {}
-                    if self.matrix.regularization is None
-                    else {"regularization": self.matrix.regularization}
+                    if self.matrix.degree_offset is None
+                    else {"degree_offset": self.matrix.degree_offset}
                 ),
             },
         )
@@ -369,7 +369,7 @@ def _tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int)
                 **({"without_cluster": alone} if alone else {}),
                 **scores,
                 "seed": found.search.seed,
-                "regularization": found.matrix.regularization,
+                "degree_offset": found.matrix.degree_offset,
                 "quality": {**asdict(quality), "warning": quality.warning},
                 **summary(result, found.certificate),
                 "exit_code": code,
@@ -390,7 +390,7 @@ def _tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int)
     say(f"The clusters: {quality}.")
     if quality.warning:
         note(
-            f"{quality.warning}; these are hardly clusters, so raise --regularization, set "
+            f"{quality.warning}; these are hardly clusters, so raise --degree_offset, set "
             f"--components largest, or ask for another number.",
             "warning",
         )

@@ -42,7 +42,7 @@ class Quantity(StrEnum):
     error = "error"
     stationarity = "stationarity"
     consensus = "consensus"
-    penalty = "penalty"
+    coupling = "coupling"
 
 
 def compare(

@@ -67,7 +67,7 @@ def factorize(
     init: options.Init = "scaled-random",
     seed: options.Seed = None,
     solver: options.Solver = "auto",
-    penalty: options.Penalty = None,
+    coupling: options.Coupling = None,
     max_iter: options.MaxIter = 1000,
     max_time: options.MaxTime = None,
     tol: options.Tol = 1e-5,
@@ -119,7 +119,7 @@ def factorize(
     _check_missing(missing, given, streamed, normalize)
     say_going_on(checkpoint)
     settings = Settings.of(
-        solver, options.as_penalty(penalty), tol=tol, max_iter=max_iter, max_time=max_time
+        solver, options.as_coupling(coupling), tol=tol, max_iter=max_iter, max_time=max_time
     )
     with step("reading", quiet=quiet):
         if streamed:
@@ -149,7 +149,7 @@ def factorize(
 def _check_missing(missing: str | None, given: str, streamed: bool, normalize: bool) -> None:
     """Refuse what does not go together before anything is read."""
     from symnmf.errors import InputError
-    from symnmf.matrices.border import check_missing
+    from symnmf.storage.border import check_missing
 
     check_missing(missing, "--missing")
     if missing is not None and streamed:

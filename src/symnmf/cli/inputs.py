@@ -44,7 +44,7 @@ Normalize = Annotated[
         show_default=False,
     ),
 ]
-Regularization = Annotated[
+DegreeOffset = Annotated[
     float | None,
     typer.Option(
         help="Added to the degrees of a graph before it is normalized, in mean degrees; keeps "
@@ -98,9 +98,9 @@ def is_stored(given: str) -> bool:
 def stored(given: str, memory: str | None, rank: int, jobs: int | None, normalize: bool) -> Loaded:
     """Open a matrix on disk, to be read in blocks within the memory that is allowed."""
     from symnmf.errors import InputError
-    from symnmf.matrices.blocks import MEMORY, Blocks, as_bytes
-    from symnmf.matrices.opening import open_store
     from symnmf.readers.converting import read_names
+    from symnmf.storage.blocks import MEMORY, Blocks, as_bytes
+    from symnmf.storage.opening import open_store
 
     if normalize:
         raise InputError(f"--normalize needs X in memory, and {given} is read in blocks.")
@@ -222,7 +222,7 @@ class Similarities:
     affinity: str
     normalized: bool
     graph: Any = None  # the weights as given, where A is their normalised form
-    regularization: float | None = None
+    degree_offset: float | None = None
     basis: Any = None  # the leading eigenvectors of A, where they were looked at
 
 
@@ -233,7 +233,7 @@ def similarities(
     normalize: bool | None,
     jobs: int | None,
     clusters: int = 1,
-    regularization: float | None = None,
+    degree_offset: float | None = None,
     components: str = "all",
     device: str | None = None,
 ) -> Similarities:
@@ -241,7 +241,7 @@ def similarities(
     from symnmf import graphs
     from symnmf.errors import InputError
     from symnmf.graphs.components import restrict
-    from symnmf.graphs.regularizing import regularized
+    from symnmf.graphs.degree_offsets import with_degree_offset
     from symnmf.naming import lookup
 
     if affinity is not None:
@@ -257,8 +257,8 @@ def similarities(
             raise InputError(
                 "--normalize is for given similarities; graphs of points are always normalized."
             )
-        if regularization is not None:
-            raise InputError("--regularization is for given graphs, not for graphs of points.")
+        if degree_offset is not None:
+            raise InputError("--degree_offset is for given graphs, not for graphs of points.")
         A = graphs.build(
             loaded.data,
             chosen,
@@ -277,12 +277,12 @@ def similarities(
     )
     if not scaled:
         return Similarities(A, chosen, scaled)
-    if regularization is None:
-        tau, normal, basis = regularized(A, clusters)
+    if degree_offset is None:
+        tau, normal, basis = with_degree_offset(A, clusters)
     else:
         tau, normal, basis = (
-            regularization,
-            graphs.normalize(A, regularization=regularization),
+            degree_offset,
+            graphs.normalize(A, degree_offset=degree_offset),
             None,
         )
     return Similarities(normal, chosen, scaled, A, tau, basis)

@@ -18,7 +18,7 @@ Init = Annotated[
     str,
     typer.Option(help="scaled-random, random, nndsvd or spectral.", rich_help_panel=RUN),
 ]
-Penalty = Annotated[
+Coupling = Annotated[
     str | None,
     typer.Option(
         help="lambda of methods that split U: rising, shrinking, adaptive, theory or a number.",
@@ -86,7 +86,7 @@ def check_numbers(jobs: int | None = None, **given: float | None) -> None:
             raise InputError(f"--{option} must be at least {LEAST[name]}, got {value}.")
 
 
-def as_penalty(given: str | None) -> str | float | None:
+def as_coupling(given: str | None) -> str | float | None:
     """Return a number where one was typed."""
     try:
         return None if given is None else float(given)

@@ -183,7 +183,7 @@ def summary(result: Result, certificate: Certificate) -> dict[str, Any]:
         "iterations": result.n_iter,
         "error": result.error,
         "seconds": float(result.history["seconds"][-1]),
-        "penalty": result.penalty,
+        "coupling": result.coupling,
         "certified": certificate.certified,
         "verdict": certificate.verdict,
         "certificate": asdict(certificate),

@@ -106,7 +106,7 @@ class Watcher:
 
     def _state(self, start: int, now: Snapshot, left: float | None) -> str:
         which = f"start {start + 1}/{self.forecast.starts} " if self.forecast.starts > 1 else ""
-        split = f" λ {now.penalty:.3g} ‖U-V‖ {now.consensus:.1e}" if now.penalty > 0 else ""
+        split = f" λ {now.coupling:.3g} ‖U-V‖ {now.consensus:.1e}" if now.coupling > 0 else ""
         about = f" about {words(left)} left" if left is not None else ""
         return f"{which}iteration {now.iteration} error {now.error:.4g}{split}{about}"
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 from scipy.sparse.linalg import svds
 
-from symnmf.matrices import DenseMatrix, SymmetricMatrix
 from symnmf.ops import RowSolver
 from symnmf.parallel import Threads
 from symnmf.run.state import State
 from symnmf.solvers.tsvd import ROOT, TSVD
+from symnmf.storage import DenseMatrix, SymmetricMatrix
 
 
 class AsymmetricMatrix(DenseMatrix):
@@ -42,12 +42,12 @@ class AsymmetricMatrix(DenseMatrix):
         factor: np.ndarray,
         other: np.ndarray,
         gram: Callable[[], np.ndarray],
-        penalty: float,
+        coupling: float,
         out: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         side = self.sides[self.updates % 2]
         self.updates += 1
-        return side.update(rows, factor, other, gram, penalty, out)
+        return side.update(rows, factor, other, gram, coupling, out)
 
 
 class LeftTSVD(TSVD):

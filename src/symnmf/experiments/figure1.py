@@ -23,7 +23,7 @@ def plan(quick: bool, seeds: Sequence[int]) -> list[Task]:
 
 
 def table(runs: Runs) -> Table:
-    rows = histories(runs, ("iteration", "consensus", "penalty", "error"))
+    rows = histories(runs, ("iteration", "consensus", "coupling", "error"))
     if rows:
         rows["consensus_squared"] = rows.pop("consensus") ** 2
     return rows
@@ -33,7 +33,7 @@ def draw(runs: Runs) -> Figure:
     squared = Runs([Curve(c.task, {**c.record, "squared": c["consensus"] ** 2}) for c in runs])
     figure, axes = panels(2, 1)
     labels = (r"$\|U_k - V_k\|_F^2$", r"$\lambda_k$")
-    for number, (ax, column) in enumerate(zip(axes, ("squared", "penalty"), strict=True)):
+    for number, (ax, column) in enumerate(zip(axes, ("squared", "coupling"), strict=True)):
         title = f"(a{number + 1}) n = 50, r = 5, σ = 0"
         curves(ax, squared, PROBLEM, OURS, column, title=title, ylabel=labels[number])
     axes[1].set_xscale("symlog", linthresh=10)  # lambda does all it does within 100 iterations
@@ -46,7 +46,7 @@ def _check(runs: Runs, seed: int) -> list[Part]:
     for method, curve in runs.of(OURS, PROBLEM, seed).items():
         gap = curve["consensus"] ** 2
         share = gap[-1] / gap.max()
-        half, end = curve.at(curve["iteration"][-1] // 2, "penalty"), curve.last("penalty")
+        half, end = curve.at(curve["iteration"][-1] // 2, "coupling"), curve.last("coupling")
         parts += [
             Part(
                 f"{LABELS[method]}: ||U - V||^2 to 0",
@@ -83,7 +83,7 @@ def settings(quick: bool) -> str:
 
 EXPERIMENT = Experiment(
     "figure1",
-    "The penalty term and the penalty parameter",
+    "The coupling term and the coupling parameter",
     settings,
     plan,
     (3, 2),

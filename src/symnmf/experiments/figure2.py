@@ -28,7 +28,7 @@ def plan(quick: bool, seeds: Sequence[int]) -> list[Task]:
 
 
 def table(runs: Runs) -> Table:
-    return histories(runs, ("iteration", "objective", "penalty"))
+    return histories(runs, ("iteration", "objective", "coupling"))
 
 
 def draw(runs: Runs) -> Figure:

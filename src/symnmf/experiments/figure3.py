@@ -39,7 +39,7 @@ def plan(quick: bool, seeds: Sequence[int]) -> list[Task]:
 
 
 def table(runs: Runs) -> Table:
-    return histories(runs.shown(), ("iteration", "error", "penalty"))
+    return histories(runs.shown(), ("iteration", "error", "coupling"))
 
 
 def draw(runs: Runs) -> Figure:
@@ -48,24 +48,24 @@ def draw(runs: Runs) -> Figure:
         title = f"(a{column + 1}) {synthetic.described(problem)}"
         curves(axes[column], runs, problem, FOUR, title=title)
         below, name = axes[2 + column], r"$\lambda_k$"
-        curves(below, runs, problem, FOUR, "penalty", title="its λ", ylabel=name)
+        curves(below, runs, problem, FOUR, "coupling", title="its λ", ylabel=name)
         mirrored = replace(problem, mirrored=True)
         for curve in runs:
             if curve.task.method == "kuang-anls" and curve.task.problem == mirrored:
                 label = "Kuang ANLS, mirrored noise"
-                below.plot(curve["iteration"], curve["penalty"], ":", color="0.3", label=label)
+                below.plot(curve["iteration"], curve["coupling"], ":", color="0.3", label=label)
     shared_legend(figure, axes)
     return figure
 
 
 def reaches_lambda(curve: Curve, goal: float) -> float:
     """Return the iteration at which a growing lambda is ``goal``, between recorded ones too."""
-    k, penalty = curve["iteration"], curve["penalty"]
-    above = np.flatnonzero(penalty >= goal)
+    k, coupling = curve["iteration"], curve["coupling"]
+    above = np.flatnonzero(coupling >= goal)
     if not len(above):
         return np.inf
     late = max(int(above[0]), 1)
-    low, high = np.log(penalty[late - 1 : late + 1])
+    low, high = np.log(coupling[late - 1 : late + 1])
     if high == low:
         return float(k[late])
     return float(k[late - 1] + (k[late] - k[late - 1]) * (np.log(goal) - low) / (high - low))
@@ -82,7 +82,7 @@ def _same(runs: Runs, seed: int) -> list[Part]:
 def _lambdas(runs: Runs, seed: int) -> list[Part]:
     early_parts, late_parts = [], []
     for method, curve in runs.of(OURS, R20_NOISY, seed).items():
-        early, end = curve.at(PAPER_ITERATION, "penalty"), curve.last("penalty")
+        early, end = curve.at(PAPER_ITERATION, "coupling"), curve.last("coupling")
         early_parts.append(
             Part(
                 f"{LABELS[method]}: about 97 after 85",
@@ -99,8 +99,8 @@ def _lambdas(runs: Runs, seed: int) -> list[Part]:
         )
     kuang = runs.get("kuang-anls", R20_NOISY, seed)
     when = reaches_lambda(kuang, PAPER_LAMBDA)
-    value = kuang.at(PAPER_LATE_ITERATION, "penalty")
-    own = runs.get("symanls", R20_NOISY, seed).at(PAPER_ITERATION, "penalty")
+    value = kuang.at(PAPER_LATE_ITERATION, "coupling")
+    own = runs.get("symanls", R20_NOISY, seed).at(PAPER_ITERATION, "coupling")
     return [
         *early_parts,
         *late_parts,
@@ -187,7 +187,7 @@ def settings(quick: bool) -> str:
 
 EXPERIMENT = Experiment(
     "figure3",
-    "The adaptive penalty against Kuang's",
+    "The adaptive coupling against Kuang's",
     settings,
     plan,
     (3, 1),

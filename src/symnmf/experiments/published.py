@@ -15,12 +15,12 @@ from typing import cast
 
 import numpy as np
 
-from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import Hals
 from symnmf.run.state import State
 from symnmf.solvers import Solver, as_solver
 from symnmf.solvers.admm import ADMM
 from symnmf.solvers.symhals import ASymHALS, SymHALS
+from symnmf.storage import SymmetricMatrix
 
 LABELS_FROM_V = ("symanls", "symhals", "a-symhals")
 LAMBDA = 0.66
@@ -45,17 +45,17 @@ class RefillingMatrix:
         factor: np.ndarray,
         other: np.ndarray,
         gram: Callable[[], np.ndarray],
-        penalty: float,
+        coupling: float,
         out: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         if rows.sweeps > 1:
             before = Hals(rows.sweeps - 1)
-            factor, product = self.X.update(before, factor, other, gram, penalty, out)
+            factor, product = self.X.update(before, factor, other, gram, coupling, out)
             old = factor.max(axis=0)
-            factor = self.ops.solve_rows(Hals(1), factor, product, other, gram(), penalty)
+            factor = self.ops.solve_rows(Hals(1), factor, product, other, gram(), coupling)
         else:
             old = factor.max(axis=0)
-            factor, product = self.X.update(rows, factor, other, gram, penalty, out)
+            factor, product = self.X.update(rows, factor, other, gram, coupling, out)
         new = factor.max(axis=0)
         for k in np.flatnonzero(new == 0.0):
             largest = max(new[:k].max(initial=0.0), old[k + 1 :].max(initial=0.0))

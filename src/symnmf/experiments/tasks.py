@@ -243,10 +243,10 @@ def _history(
     from symnmf.run.problem import Problem
     from symnmf.run.settings import Settings
 
-    penalty = None if task.method == "kuang-anls" else "adaptive"
+    coupling = None if task.method == "kuang-anls" else "adaptive"
     settings = Settings.of(
         solver,
-        published.LAMBDA if task.setting == "fixed" else penalty,
+        published.LAMBDA if task.setting == "fixed" else coupling,
         tol=task.tol,
         max_iter=task.max_iter,
         record_every=task.record_every,

@@ -17,13 +17,13 @@ from symnmf.graphs.building import (
     self_tuning,
 )
 from symnmf.graphs.constraints import constrained
-from symnmf.graphs.regularizing import choose_regularization
+from symnmf.graphs.degree_offsets import choose_degree_offset
 from symnmf.graphs.warning import GraphWarning
 
 __all__ = [
     "GraphWarning",
     "build",
-    "choose_regularization",
+    "choose_degree_offset",
     "constrained",
     "cosine",
     "from_edges",

@@ -18,8 +18,8 @@ from symnmf.errors import InputError
 from symnmf.graphs.neighbors import Array, Points
 from symnmf.graphs.warning import warn
 from symnmf.interchange import is_anndata
-from symnmf.matrices import SymmetricArray
-from symnmf.matrices.indices import check_indices
+from symnmf.storage import SymmetricArray
+from symnmf.storage.indices import check_indices
 
 Graph: TypeAlias = sp.csr_array
 
@@ -91,7 +91,7 @@ def normalize(
     A: Any,
     n_clusters: int | None = None,
     *,
-    regularization: float | None = None,
+    degree_offset: float | None = None,
     allow_negative: bool = False,
 ) -> Graph | Array:
     """``(D + tau I)^-1/2 A (D + tau I)^-1/2`` with D the row sums of ``|A|``.
@@ -104,28 +104,28 @@ def normalize(
         Affinities, such as the adjacency matrix of a graph as it comes.
     n_clusters : int, optional
         Clusters that will be looked for; tau is then chosen for them where it is not given.
-    regularization : float, optional
+    degree_offset : float, optional
         tau, in mean degrees of the nodes that have edges. None chooses it for ``n_clusters``, see
-        :func:`choose_regularization`, and is 0 without.
+        :func:`choose_degree_offset`, and is 0 without.
     allow_negative : bool, default False
         Accept negative entries, of edges that keep nodes apart.
     """
-    from symnmf.graphs.regularizing import choose_regularization
+    from symnmf.graphs.degree_offsets import choose_degree_offset
 
     checked = affinities(A, "A", signed=allow_negative)
-    check_regularization(regularization)
-    if regularization is None:
-        regularization = 0.0 if n_clusters is None else choose_regularization(checked, n_clusters)
-    return normalized(checked, regularization)
+    check_degree_offset(degree_offset)
+    if degree_offset is None:
+        degree_offset = 0.0 if n_clusters is None else choose_degree_offset(checked, n_clusters)
+    return normalized(checked, degree_offset)
 
 
-def check_regularization(regularization: Any) -> None:
+def check_degree_offset(degree_offset: Any) -> None:
     """Refuse anything but None or a number of at least 0."""
-    numeric = isinstance(regularization, int | float | np.number)
-    if regularization is not None and not (numeric and 0 <= regularization < np.inf):
+    numeric = isinstance(degree_offset, int | float | np.number)
+    if degree_offset is not None and not (numeric and 0 <= degree_offset < np.inf):
         raise InputError(
-            f"regularization must be a number of mean degrees of at least 0, or None to choose "
-            f"it, got {regularization!r}."
+            f"degree_offset must be a number of mean degrees of at least 0, or None to choose "
+            f"it, got {degree_offset!r}."
         )
 
 
@@ -395,12 +395,12 @@ def csr(n: int, rows: Array, cols: Array, values: Array) -> Graph:
     return graph
 
 
-def normalized(A: Any, regularization: float = 0.0) -> Any:
+def normalized(A: Any, degree_offset: float = 0.0) -> Any:
     """What :func:`normalize` gives for a matrix that has been checked already."""
     degrees = np.asarray(abs(A).sum(axis=1)).ravel()  # of a signed graph: of the sizes
     some = degrees > 0
-    if regularization and some.any():
-        degrees = degrees + regularization * degrees[some].mean()
+    if degree_offset and some.any():
+        degrees = degrees + degree_offset * degrees[some].mean()
     root = np.sqrt(degrees)
     root[root == 0] = 1
     if not sp.issparse(A):

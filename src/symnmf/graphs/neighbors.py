@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
 from symnmf.errors import InputError
-from symnmf.matrices.wrapping import torch_device
+from symnmf.storage.wrapping import torch_device
 
 Points: TypeAlias = Any  # float64 array, or csr_array in canonical format
 Array: TypeAlias = NDArray[Any]

@@ -23,23 +23,23 @@ def hals_rows(
     product: np.ndarray,
     anchor: np.ndarray,
     gram: np.ndarray,
-    penalty: float,
+    coupling: float,
     sweeps: int,
     begin: int,
     end: int,
 ) -> None:
     """Sweep ``sweeps`` times over the columns of rows ``begin..end`` of ``factor``, in place."""
     r = factor.shape[1]
-    coupling = gram.astype(factor.dtype)
-    shift = coupling.dtype.type(penalty)
-    inverse = np.empty(r, coupling.dtype)
+    off_diagonal = gram.astype(factor.dtype)
+    shift = off_diagonal.dtype.type(coupling)
+    inverse = np.empty(r, off_diagonal.dtype)
     for j in range(r):
-        diagonal = gram[j, j] + penalty
+        diagonal = gram[j, j] + coupling
         inverse[j] = 1.0 / diagonal if diagonal > 0.0 else 0.0
-        coupling[j, j] = 0.0
-    cross = np.empty((r, TILE), coupling.dtype)
-    rows = np.zeros((r, TILE), coupling.dtype)
-    value = np.empty(TILE, coupling.dtype)
+        off_diagonal[j, j] = 0.0
+    cross = np.empty((r, TILE), off_diagonal.dtype)
+    rows = np.zeros((r, TILE), off_diagonal.dtype)
+    value = np.empty(TILE, off_diagonal.dtype)
     for first in range(begin, end, TILE):
         size = min(TILE, end - first)
         for t in range(size):
@@ -48,23 +48,23 @@ def hals_rows(
                 rows[j, t] = factor[first + t, j]
         for _ in range(sweeps):
             for j in range(r):
-                if inverse[j] == 0.0:  # a column of zeros and no penalty: nothing decides it
+                if inverse[j] == 0.0:  # a column of zeros and no coupling: nothing decides it
                     continue
                 for t in range(TILE):
                     value[t] = cross[j, t]
                 k = 0
                 while k + 8 <= r:  # eight at a time, so that `value` is loaded and stored less
                     a, b, c, d = (
-                        coupling[j, k],
-                        coupling[j, k + 1],
-                        coupling[j, k + 2],
-                        coupling[j, k + 3],
+                        off_diagonal[j, k],
+                        off_diagonal[j, k + 1],
+                        off_diagonal[j, k + 2],
+                        off_diagonal[j, k + 3],
                     )
                     e, f, g, h = (
-                        coupling[j, k + 4],
-                        coupling[j, k + 5],
-                        coupling[j, k + 6],
-                        coupling[j, k + 7],
+                        off_diagonal[j, k + 4],
+                        off_diagonal[j, k + 5],
+                        off_diagonal[j, k + 6],
+                        off_diagonal[j, k + 7],
                     )
                     for t in range(TILE):
                         value[t] -= (
@@ -79,13 +79,13 @@ def hals_rows(
                         )
                     k += 8
                 while k < r:
-                    a = coupling[j, k]
+                    a = off_diagonal[j, k]
                     for t in range(TILE):
                         value[t] -= a * rows[k, t]
                     k += 1
                 scale = inverse[j]
                 for t in range(TILE):
-                    rows[j, t] = max(value[t] * scale, coupling.dtype.type(0))
+                    rows[j, t] = max(value[t] * scale, off_diagonal.dtype.type(0))
         for t in range(size):
             for j in range(r):
                 factor[first + t, j] = rows[j, t]

@@ -263,7 +263,7 @@ def _active_set(work: Any) -> int:
 
 
 @compiled()
-def _equilibrate(gram: Any, penalty: float, scale: Any, work: Any) -> None:
+def _equilibrate(gram: Any, coupling: float, scale: Any, work: Any) -> None:
     """Fill ``matrix`` with the shifted Gram matrix at unit diagonal plus the least ridge it needs.
 
     Columns of zeros become decoupled and get scale zero, which is how their entries come out as
@@ -272,7 +272,7 @@ def _equilibrate(gram: Any, penalty: float, scale: Any, work: Any) -> None:
     matrix = work.matrix
     rank = gram.shape[0]
     for j in range(rank):
-        diagonal = gram[j, j] + penalty
+        diagonal = gram[j, j] + coupling
         scale[j] = 1.0 / np.sqrt(diagonal) if diagonal >= SMALLEST else 0.0
     for i in range(rank):
         for j in range(rank):
@@ -292,7 +292,7 @@ def _equilibrate(gram: Any, penalty: float, scale: Any, work: Any) -> None:
 
 @compiled()
 def pivot_rows(
-    factor: Any, product: Any, anchor: Any, gram: Any, penalty: float, begin: int, end: int
+    factor: Any, product: Any, anchor: Any, gram: Any, coupling: float, begin: int, end: int
 ) -> int:
     r"""Replace rows ``begin`` to ``end`` of ``factor`` by exact nonnegative least squares rows.
 
@@ -305,10 +305,10 @@ def pivot_rows(
     factor : C-contiguous array of shape (n, r), float32 or float64
         Overwritten in rows ``begin`` to ``end``; entries above zero are the first passive set.
     product, anchor : C-contiguous arrays of the shape and dtype of ``factor``
-        The cross term :math:`p` and the point :math:`a` that the penalty pulls towards.
+        The cross term :math:`p` and the point :math:`a` that the coupling pulls towards.
     gram : float64 array of shape (r, r)
         Symmetric and positive semidefinite, singular or not.
-    penalty : float
+    coupling : float
         :math:`\lambda \ge 0`.
     begin, end : int
         The half-open range of rows.
@@ -323,13 +323,13 @@ def pivot_rows(
     scale = np.empty(rank)
     work = _workspace(rank)
     target, inside, passive, values = work.target, work.inside, work.passive, work.values
-    _equilibrate(gram, penalty, scale, work)
+    _equilibrate(gram, coupling, scale, work)
     kept = rank
     unsettled = 0
     for i in range(begin, end):
         height = 0.0
         for j in range(rank):
-            cross = np.float64(product[i, j]) + penalty * np.float64(anchor[i, j])
+            cross = np.float64(product[i, j]) + coupling * np.float64(anchor[i, j])
             target[j] = min(max(cross * scale[j], -LARGEST), LARGEST)
             height = max(height, target[j])
         if height == 0.0:  # the gradient at zero is nonnegative
@@ -350,13 +350,13 @@ def pivot_rows(
     return unsettled
 
 
-def equilibrated(gram: NDArray[Any], penalty: float) -> tuple[NDArray[Any], NDArray[Any]]:
+def equilibrated(gram: NDArray[Any], coupling: float) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the shifted Gram matrix as :func:`pivot_rows` solves with it, and how it was scaled.
 
     Its diagonal is one but for the least ridge it needs; see ``_equilibrate``.
     """
     scale, work = np.empty(len(gram)), _workspace(len(gram))
-    _equilibrate(gram, penalty, scale, work)
+    _equilibrate(gram, coupling, scale, work)
     return work.matrix, scale
 
 

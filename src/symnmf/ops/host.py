@@ -16,7 +16,7 @@ from symnmf.parallel import Threads
 GRAM_ROWS = 4096  # float32 partial sums stay this short before they are added in float64
 NARROW = 50  # columns up to which small blocks beat computing one triangle only
 
-#: Solves rows ``begin..end`` of a factor in place, given product, anchor, gram and penalty.
+#: Solves rows ``begin..end`` of a factor in place, given product, anchor, gram and coupling.
 RowKernel = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float, int, int], None]
 
 
@@ -24,8 +24,8 @@ def row_kernel(rows: RowSolver) -> RowKernel:
     """Return the compiled kernel that solves rows this way."""
     if isinstance(rows, Hals):
         sweeps = rows.sweeps
-        return lambda factor, product, anchor, gram, penalty, begin, end: hals_rows(
-            factor, product, anchor, gram, penalty, sweeps, begin, end
+        return lambda factor, product, anchor, gram, coupling, begin, end: hals_rows(
+            factor, product, anchor, gram, coupling, sweeps, begin, end
         )
     return pivot_rows
 
@@ -175,12 +175,12 @@ class HostOps(Ops):
         product: np.ndarray,
         anchor: np.ndarray,
         gram: np.ndarray,
-        penalty: float,
+        coupling: float,
     ) -> np.ndarray:
         n, r = factor.shape
         solve = row_kernel(rows)
         self.threads.run(
-            lambda b, e: solve(factor, product, anchor, gram, penalty, b, e),
+            lambda b, e: solve(factor, product, anchor, gram, coupling, b, e),
             self.threads.split(n, 2.0 * r * r),
         )
         return factor
@@ -191,7 +191,7 @@ class HostOps(Ops):
         U: np.ndarray,
         product: np.ndarray,
         gram: np.ndarray,
-        penalty: float,
+        coupling: float,
         out: np.ndarray,
     ) -> np.ndarray:
         n, r = U.shape
@@ -199,7 +199,7 @@ class HostOps(Ops):
 
         def task(begin: int, end: int) -> None:
             out[begin:end] = U[begin:end]
-            solve(out, product, U, gram, penalty, begin, end)
+            solve(out, product, U, gram, coupling, begin, end)
 
         self.threads.run(task, self.threads.split(n, 2.0 * r * r))
         return out

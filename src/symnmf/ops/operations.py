@@ -1,4 +1,4 @@
-"""The operations on tall factors that a home must offer."""
+"""The operations on tall factors that a backend must offer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-#: An n x r factor, or a stack of them. Outside its home it has a ``shape`` and nothing else.
+#: An n x r factor, or a stack of them. Outside its backend it has a ``shape`` and nothing else.
 Tall = Any
 
 
@@ -25,7 +25,7 @@ class Nnls:
     """Rows solved exactly: nonnegative least squares by block principal pivoting."""
 
 
-#: How the rows of a factor are solved, by name; each home has its own kernel for it.
+#: How the rows of a factor are solved, by name; each backend has its own kernel for it.
 RowSolver = Hals | Nnls
 
 
@@ -191,11 +191,11 @@ class Ops(ABC):
         product: Tall,
         anchor: Tall,
         gram: np.ndarray,
-        penalty: float,
+        coupling: float,
     ) -> Tall:
         """Return the rows >= 0 that minimise, each by itself and set out from ``factor``,
 
-        1/2 <F (gram + penalty I), F> - <product + penalty anchor, F>; ``factor`` may be
+        1/2 <F (gram + coupling I), F> - <product + coupling anchor, F>; ``factor`` may be
         overwritten.
         """
 
@@ -206,10 +206,10 @@ class Ops(ABC):
         U: Tall,
         product: Tall,
         gram: np.ndarray,
-        penalty: float,
+        coupling: float,
         out: Tall,
     ) -> Tall:
-        """Return the rows solved from U and held to U by ``penalty``; ``out`` may be overwritten.
+        """Return the rows solved from U and held to U by ``coupling``; ``out`` may be overwritten.
 
         :meth:`solve_rows` with ``factor`` and ``anchor`` both U, which stays as it is.
         """

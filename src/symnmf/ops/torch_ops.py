@@ -199,11 +199,11 @@ class TorchOps(Ops):
         product: Tensor,
         anchor: Tensor,
         gram: np.ndarray,
-        penalty: float,
+        coupling: float,
     ) -> Tensor:
         if isinstance(rows, Hals):
-            return self._hals(factor, product, anchor, gram, penalty, rows.sweeps)
-        return pivot_factor(factor, product, anchor, gram, penalty)
+            return self._hals(factor, product, anchor, gram, coupling, rows.sweeps)
+        return pivot_factor(factor, product, anchor, gram, coupling)
 
     def _hals(
         self,
@@ -211,20 +211,20 @@ class TorchOps(Ops):
         product: Tensor,
         anchor: Tensor,
         gram: np.ndarray,
-        penalty: float,
+        coupling: float,
         sweeps: int,
         out: Tensor | None = None,
     ) -> Tensor:
         factor = factor if out is None else out.copy_(factor)
         diagonal = np.diagonal(gram)
-        coupling = self._small(gram - np.diag(diagonal), factor)
-        cross = torch.add(product, anchor, alpha=penalty)
-        usable = np.flatnonzero(diagonal + penalty > 0.0)  # nothing decides a column of zeros
+        off_diagonal = self._small(gram - np.diag(diagonal), factor)
+        cross = torch.add(product, anchor, alpha=coupling)
+        usable = np.flatnonzero(diagonal + coupling > 0.0)  # nothing decides a column of zeros
         with FullPrecision():
             for _ in range(sweeps):
                 for j in usable:
-                    value = cross[:, j] - factor @ coupling[j]
-                    factor[:, j] = value.div_(float(diagonal[j]) + penalty).clamp_(min=0)
+                    value = cross[:, j] - factor @ off_diagonal[j]
+                    factor[:, j] = value.div_(float(diagonal[j]) + coupling).clamp_(min=0)
         return factor
 
     def sweep(
@@ -233,12 +233,12 @@ class TorchOps(Ops):
         U: Tensor,
         product: Tensor,
         gram: np.ndarray,
-        penalty: float,
+        coupling: float,
         out: Tensor,
     ) -> Tensor:
         if isinstance(rows, Hals):
-            return self._hals(U, product, U, gram, penalty, rows.sweeps, out)
-        return self.solve_rows(rows, out.copy_(U), product, U, gram, penalty)
+            return self._hals(U, product, U, gram, coupling, rows.sweeps, out)
+        return self.solve_rows(rows, out.copy_(U), product, U, gram, coupling)
 
     def line(self, U: Tensor, product: Tensor, Z: Tensor, image: Tensor) -> Line:
         D, image = Z.sub_(U), image.sub_(product)
@@ -375,8 +375,8 @@ class TorchOps(Ops):
             Z, inverse = U, inverse.to(kind)
             for _ in range(steps):
                 B = summed_cross(basis, pull) @ vectors
-                coupling = (((share * B - B.T) * apart) @ vectors.T).to(kind)
-                end = U + pull @ inverse + basis @ coupling
+                off_diagonal = (((share * B - B.T) * apart) @ vectors.T).to(kind)
+                end = U + pull @ inverse + basis @ off_diagonal
                 y = relaxation * end + (1.0 - relaxation) * Z + dual
                 Z, dual = y.clamp(min=0), y.clamp(max=0)
                 pull = fixed + weight * y.abs()

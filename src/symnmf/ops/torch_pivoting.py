@@ -17,16 +17,16 @@ BATCH = 2**25
 
 
 def pivot_factor(
-    factor: Tensor, product: Tensor, anchor: Tensor, gram: np.ndarray, penalty: float
+    factor: Tensor, product: Tensor, anchor: Tensor, gram: np.ndarray, coupling: float
 ) -> Tensor:
     """Replace the rows of ``factor`` by exact nonnegative least squares rows; return it."""
     n, r = factor.shape
-    host_matrix, host_scale = equilibrated(np.ascontiguousarray(gram), float(penalty))
+    host_matrix, host_scale = equilibrated(np.ascontiguousarray(gram), float(coupling))
     matrix, scale = (torch.from_numpy(part).to(factor.device) for part in (host_matrix, host_scale))
     rows = max(1, BATCH // (r * r))
     for first in range(0, n, rows):
         block = slice(first, first + rows)
-        cross = product[block].double() + penalty * anchor[block].double()
+        cross = product[block].double() + coupling * anchor[block].double()
         target = (cross * scale).clamp_(-LARGEST, LARGEST)
         height = target.amax(1, keepdim=True).clamp_(min=0.0)
         settled_at_zero = height == 0.0  # the gradient at zero is nonnegative
@@ -39,7 +39,7 @@ def pivot_factor(
             # rounding keeps these few from settling: one by one, feasible at every step
             own = factor[block][left].cpu().numpy()
             pulled = cross[left].to(factor.dtype).cpu().numpy()
-            shifted = gram + penalty * np.eye(r)
+            shifted = gram + coupling * np.eye(r)
             pivot_rows(own, pulled, pulled, shifted, 0.0, 0, len(own))
             solution[left] = torch.from_numpy(own).to(solution)
         factor[block] = solution.to(factor.dtype)

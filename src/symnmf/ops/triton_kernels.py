@@ -19,7 +19,7 @@ def hals_kernel(
     factor, product, anchor, weights, out, n, r, sweeps,
     R: tl.constexpr, ROWS: tl.constexpr, GATHERED: tl.constexpr,
 ):  # fmt: skip
-    """Sweep over the columns of a tile of rows; ``weights`` are a Gram matrix and the penalty.
+    """Sweep over the columns of a tile of rows; ``weights`` are a Gram matrix and the coupling.
 
     ``GATHERED`` tiles lie as matrix units leave them, with much of a row in each thread, so that
     the sums over a row, one for every column in turn, need few exchanges between threads.
@@ -28,9 +28,9 @@ def hals_kernel(
     columns = tl.arange(0, R)
     inside = (rows < n)[:, None] & (columns < r)[None, :]
     place = rows.to(tl.int64)[:, None] * r + columns[None, :]
-    penalty = tl.load(weights + r * r)
+    coupling = tl.load(weights + r * r)
     cross = tl.load(product + place, inside, 0.0)
-    cross += penalty * tl.load(anchor + place, inside, 0.0)
+    cross += coupling * tl.load(anchor + place, inside, 0.0)
     u = tl.load(factor + place, inside, 0.0)
     if GATHERED:
         # adds nothing: all of these columns lie beyond the last
@@ -41,10 +41,10 @@ def hals_kernel(
         u = tl.dot(empty, nothing, u, input_precision="tf32")
     for _ in range(sweeps):
         for j in tl.range(0, r, loop_unroll_factor=2):  # loads of the next while one is summed
-            coupling = tl.load(weights + j * r + columns, columns < r, 0.0)
-            curvature = tl.load(weights + j * r + j) + penalty
+            off_diagonal = tl.load(weights + j * r + columns, columns < r, 0.0)
+            curvature = tl.load(weights + j * r + j) + coupling
             own = (columns == j)[None, :]
-            value = tl.sum(tl.where(own, cross, -coupling[None, :] * u), 1)
+            value = tl.sum(tl.where(own, cross, -off_diagonal[None, :] * u), 1)
             value = tl.maximum(value * (1.0 / curvature), 0.0)
             # nothing decides a column of zeros
             u = tl.where(own & (curvature > 0.0), value[:, None], u)

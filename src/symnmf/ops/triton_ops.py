@@ -141,17 +141,17 @@ class TritonOps(TorchOps):
         product: Tensor,
         anchor: Tensor,
         gram: np.ndarray,
-        penalty: float,
+        coupling: float,
         sweeps: int,
         out: Tensor | None = None,
     ) -> Tensor:
         n, r = factor.shape
         if r > WIDEST:
             own = factor if out is None else out.copy_(factor)
-            return super()._hals(own, product, anchor, gram, penalty, sweeps)
+            return super()._hals(own, product, anchor, gram, coupling, sweeps)
         result = factor if out is None else out
         weights = np.empty((r + 1, r), self.dtype(factor))
-        weights[:r], weights[r] = gram, penalty
+        weights[:r], weights[r] = gram, coupling
         kernels.hals_kernel[(triton.cdiv(n, HALS_ROWS),)](
             factor, product, anchor, self._put_soon(weights), result, n, r, sweeps,
             R=padded(r), ROWS=HALS_ROWS, GATHERED=factor.dtype == torch.float32, num_warps=1,

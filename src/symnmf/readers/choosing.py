@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from symnmf.matrices.border import check_missing
 from symnmf.readers.arrays import as_float, read_array
 from symnmf.readers.edges import TABLES, is_header, read_edges
 from symnmf.readers.graph_files import read_gml, read_graphml
@@ -22,6 +21,7 @@ from symnmf.readers.source import (
     split_ending,
 )
 from symnmf.readers.tables import read_table
+from symnmf.storage.border import check_missing
 
 
 def _read_npy(source: Source) -> MatrixFile:

@@ -13,16 +13,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.errors import InputError
-from symnmf.matrices import as_symmetric
-from symnmf.matrices.blocks import AT_A_TIME, Blocks, as_bytes
-from symnmf.matrices.dtypes import float_dtype
-from symnmf.matrices.folder import BlockFolder, FolderWriter
-from symnmf.matrices.opening import is_stored, open_store
 from symnmf.readers.choosing import read_matrix
 from symnmf.readers.edges import Nodes, edge_chunks
 from symnmf.readers.market import market_chunks
 from symnmf.readers.source import AnyPath, Source, opened, shown, split_ending
 from symnmf.readers.sparse_parts import check_dimensions
+from symnmf.storage import as_symmetric
+from symnmf.storage.blocks import AT_A_TIME, Blocks, as_bytes
+from symnmf.storage.dtypes import float_dtype
+from symnmf.storage.folder import BlockFolder, FolderWriter
+from symnmf.storage.opening import is_stored, open_store
 
 EDGES = (".edges", ".edgelist", ".el", ".txt")
 UNBOUNDED = 2**62  # nothing grows with the file but the disk it is written to
@@ -51,7 +51,7 @@ def convert(
     dtype: Any = np.float64,
     assume_symmetric: bool = False,
 ) -> Converted:
-    """Write a matrix or a graph as a folder of blocks, for :class:`symnmf.matrices.Blocks`.
+    """Write a matrix or a graph as a folder of blocks, for :class:`symnmf.storage.Blocks`.
 
     Parameters
     ----------

@@ -9,13 +9,13 @@ import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
-from symnmf.matrices import SymmetricMatrix
-from symnmf.matrices.spectrum import largest_eigenvalue
 from symnmf.parallel import one_blas_thread
 from symnmf.run.objective import REFERENCE_SHARE, measure, rounding_level
 from symnmf.run.problem import Problem
 from symnmf.run.result import History, Result
 from symnmf.run.state import State
+from symnmf.storage import SymmetricMatrix
+from symnmf.storage.spectrum import largest_eigenvalue
 
 __all__ = ["Certificate", "certify"]
 
@@ -42,10 +42,10 @@ class Certificate:
     consensus_bound : float
         What Theorem 1' says ||U - V||_F / ||V||_F cannot exceed, from the gradients as they are;
         infinite where its condition does not hold.
-    penalty, penalty_bound : float
+    coupling, coupling_bound : float
         The run's last lambda, and 1/2 ||X - U_0 U_0^T||_F: a constant lambda above it is enough
         for U = V, whatever happens later (Theorem 3').
-    constant_penalty : bool
+    constant_coupling : bool
         Whether lambda stayed what it was.
     monotone : bool
         Whether the recorded objective never rose while lambda did not.
@@ -66,9 +66,9 @@ class Certificate:
     penalized_stationarity: float
     curvature: float
     consensus_bound: float
-    penalty: float
-    penalty_bound: float
-    constant_penalty: bool
+    coupling: float
+    coupling_bound: float
+    constant_coupling: bool
     monotone: bool
     status: str
     splits: bool
@@ -79,12 +79,12 @@ class Certificate:
     @property
     def theorem1(self) -> bool:
         """Whether the condition of Theorem 1' holds: mu < 2 lambda."""
-        return self.splits and self.curvature < 2.0 * self.penalty
+        return self.splits and self.curvature < 2.0 * self.coupling
 
     @property
     def theorem3(self) -> bool:
         """Whether that of Theorem 3' does: lambda constant and above the bound for the start."""
-        return self.splits and self.constant_penalty and self.penalty > self.penalty_bound
+        return self.splits and self.constant_coupling and self.coupling > self.coupling_bound
 
     @property
     def ground(self) -> Literal["residual", "theorem"] | None:
@@ -130,7 +130,7 @@ class Certificate:
             f"Not certified: U is not stationary ({self.stationarity:.2g}, above {self.tol:.2g})"
             + (f" and U and V differ by {self.consensus:.2g}" if apart else "")
             + "; let the run go on"
-            + (" or raise the penalty." if apart else ".")
+            + (" or raise the coupling." if apart else ".")
         )
 
     def __str__(self) -> str:
@@ -159,13 +159,13 @@ class Certificate:
             f"  stationarity of the penalised problem  {self.penalized_stationarity:.3e}",
             f"  consensus ||U - V|| / ||V||            {self.consensus:.3e}",
             f"  Theorem 1' {holds}: mu = {self.curvature:.4g} {relation} 2 lambda = "
-            f"{2.0 * self.penalty:.4g}{bounded}",
+            f"{2.0 * self.coupling:.4g}{bounded}",
         ]
-        if self.constant_penalty:
+        if self.constant_coupling:
             above = "above" if self.theorem3 else "not above"
             lines.append(
-                f"  Theorem 3': lambda = {self.penalty:.4g}, {above} the bound "
-                f"{self.penalty_bound:.4g} of the start"
+                f"  Theorem 3': lambda = {self.coupling:.4g}, {above} the bound "
+                f"{self.coupling_bound:.4g} of the start"
             )
         return lines
 
@@ -183,12 +183,12 @@ def certify(X: Any, result: Result, *, tol: float = 1e-5, **observing: Any) -> C
             f"X has {matrix.shape[0]} rows but the result has {result.U.shape[0]}; pass the "
             f"matrix that was factorized."
         )
-    splits = result.penalty > 0.0
-    lambdas = result.history["penalty"]
+    splits = result.coupling > 0.0
+    lambdas = result.history["coupling"]
     known: dict[str, Any] = {
-        "penalty": result.penalty,
-        "penalty_bound": 0.5 * result.start_misfit,
-        "constant_penalty": bool(np.all(lambdas == result.penalty)),
+        "coupling": result.coupling,
+        "coupling_bound": 0.5 * result.start_misfit,
+        "constant_coupling": bool(np.all(lambdas == result.coupling)),
         "monotone": never_rose(result.history, ROUNDING[matrix.dtype]),
         "status": result.status,
         "splits": splits,
@@ -200,8 +200,8 @@ def certify(X: Any, result: Result, *, tol: float = 1e-5, **observing: Any) -> C
     U = units.factor_in(to_host(result.U))
     V = units.factor_in(to_host(result.V)) if splits else U
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        ops, penalty = scaled.ops, result.penalty / units.penalty
-        state = State.at(scaled, ops.put(U), ops.put(V) if splits else None, penalty=penalty)
+        ops, coupling = scaled.ops, result.coupling / units.coupling
+        state = State.at(scaled, ops.put(U), ops.put(V) if splits else None, coupling=coupling)
         return Certificate(**known, **_measured(scaled, state, splits, units.data))
 
 
@@ -229,14 +229,14 @@ def _split_measured(X: SymmetricMatrix, state: State, unit: float) -> dict[str, 
     """Return what concerns the split problem at (U, V) with lambda."""
     get = X.ops.get
     U, V = (get(point.values).astype(np.float64) for point in (state.U, state.V))
-    pull = state.penalty * (U - V)
+    pull = state.coupling * (U - V)
     first, second = state.U.values, state.V.values
     slope_U = U @ state.V.gram - get(X.product_at(first, second, gram=state.V.gram)) + pull
     slope_V = V @ state.U.gram - get(X.product_at(second, first, gram=state.U.gram)) - pull
     moved = np.minimum(U, slope_U / X.norm), np.minimum(V, slope_V / X.norm)
     curvature = largest_eigenvalue(X.shape[0], lambda v: -X.residual_times(first, second, v))
     left = _unbalanced(U, slope_U) - _unbalanced(V, slope_V)
-    margin, size = 2.0 * state.penalty - curvature, np.linalg.norm(V)
+    margin, size = 2.0 * state.coupling - curvature, np.linalg.norm(V)
     bound = np.linalg.norm(left) / margin if margin > 0.0 else np.inf
     return {
         "penalized_stationarity": float(
@@ -254,8 +254,8 @@ def _unbalanced(factor: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 def never_rose(history: History, slack: float = ROUNDING[np.dtype(np.float64)]) -> bool:
     """Return whether the objective never rose (beyond rounding) while lambda did not."""
-    objective, penalty = history["objective"], history["penalty"]
-    still = np.diff(penalty) <= 1e-12 * np.abs(penalty[1:])
+    objective, coupling = history["objective"], history["coupling"]
+    still = np.diff(coupling) <= 1e-12 * np.abs(coupling[1:])
     if not len(objective):
         return True
     # rounding is in proportion to ||X||^2, which the first objective stands for

@@ -14,13 +14,13 @@ import numpy as np
 
 from symnmf.archives import clear_leftovers, read_archive, write_archive
 from symnmf.errors import InputError, warn
-from symnmf.matrices import SymmetricArray
 from symnmf.ops import Ops
 from symnmf.run.memory import Kept, check_memory
 from symnmf.run.result import OTHER, History
 from symnmf.run.settings import Settings
 from symnmf.run.state import Point, State
 from symnmf.solvers import Solver
+from symnmf.storage import SymmetricArray
 
 FORMAT = "symnmf-checkpoint-3"
 MEMORY, SCHEDULE = "memory_", "schedule_"
@@ -91,7 +91,7 @@ class Checkpoint:
             "identity": np.array(json.dumps(self.identity)),
             "U": ops.get(state.U.values),
             "scalars": np.array(
-                [state.penalty, state.iteration, saved.seconds, saved.start_misfit]
+                [state.coupling, state.iteration, saved.seconds, saved.start_misfit]
             ),
             "history": saved.history.to_array(),
         }
@@ -150,7 +150,7 @@ class Keeping:
             "X": X.digest(),
             "rank": int(rank),
             "solver": repr(solver),
-            "penalty": repr(settings.penalty) if solver.has_penalty else "none",
+            "coupling": repr(settings.coupling) if solver.has_coupling else "none",
             "owner": owner_of(self.checkpoint),
             **origin(),
         }
@@ -171,7 +171,7 @@ def read_checkpoint(
     to compiled code that checks nothing.
     """
     stored = read_archive(path, FORMAT)
-    solver, penalty = settings.solver, settings.penalty
+    solver, coupling = settings.solver, settings.coupling
     try:
         check_identity(path, json.loads(str(stored.pop("identity"))), identity, "run")
         history = History.of(stored.pop("history"))
@@ -182,9 +182,9 @@ def read_checkpoint(
         _check_numbers(scalars, history)
         shape = (X.shape[0], int(identity["rank"]))
         layout = solver.memory(*shape, X.dtype)
-        rule = penalty.memory(*shape, X.dtype) if solver.has_penalty and X.largest() > 0.0 else {}
+        rule = coupling.memory(*shape, X.dtype) if solver.has_coupling and X.largest() > 0.0 else {}
         check_memory(memory, layout, "the solver's")
-        check_memory(schedule, rule, "the penalty's")
+        check_memory(schedule, rule, "the coupling's")
         _check_factors(stored, shape, X, solver)
         value, iteration, seconds, misfit = scalars.tolist()
         product = stored.get("product")
@@ -198,7 +198,7 @@ def read_checkpoint(
         state = State(
             U=U,
             V=Point(X.ops, put(stored["V"])) if "V" in stored else U,
-            penalty=value,
+            coupling=value,
             iteration=int(iteration),
             memory={n: put(v) if layout[n].tall else v for n, v in memory.items()},
             schedule={n: put(v) if rule[n].tall else v for n, v in schedule.items()},
@@ -235,7 +235,7 @@ def _taken(stored: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
 
 
 def _check_numbers(scalars: np.ndarray, history: History) -> None:
-    """Penalty, iteration, seconds and misfit of the start: none is ever negative."""
+    """Coupling, iteration, seconds and misfit of the start: none is ever negative."""
     Kept((4,), least=0.0).check(scalars, "'scalars'")
     iteration = float(scalars[1])
     if iteration != np.floor(iteration) or iteration >= 2**53:
@@ -255,7 +255,7 @@ def _check_factors(
         least = -np.inf if solver.free_second_factor else 0.0
         for name in ("V", *(f"{OTHER}{number}" for number in range(X.order - 2))):
             layout[name] = Kept(shape, dtype, least, optional=X.largest() == 0.0)
-    if not solver.has_penalty:
+    if not solver.has_coupling:
         layout["product"] = Kept(shape, dtype, optional=True)
         layout["gram_U"] = Kept((shape[1], shape[1]), optional=True)
     check_memory(stored, layout, "the factor")

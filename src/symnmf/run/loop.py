@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from symnmf import errors
+from symnmf.coupling import Coupling
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
-from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import Tall
 from symnmf.parallel import one_blas_thread
-from symnmf.penalty import Penalty
 from symnmf.run.checkpoint import Checkpoint, Keeping, Saved
 from symnmf.run.interrupts import Interrupt, watching
 from symnmf.run.objective import Measurement, measure, rounding_level
@@ -28,6 +27,7 @@ from symnmf.run.start import RandomState, origin_of, starting_point
 from symnmf.run.state import Point, State
 from symnmf.run.units import Units
 from symnmf.solvers import Solver
+from symnmf.storage import SymmetricMatrix
 
 Callback = Callable[["Snapshot"], Any]
 
@@ -40,7 +40,7 @@ class Snapshot:
     seconds: float
     objective: float
     error: float
-    penalty: float
+    coupling: float
     consensus: float
     stationarity: float
     _U: Callable[[], np.ndarray] = field(repr=False)
@@ -68,7 +68,7 @@ def factorize(
     rank: int,
     *,
     solver: str | Solver = "auto",
-    penalty: str | float | Penalty | None = None,
+    coupling: str | float | Coupling | None = None,
     init: str | Any = "scaled-random",
     tol: float = 1e-5,
     max_iter: int = 1000,
@@ -90,17 +90,17 @@ def factorize(
 
     Parameters
     ----------
-    X : array-like, scipy sparse, torch tensor, a matrix of symnmf.matrices or on disk, n x n
+    X : array-like, scipy sparse, torch tensor, a matrix of symnmf.storage or on disk, n x n
         Symmetric, nonnegative, finite. float32 and float64 are kept. On disk: the path of a .npy,
         .h5 or .zarr array or of a folder of blocks, a memory map, a Zarr or HDF5 array, or
-        :class:`symnmf.matrices.Blocks` of any of these; it is read in blocks. A Dask array is
+        :class:`symnmf.storage.Blocks` of any of these; it is read in blocks. A Dask array is
         computed by the current scheduler or client.
     rank : int
         Columns of U, from 1 to n.
     solver : str or Solver
         A name from ``symnmf.solvers.available()`` or an object. "auto" works on the original
         problem; the paper's own methods are "symanls", "symhals" and "a-symhals".
-    penalty : str, float, Penalty or None
+    coupling : str, float, Coupling or None
         lambda for methods that split U into U and V: "rising" (small, raised on evidence),
         "adaptive" (the paper's, from 1e-5), "shrinking", "theory" (a bound on the whole run),
         "theory-paper", "geometric", "kuang-fixed", a number (fixed) or an object.
@@ -162,7 +162,7 @@ def factorize(
     """
     settings = Settings.of(
         solver,
-        penalty,
+        coupling,
         tol=tol,
         max_iter=max_iter,
         max_time=max_time,
@@ -250,10 +250,10 @@ class Run:
         """Set out from U_0 = V_0."""
         began = self.limits.clock()
         self.state = self.solver.start(self.X, U0)
-        if self.solver.has_penalty and self.X.sqnorm > 0.0:
-            schedule = self.settings.penalty
+        if self.solver.has_coupling and self.X.sqnorm > 0.0:
+            schedule = self.settings.coupling
             first = schedule.start(self.X, self.state)
-            self.state.penalty = self.units.penalty_in(first, schedule.power)
+            self.state.coupling = self.units.coupling_in(first, schedule.power)
         self.X.ops.wait()
         self.seconds = self.limits.clock() - began
         self._measure()
@@ -287,8 +287,8 @@ class Run:
 
     def _iterate(self) -> None:
         began = self.limits.clock()
-        if self.solver.has_penalty and self.state.iteration > 0:
-            self.state.penalty = self.settings.penalty.next(self.X, self.state)
+        if self.solver.has_coupling and self.state.iteration > 0:
+            self.state.coupling = self.settings.coupling.next(self.X, self.state)
         self.solver.step(self.X, self.state)
         self.state.iteration += 1
         self.X.ops.wait()
@@ -310,7 +310,7 @@ class Run:
             self.seconds,
             now.objective * units.data * units.data,
             now.error,
-            self.state.penalty * units.penalty,
+            self.state.coupling * units.coupling,
             now.consensus * units.root,
             now.stationarity,
         )
@@ -363,7 +363,7 @@ class Run:
         self.checkpoint.write(
             Saved(self.state, self.history, self.seconds, self.start_misfit),
             self.X.ops,
-            with_product=not self.solver.has_penalty,
+            with_product=not self.solver.has_coupling,
         )
 
     def _result(self, status: Status) -> Result:
@@ -378,7 +378,7 @@ class Run:
             error=self.latest.error,
             n_iter=self.state.iteration,
             status=status,
-            penalty=self.state.penalty * self.units.penalty,
+            coupling=self.state.coupling * self.units.coupling,
             history=self.history,
             solver=self.solver.name,
             tol=float(self.limits.tol),

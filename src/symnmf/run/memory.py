@@ -1,4 +1,4 @@
-"""What a solver or a penalty remembers between steps, declared so that a file can be held to it.
+"""What a solver or a coupling remembers between steps, declared so that a file can be held to it.
 
 Compiled code trusts the shapes and counters it is given. A checkpoint may come from anywhere, so
 what it holds is compared with these declarations before a run goes on from it.

@@ -16,9 +16,6 @@ from typing import Any
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.matrices import SymmetricMatrix
-from symnmf.matrices.shared import SharedReading
-from symnmf.matrices.wrapping import torch_device
 from symnmf.naming import lookup
 from symnmf.parallel import Threads
 from symnmf.run.checkpoint import Keeping, errors_so_far
@@ -31,6 +28,9 @@ from symnmf.run.result import Result
 from symnmf.run.settings import Settings
 from symnmf.run.spectral import Basis, SpectralStarts
 from symnmf.run.start import STARTS, RandomState, as_generator, drawn_seed, origin_of
+from symnmf.storage import SymmetricMatrix
+from symnmf.storage.shared import SharedReading
+from symnmf.storage.wrapping import torch_device
 
 #: Called with the number of the start and its latest snapshot; a true return value stops them all.
 Progress = Callable[[int, Snapshot], Any]

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.matrices import SymmetricMatrix
 from symnmf.run.state import Point, State
+from symnmf.storage import SymmetricMatrix
 
 #: The unit of stationarity, as a share of ||X||_F ||U||_F. A residual of the whole of it is that of
 #: a gradient with nothing balanced yet; a tenth is nearer to where ordinary starts begin.
@@ -122,7 +122,7 @@ def measure(X: Any, state: State) -> Measurement:
     # U = 0 and V = 0 agree; the tiny floor keeps 0/0 out
     relative = np.sqrt(apart / together) if together > 0.0 else (0.0 if apart == 0.0 else np.inf)
     return Measurement(
-        objective=0.5 * split + 0.5 * state.penalty * apart,
+        objective=0.5 * split + 0.5 * state.coupling * apart,
         error=symmetric / X.sqnorm,
         consensus=float(np.sqrt(apart)),
         disagreement=float(relative),

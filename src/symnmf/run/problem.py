@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.matrices import SymmetricMatrix, observed
 from symnmf.parallel import Threads
 from symnmf.run.units import Units
+from symnmf.storage import SymmetricMatrix, observed
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Problem:
     def of(
         cls, X: Any, *, n_jobs: int | None = None, device: Any = None, **observing: Any
     ) -> Problem:
-        """Check X as :func:`symnmf.matrices.observed` does, and choose its units."""
+        """Check X as :func:`symnmf.storage.observed` does, and choose its units."""
         if not isinstance(X, Problem):
             return cls._around(observed(X, n_jobs=n_jobs, device=device, **observing), X)
         if device is not None or any(observing.values()):

@@ -30,7 +30,7 @@ COLUMNS = (
     "seconds",
     "objective",
     "error",
-    "penalty",
+    "coupling",
     "consensus",
     "stationarity",
 )
@@ -44,7 +44,7 @@ class History:
 
     The columns are ``iteration``; ``seconds`` spent in the solver, evaluation excluded;
     ``objective``, 1/2 ||X - U V^T||^2 + lambda/2 ||U - V||^2; ``error``, E = ||X - U U^T||^2 /
-    ||X||^2; ``penalty``, lambda; ``consensus``, ||U - V||_F; and ``stationarity``, the natural
+    ||X||^2; ``coupling``, lambda; ``consensus``, ||U - V||_F; and ``stationarity``, the natural
     residual of the original problem over a tenth of ||X||_F ||U||_F.
     """
 
@@ -149,7 +149,7 @@ class Result:
     status : str
         "converged", "max_iter", "max_time", "stopped" (by a callback or an interrupt) or
         "diverged".
-    penalty : float
+    coupling : float
         The last lambda; 0 for methods without one.
     history : History
         One row per recorded iteration.
@@ -168,7 +168,7 @@ class Result:
     error: float
     n_iter: int
     status: Status
-    penalty: float
+    coupling: float
     history: History = field(repr=False)
     solver: str = ""
     tol: float = field(default=0.0, repr=False)
@@ -254,7 +254,7 @@ class Result:
                 "error": np.array(self.error),
                 "n_iter": np.array(self.n_iter),
                 "status": np.array(self.status),
-                "penalty": np.array(self.penalty),
+                "coupling": np.array(self.coupling),
                 "solver": np.array(self.solver),
                 "tol": np.array(self.tol),
                 "start_misfit": np.array(self.start_misfit),
@@ -275,7 +275,7 @@ class Result:
                 error=float(stored["error"]),
                 n_iter=int(stored["n_iter"]),
                 status=str(stored["status"]),  # type: ignore[arg-type]
-                penalty=float(stored["penalty"]),
+                coupling=float(stored["coupling"]),
                 history=History.of(stored["history"]),
                 solver=str(stored["solver"]),
                 tol=float(stored["tol"]),
@@ -290,7 +290,7 @@ class Result:
 
     def _check(self) -> None:
         """Refuse what no run gives back: the fields of a file, not of a run."""
-        numbers = [self.error, self.penalty]
+        numbers = [self.error, self.coupling]
         others = ((f"{OTHER}{number}", factor) for number, factor in enumerate(self.others))
         for name, factor in (("U", self.U), ("V", self.V), *others):
             if factor.dtype not in (np.float32, np.float64) or factor.dtype != self.U.dtype:
@@ -307,5 +307,5 @@ class Result:
             raise ValueError(f"the status is {self.status[:20]!r}")
         if self.status != "diverged" and not all(np.isfinite(numbers)):
             raise ValueError("its numbers are not finite")
-        if self.n_iter < 0 or not self.penalty >= 0 or not self.tol >= 0:
+        if self.n_iter < 0 or not self.coupling >= 0 or not self.tol >= 0:
             raise ValueError("a number that cannot be negative is")

@@ -1,4 +1,4 @@
-"""How a factorization is to be done: the method, its penalty and its limits, checked once."""
+"""How a factorization is to be done: the method, its coupling and its limits, checked once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from symnmf.coupling import Coupling, as_coupling
 from symnmf.errors import InputError
-from symnmf.penalty import Penalty, as_penalty
 from symnmf.solvers import Solver, as_solver
 
 
@@ -46,22 +46,22 @@ class Settings:
     """The method, the schedule of its lambda and the limits of a run."""
 
     solver: Solver
-    penalty: Penalty
+    coupling: Coupling
     limits: Limits = field(default_factory=Limits)
 
     @classmethod
     def of(
         cls,
         solver: str | Solver = "auto",
-        penalty: str | float | Penalty | None = None,
+        coupling: str | float | Coupling | None = None,
         **limits: Any,
     ) -> Settings:
         """Return what names and numbers stand for, or say what is wrong with them.
 
-        A penalty of None is the solver's own; ``limits`` are those of :class:`Limits`.
+        A coupling of None is the solver's own; ``limits`` are those of :class:`Limits`.
         """
         method = as_solver(solver)
-        schedule = as_penalty(method.default_penalty if penalty is None else penalty)
+        schedule = as_coupling(method.default_coupling if coupling is None else coupling)
         return cls(method, schedule, Limits(**limits))
 
     def within(self, **limits: Any) -> Self:

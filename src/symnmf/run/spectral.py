@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr, svd
 
-from symnmf.matrices import SymmetricMatrix
 from symnmf.run.objective import best_multiple
 from symnmf.run.state import Point
+from symnmf.storage import SymmetricMatrix
 
 EXACT_UP_TO = 256  # rows up to which all eigenvectors at once are cheaper
 SPARE = 10  # more columns than asked for, so that the last eigenvectors come quickly

@@ -9,12 +9,12 @@ import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
-from symnmf.matrices import SymmetricMatrix
-from symnmf.matrices.spectrum import leading_eigenpairs
 from symnmf.naming import lookup
 from symnmf.run.objective import best_multiple
 from symnmf.run.spectral import spectral_start
 from symnmf.run.state import Point
+from symnmf.storage import SymmetricMatrix
+from symnmf.storage.spectrum import leading_eigenpairs
 
 #: A given U_0 further than this factor from its best multiple is brought there.
 FAR_OFF = 1e6

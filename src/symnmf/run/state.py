@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from symnmf.matrices import SymmetricArray
 from symnmf.ops import Ops, Tall
+from symnmf.storage import SymmetricArray
 
 
 class Point:
@@ -19,7 +19,7 @@ class Point:
     Parameters
     ----------
     ops : Ops
-        The operations of the home that ``values`` lives in.
+        The operations of the backend that ``values`` lives in.
     values : Tall
         The factor itself.
     product : Tall, optional
@@ -90,16 +90,16 @@ class State:
     ----------
     U, V : Point
         The factors. A method that works on the original problem has ``V is U``.
-    penalty : float
+    coupling : float
         lambda; 0 for a method without one.
     iteration : int
         Iterations done.
     memory : dict of str to ndarray or Tall
         What a solver remembers between steps; kept in checkpoints.
     schedule : dict of str to ndarray or Tall
-        What a penalty remembers between steps; likewise.
+        What a coupling remembers between steps; likewise.
     others : list of Point
-        The third factor and the fourth, where a tensor's are held together by a penalty.
+        The third factor and the fourth, where a tensor's are held together by a coupling.
     spare : list of Tall
         Factors that a step may overwrite, so that large ones are not paid for page by page in
         every iteration; empty after a resume.
@@ -107,7 +107,7 @@ class State:
 
     U: Point
     V: Point
-    penalty: float = 0.0
+    coupling: float = 0.0
     iteration: int = 0
     memory: dict[str, Tall] = field(default_factory=dict)
     schedule: dict[str, Tall] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class State:
 
     @property
     def factors(self) -> list[Point]:
-        """All factors that are held together by a penalty; U alone where there is none."""
+        """All factors that are held together by a coupling; U alone where there is none."""
         return [self.U] if self.V is self.U else [self.U, self.V, *self.others]
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.matrices import SymmetricArray
+from symnmf.storage import SymmetricArray
 
 #: Largest entries inside this range need no rescaling: fourth powers of the factors stay finite in
 #: float32 too, in which a run on a float64 matrix may begin.
@@ -49,7 +49,7 @@ class Units:
         return float(np.exp2(self.order * self.exponent))
 
     @property
-    def penalty(self) -> float:
+    def coupling(self) -> float:
         """2^(2d-2)k, the unit of lambda: 1/2 ||X||^2 and lambda/2 ||U||^2 are of one kind."""
         return float(np.exp2((2 * self.order - 2) * self.exponent))
 
@@ -69,14 +69,14 @@ class Units:
         """Return a factor in the caller's units."""
         return U if self.exponent == 0 else np.ldexp(U, self.exponent).astype(U.dtype)
 
-    def penalty_in(self, penalty: float, power: int) -> float:
+    def coupling_in(self, coupling: float, power: int) -> float:
         """Return lambda in the run's units, for one that grows with that power of X.
 
         1: computed from the X of the run, nothing to do; 0: a number of the caller's; 2: see
-        :class:`symnmf.penalty.LargestEntrySquared`. It is kept where its square is a number.
+        :class:`symnmf.coupling.LargestEntrySquared`. It is kept where its square is a number.
         """
         if self.exponent == 0 or power == 1:
-            return penalty
+            return coupling
         for _ in range(2 * self.order - 2):  # one root at a time: their product may overflow
-            penalty *= self.root ** (power - 1)
-        return float(min(max(penalty, 1e-150), 1e150))
+            coupling *= self.root ** (power - 1)
+        return float(min(max(coupling, 1e-150), 1e150))

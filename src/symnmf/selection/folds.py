@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.matrices import DenseMatrix, HostMatrix, SparseMatrix
+from symnmf.storage import DenseMatrix, HostMatrix, SparseMatrix
 
 #: Pairs of a dense X that one fold holds out at most.
 MOST_PAIRS = 2_000_000

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.matrices import SymmetricMatrix
 from symnmf.run.loop import solve
 from symnmf.run.problem import Problem
 from symnmf.run.result import Result
 from symnmf.run.settings import Settings
 from symnmf.run.spectral import leading_subspace
+from symnmf.storage import SymmetricMatrix
 
 
 def rank_path(

@@ -13,7 +13,6 @@ import scipy.sparse as sp
 
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import edge_list, from_graph
-from symnmf.matrices import DenseMatrix, HostMatrix, SparseMatrix
 from symnmf.parallel import Threads, one_blas_thread
 from symnmf.run.interrupts import watching
 from symnmf.run.multistart import DEFAULT_STARTS, Plan
@@ -22,6 +21,7 @@ from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState, as_generator, drawn_seed
 from symnmf.selection.found import RankSelection
 from symnmf.selection.search import Progress, Search
+from symnmf.storage import DenseMatrix, HostMatrix, SparseMatrix
 
 CRITERIA = ("heldout", "stability", "eigengap")
 

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from symnmf import graphs
-from symnmf.matrices import HostMatrix, SparseMatrix, as_symmetric
-from symnmf.matrices.spectrum import leading_eigenpairs
+from symnmf.storage import HostMatrix, SparseMatrix, as_symmetric
+from symnmf.storage.spectrum import leading_eigenpairs
 
 
 def normalised_eigenvalues(X: HostMatrix, count: int) -> np.ndarray:

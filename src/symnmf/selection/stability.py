@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
-from symnmf.matrices import DenseMatrix, HostMatrix, SparseMatrix
 from symnmf.parallel import Threads
+from symnmf.storage import DenseMatrix, HostMatrix, SparseMatrix
 
 #: Pairs on which the consensus of runs is looked at.
 SAMPLED_PAIRS = 20_000

@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import Nnls, Tall
 from symnmf.run.memory import Kept, Layout
 from symnmf.run.objective import identity
 from symnmf.run.state import Point, State
 from symnmf.solvers.solver import Solver
+from symnmf.storage import SymmetricMatrix
 
 MULTIPLIER, RHO, APART = "admm_multiplier", "admm_rho", "admm_apart"
 FIRST_RHO = "admm_first_rho"
@@ -30,7 +30,7 @@ class ADMM(Solver):
     Y = argmin over Y >= 0 of the augmented Lagrangian (exact, row by row); A = (X Y + rho Y + L)
     (Y^T Y + rho I)^-1; L += rho (Y - A). U is Y. V is A, which agrees with it only in the limit
     and may dip below zero until then, so ``consensus`` is the primal residual ||Y - A||_F. rho is
-    not the lambda of the paper's theorems: ``penalty`` is 0 and the schedules play no part.
+    not the lambda of the paper's theorems: ``coupling`` is 0 and the schedules play no part.
 
     The theory asks for rho > 6 n tau, with tau a bound on the squared rows of Y, and a proximal
     term (beta/2) ||Y - Y_old||^2 with beta = (6/rho) ||X - A Y^T||^2; :meth:`published` gives its

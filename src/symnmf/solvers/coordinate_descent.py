@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from symnmf.matrices import SymmetricMatrix
 from symnmf.run.state import State
 from symnmf.solvers.solver import Solver
+from symnmf.storage import SymmetricMatrix
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import Hals, Tall
 from symnmf.run.memory import Kept, Layout
 from symnmf.run.objective import best_multiple, quick_sqnorm
@@ -18,6 +17,7 @@ from symnmf.steps import quasi_newton
 from symnmf.steps.gauss_newton import gauss_newton_target
 from symnmf.steps.line_search import line_step
 from symnmf.steps.revival import column_from_residual, dead_columns
+from symnmf.storage import SymmetricMatrix
 
 PROXIMAL = 0.01  # lambda of the sweep, in units of the mean diagonal of U^T U
 SUFFICIENT_DECREASE = 1e-4  # of mean diagonal times squared distance to the projected gradient step

@@ -12,9 +12,9 @@ from symnmf.solvers.symanls import SymANLS
 class KuangANLS(SymANLS):
     """SymANLS under Kuang's lambda: 1.01 times the last until ||U - V||_F / ||V||_F < 1e-8.
 
-    Their published code keeps lambda = max(X)^2 instead: ``penalty="kuang-fixed"``.
+    Their published code keeps lambda = max(X)^2 instead: ``coupling="kuang-fixed"``.
     """
 
     name: ClassVar[str] = "kuang-anls"
     summary: ClassVar[str] = "SymANLS with lambda growing by 1.01 (Kuang, Yun and Park 2015)"
-    default_penalty: ClassVar[str] = "geometric"
+    default_coupling: ClassVar[str] = "geometric"

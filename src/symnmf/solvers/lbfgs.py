@@ -9,9 +9,9 @@ import numpy as np
 from scipy.optimize import Bounds, minimize
 
 from symnmf.errors import InputError
-from symnmf.matrices import SymmetricMatrix
 from symnmf.run.state import Point, State
 from symnmf.solvers.original import Move, OriginalSolver, gradient, move_to
+from symnmf.storage import SymmetricMatrix
 
 
 @dataclass(frozen=True)

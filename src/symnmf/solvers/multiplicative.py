@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from symnmf.errors import InputError
-from symnmf.matrices import SymmetricMatrix
 from symnmf.run.state import State
 from symnmf.solvers.original import OriginalSolver, move_to
+from symnmf.storage import SymmetricMatrix
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import Tall
 from symnmf.run.state import State
 from symnmf.solvers.original import OriginalSolver, enough, gradient, projected_move
+from symnmf.storage import SymmetricMatrix
 
 
 @dataclass(frozen=True)

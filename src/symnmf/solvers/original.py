@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import Tall, quartic
 from symnmf.run.state import Point, State
 from symnmf.solvers.solver import Solver
+from symnmf.storage import SymmetricMatrix
 
 
 @dataclass(frozen=True)

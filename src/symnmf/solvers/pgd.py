@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from symnmf.matrices import SymmetricMatrix
 from symnmf.run.memory import Kept, Layout
 from symnmf.run.state import State
 from symnmf.solvers.original import (
@@ -17,6 +16,7 @@ from symnmf.solvers.original import (
     gradient,
     projected_move,
 )
+from symnmf.storage import SymmetricMatrix
 
 STEP = "pgd_step"
 

@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import RowSolver, Tall
 from symnmf.run.memory import Layout
 from symnmf.run.state import Point, State
+from symnmf.storage import SymmetricMatrix
 
 
 class Solver(ABC):
@@ -24,10 +24,10 @@ class Solver(ABC):
     summary: ClassVar[str]
     needs: ClassVar[str] = "products with X"
     cost: ClassVar[str]
-    #: whether a penalty lambda holds the factors together
-    has_penalty: ClassVar[bool] = False
+    #: whether a coupling lambda holds the factors together
+    has_coupling: ClassVar[bool] = False
     #: the schedule used when the caller names none
-    default_penalty: ClassVar[str] = "rising"
+    default_coupling: ClassVar[str] = "rising"
     #: whether single rows of X are read, not only products with it
     reads_entries: ClassVar[bool] = False
     #: whether the argument for the method holds where entries have weights, or are hidden
@@ -101,7 +101,7 @@ class SplitSolver(Solver):
     g(U, V) = 1/2 ||X - U V^T||_F^2 + lambda/2 ||U - V||_F^2 over U, V >= 0.
     """
 
-    has_penalty: ClassVar[bool] = True
+    has_coupling: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
     second_factor: ClassVar[bool] = True
 
@@ -113,9 +113,9 @@ class SplitSolver(Solver):
     def step(self, X: SymmetricMatrix, state: State) -> None:
         old, room = state.V, state.U.known_product
         U, room = X.update(
-            self.rows, state.U.values, old.values, lambda: old.gram, state.penalty, out=room
+            self.rows, state.U.values, old.values, lambda: old.gram, state.coupling, out=room
         )
         gram = X.ops.gram_ahead(U)
         # what is left in `product` is X U for the new U: the fitting error costs no product
-        V, product = X.update(self.rows, old.values, U, gram, state.penalty, out=room)
+        V, product = X.update(self.rows, old.values, U, gram, state.coupling, out=room)
         state.U, state.V = Point(X.ops, U, product, gram()), Point(X.ops, V)

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from symnmf.matrices import SymmetricMatrix
-from symnmf.matrices.spectrum import leading_eigenpairs
 from symnmf.ops import Tall
 from symnmf.run.memory import Kept, Layout
 from symnmf.run.state import State
 from symnmf.solvers.solver import Solver
+from symnmf.storage import SymmetricMatrix
+from symnmf.storage.spectrum import leading_eigenpairs
 
 ROOT = "tsvd_root"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import Tall
 from symnmf.run.state import Point
+from symnmf.storage import SymmetricMatrix
 
 INNER_STEPS = 10
 RELAXATION = 1.6

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from symnmf.kernels.compiling import compiled
-from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import Tall
 from symnmf.run.state import State
+from symnmf.storage import SymmetricMatrix
 
 POLISH = 60  # halvings that exhaust a double between 0 and 1; Newton needs a handful
 

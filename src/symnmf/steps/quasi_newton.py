@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from symnmf.kernels import pairs as kernels
-from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import Tall
 from symnmf.run.memory import Kept, Layout
 from symnmf.run.state import State
+from symnmf.storage import SymmetricMatrix
 
 FLATTEST = 1e-10  # curvature of a step worth keeping, in units of the mean diagonal of U^T U
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from symnmf.matrices import SymmetricMatrix
-from symnmf.matrices.spectrum import as_operator
 from symnmf.run.state import Point
+from symnmf.storage import SymmetricMatrix
+from symnmf.storage.spectrum import as_operator
 
 CANDIDATES = 8  # columns that are tried at once
 STEPS = 20  # of the projected power method

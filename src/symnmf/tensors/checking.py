@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.matrices.border import ASYMMETRY_ALLOWED, check_values
-from symnmf.matrices.dtypes import float_dtype
 from symnmf.naming import lookup
 from symnmf.parallel import Threads
+from symnmf.storage.border import ASYMMETRY_ALLOWED, check_values
+from symnmf.storage.dtypes import float_dtype
 from symnmf.tensors.dense_tensor import DenseTensor
 from symnmf.tensors.sparse_tensor import SparseTensor
 from symnmf.tensors.tensor import SymmetricTensor

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.matrices.spectrum import largest_eigenvalue
 from symnmf.parallel import one_blas_thread
 from symnmf.run.certificate import ROUNDING, never_rose
 from symnmf.run.objective import REFERENCE_SHARE, measure, rounding_level
@@ -18,6 +17,7 @@ from symnmf.run.problem import Problem
 from symnmf.run.result import Result
 from symnmf.run.state import Point, State
 from symnmf.run.units import Units
+from symnmf.storage.spectrum import largest_eigenvalue
 from symnmf.tensors.checking import as_tensor
 from symnmf.tensors.measuring import step_length
 from symnmf.tensors.schedules import theory_bound
@@ -40,7 +40,7 @@ class TensorCertificate:
         The largest lambda_max of the residual contracted with the columns of all factors but two,
         over all pairs and columns, and d lambda. Where the first is smaller, a critical point of
         the split problem has equal factors and is critical for the original one.
-    penalty, penalty_bound : float
+    coupling, coupling_bound : float
         The run's last lambda, and the bound for the run's start above which equal factors are
         guaranteed beforehand (NaN where repeated indices are not observed: there is none).
     monotone : bool
@@ -62,8 +62,8 @@ class TensorCertificate:
     penalized_stationarity: float
     theorem_left: float
     theorem_right: float
-    penalty: float
-    penalty_bound: float
+    coupling: float
+    coupling_bound: float
     monotone: bool
     status: str
     order: int
@@ -98,7 +98,7 @@ class TensorCertificate:
             reasons.append(f"the factors differ by {self.consensus:.2g}")
         if not self._stationary:
             reasons.append(f"U is not stationary ({self.stationarity:.2g})")
-        raised = " or raise the penalty" if self.consensus > self.tol else ""
+        raised = " or raise the coupling" if self.consensus > self.tol else ""
         return (
             f"Not certified: {' and '.join(reasons)}, above {self.tol:.2g}; let the run go "
             f"on{raised}."
@@ -111,7 +111,7 @@ class TensorCertificate:
         ]
         if self.splits:
             relation, holds = ("<", "holds") if self.theorem else (">=", "does not hold")
-            above = "above" if self.penalty > self.penalty_bound else "not above"
+            above = "above" if self.coupling > self.coupling_bound else "not above"
             lines += [
                 f"  stationarity of the penalised problem  {self.penalized_stationarity:.3e}",
                 f"  consensus max ||U_p - U_q|| / ||U_q||  {self.consensus:.3e}",
@@ -119,10 +119,10 @@ class TensorCertificate:
                 f"{self.theorem_left:.4g} {relation} "
                 f"{self.order} lambda = {self.theorem_right:.4g}",
             ]
-            if np.isfinite(self.penalty_bound):
+            if np.isfinite(self.coupling_bound):
                 lines.append(
-                    f"  beforehand: lambda = {self.penalty:.4g}, {above} the bound "
-                    f"{self.penalty_bound:.4g}"
+                    f"  beforehand: lambda = {self.coupling:.4g}, {above} the bound "
+                    f"{self.coupling_bound:.4g}"
                 )
         rose = "never rose" if self.monotone else "ROSE"
         when = " while lambda was constant" if self.splits else ""
@@ -140,11 +140,11 @@ def certify(T: Any, result: Result, *, tol: float = 1e-5) -> TensorCertificate:
             f"{result.U.shape[0]} and {result.order}; pass the tensor that was factorized."
         )
     scaled: SymmetricTensor = problem.scaled  # type: ignore[assignment]
-    splits = result.penalty > 0.0
+    splits = result.coupling > 0.0
     given = (result.U, result.V, *result.others) if splits else (result.U,)
     points = [Point(scaled.ops, scaled.ops.put(units.factor_in(factor))) for factor in given]
     state = State(points[0], points[1] if splits else points[0], others=points[2:])
-    state.penalty = units.penalty_in(result.penalty, 0) if splits else 0.0
+    state.coupling = units.coupling_in(result.coupling, 0) if splits else 0.0
     with one_blas_thread():
         return _certify(scaled, state, result, units, tol)
 
@@ -170,10 +170,10 @@ def _certify(
         consensus=consensus,
         stationarity=stationarity,
         penalized_stationarity=penalised,
-        theorem_left=left * units.penalty,
-        theorem_right=T.order * result.penalty,
-        penalty=result.penalty,
-        penalty_bound=bound * units.penalty,
+        theorem_left=left * units.coupling,
+        theorem_right=T.order * result.coupling,
+        coupling=result.coupling,
+        coupling_bound=bound * units.coupling,
         monotone=never_rose(result.history, ROUNDING[T.dtype]),
         status=result.status,
         order=T.order,
@@ -192,7 +192,7 @@ def split_stationarity(T: SymmetricTensor, state: State) -> float:
         gram = np.prod([point.gram for q, point in enumerate(state.factors) if q != p], axis=0)
         product, hidden = T.contract(others), T.model.hidden(factors, p)
         slope = own @ gram - product - (0.0 if hidden is None else hidden)
-        slope += state.penalty * sum(own - other for other in others)
+        slope += state.coupling * sum(own - other for other in others)
         moved = np.minimum(own, step * slope)
         total += float(np.vdot(moved, moved))
     return float(np.sqrt(total / np.trace(state.U.gram)) / REFERENCE_SHARE)

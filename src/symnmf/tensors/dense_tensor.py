@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from symnmf.matrices.host import BLOCK_SIZE
 from symnmf.parallel import Threads
+from symnmf.storage.host import BLOCK_SIZE
 from symnmf.tensors.tensor import SymmetricTensor, distinct
 
 

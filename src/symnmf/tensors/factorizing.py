@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from symnmf.coupling import Coupling
 from symnmf.errors import InputError
-from symnmf.penalty import Penalty
 from symnmf.run.checkpoint import Keeping
 from symnmf.run.loop import Callback, solve, warn_unless_converged
 from symnmf.run.problem import Problem
@@ -16,7 +16,7 @@ from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
 from symnmf.tensors.checking import as_tensor
 from symnmf.tensors.methods import as_tensor_solver
-from symnmf.tensors.schedules import as_tensor_penalty, default_penalty
+from symnmf.tensors.schedules import as_tensor_coupling, default_coupling
 from symnmf.tensors.tensor import SymmetricTensor
 
 
@@ -25,7 +25,7 @@ def factorize_tensor(
     rank: int,
     *,
     solver: str | Solver = "auto",
-    penalty: str | float | Penalty | None = None,
+    coupling: str | float | Coupling | None = None,
     init: str | Any = "scaled-random",
     tol: float = 1e-5,
     max_iter: int = 1000,
@@ -50,8 +50,8 @@ def factorize_tensor(
         Columns of U, from 1 to n.
     solver : str or Solver
         "auto" or "hals-newton" work on the original problem; "symhals" and "a-symhals" on d factors
-        held together by a penalty, the paper's splitting.
-    penalty : str, float, Penalty or None
+        held together by a coupling, the paper's splitting.
+    coupling : str, float, Coupling or None
         lambda for these two: "adaptive" (the paper's, from 1e-5), "theory", "shrinking" (both with
         a guarantee; every entry must be observed) or a number. None for "shrinking" where every
         entry is observed, else "adaptive".
@@ -84,7 +84,7 @@ def factorize_tensor(
     keeping = Keeping(checkpoint, checkpoint_every)
     as_tensor_solver(solver)
     tensor = as_tensor(T, n_jobs=n_jobs)
-    settings = tensor_settings(tensor, solver, penalty, limits)
+    settings = tensor_settings(tensor, solver, coupling, limits)
     result = solve(
         Problem.of(tensor),
         rank,
@@ -101,9 +101,9 @@ def factorize_tensor(
 def tensor_settings(
     T: SymmetricTensor,
     solver: str | Solver = "auto",
-    penalty: str | float | Penalty | None = None,
+    coupling: str | float | Coupling | None = None,
     limits: Limits | None = None,
 ) -> Settings:
-    """Return the method and the penalty that names stand for where X is the tensor T."""
-    schedule = default_penalty(T) if penalty is None else as_tensor_penalty(penalty)
+    """Return the method and the coupling that names stand for where X is the tensor T."""
+    schedule = default_coupling(T) if coupling is None else as_tensor_coupling(coupling)
     return Settings(as_tensor_solver(solver), schedule, limits or Limits())

@@ -86,7 +86,7 @@ def _(T: SymmetricTensor, state: State) -> Measurement:
             ratio = np.sqrt(gap / size) if size > 0.0 else (0.0 if gap == 0.0 else np.inf)
             relative = max(relative, float(ratio))
     return Measurement(
-        objective=0.5 * split + 0.5 * state.penalty * apart,
+        objective=0.5 * split + 0.5 * state.coupling * apart,
         error=symmetric / T.sqnorm,
         consensus=float(np.sqrt(apart)),
         disagreement=relative,

@@ -35,13 +35,13 @@ class TensorSolver(Solver):
 
 @dataclass(frozen=True)
 class TensorASymHALS(TensorSolver):
-    r"""The paper's splitting, for tensors: d factors held together by a penalty.
+    r"""The paper's splitting, for tensors: d factors held together by a coupling.
 
     .. math:: g(U_1, \dots, U_d) = \tfrac12\|T - [[U_1, \dots, U_d]]\|^2
         + \tfrac\lambda2 \sum_{p<q} \|U_p - U_q\|^2
 
     With all factors but U_p fixed, its rows are those of a matrix problem: the Gram matrix is the
-    entrywise product of the others', the anchor their mean, the penalty (d - 1) lambda. Entries
+    entrywise product of the others', the anchor their mean, the coupling (d - 1) lambda. Entries
     that are not observed are filled with what the model says of them before each sweep.
 
     Parameters
@@ -51,9 +51,9 @@ class TensorASymHALS(TensorSolver):
     """
 
     name: ClassVar[str] = "a-symhals"
-    summary: ClassVar[str] = "sweeps over each of d factors held together by a penalty"
+    summary: ClassVar[str] = "sweeps over each of d factors held together by a coupling"
     cost: ClassVar[str] = "d products, dL sweeps of 2nr^2"
-    has_penalty: ClassVar[bool] = True
+    has_coupling: ClassVar[bool] = True
     second_factor: ClassVar[bool] = True
 
     inner_sweeps: int = 2
@@ -79,7 +79,7 @@ class TensorASymHALS(TensorSolver):
                 product += hidden
             gram = np.prod([gram for q, gram in enumerate(grams) if q != p], axis=0)
             anchor = ops.combine(*((1.0 / (d - 1), factor) for factor in fixed))
-            weight = (d - 1) * state.penalty
+            weight = (d - 1) * state.coupling
             factors[p] = ops.solve_rows(
                 Hals(self.inner_sweeps), factors[p], product, anchor, gram, weight
             )
@@ -93,7 +93,7 @@ class TensorSymHALS(TensorASymHALS):
     """One sweep over each factor in turn."""
 
     name: ClassVar[str] = "symhals"
-    summary: ClassVar[str] = "one sweep over each of d factors held together by a penalty"
+    summary: ClassVar[str] = "one sweep over each of d factors held together by a coupling"
     cost: ClassVar[str] = "d products, d sweeps of 2nr^2"
 
     inner_sweeps: int = 1

@@ -83,14 +83,14 @@ class Model:
         weights: dict[tuple[int, ...], np.ndarray] = {}
         beside: dict[tuple[int, ...], np.ndarray] = {}
         items = (own, *(p for p in range(self.order) if p != own))
-        for home, *others in self._partitions(items):
+        for first, *others in self._partitions(items):
             if len(others) == self.order - 1:  # no coincidence: that is the sum over all entries
                 continue
-            key = grams.key(home[1:])
-            scale = -math.prod(map(sign, (home, *others)))
+            key = grams.key(first[1:])
+            scale = -math.prod(map(sign, (first, *others)))
             weights[key] = weights.get(key, 0.0) + scale * grams.product(others)
-            if len(home) > 1:
-                beside[key] = grams.hadamard(home[1:])
+            if len(first) > 1:
+                beside[key] = grams.hadamard(first[1:])
         total = np.zeros(mine.shape)
         for key, weight in weights.items():
             rest = beside.get(key)
@@ -119,11 +119,11 @@ class Model:
         """Return [[U_1, ..., U_d]] contracted with one vector in every slot but ``own``."""
         shaped = {q: factors[q] * vector[:, None] for q, vector in vectors.items()}
         total = np.zeros(len(factors[own]))
-        for home, *others in self._partitions((own, *vectors)):
-            weight = float(math.prod(map(sign, (home, *others)))) * np.ones(factors[own].shape[1])
+        for first, *others in self._partitions((own, *vectors)):
+            weight = float(math.prod(map(sign, (first, *others)))) * np.ones(factors[own].shape[1])
             for block in others:
                 weight = weight * functools.reduce(np.multiply, (shaped[q] for q in block)).sum(0)
-            beside = [shaped[q] for q in home[1:]]
+            beside = [shaped[q] for q in first[1:]]
             total += functools.reduce(np.multiply, beside, factors[own]) @ weight
         return total
 

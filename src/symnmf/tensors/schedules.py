@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from symnmf.coupling import Adaptive, Coupling, as_coupling
 from symnmf.errors import InputError
 from symnmf.naming import lookup
-from symnmf.penalty import Adaptive, Penalty, as_penalty
 from symnmf.run.objective import measure
 from symnmf.run.state import State
 from symnmf.tensors.measuring import fitting_sqnorm
@@ -31,13 +31,13 @@ def theory_bound(order: int, norm: float, misfit: float) -> float:
 def _require_all_observed(T: SymmetricTensor, name: str) -> None:
     if not T.repeats_observed:
         raise InputError(
-            f"penalty {name!r} needs every entry of T observed, or a column could grow unseen; use "
-            f"'adaptive', a number, or repeated='observed'."
+            f"coupling {name!r} needs every entry of T observed, or a column could grow unseen; "
+            f"use 'adaptive', a number, or repeated='observed'."
         )
 
 
 @dataclass(frozen=True)
-class TensorTheory(Penalty):
+class TensorTheory(Coupling):
     """A fixed lambda just above the bound of the start."""
 
     margin: float = 1.01
@@ -57,24 +57,24 @@ class TensorShrinking(TensorTheory):
         bound = self.margin * theory_bound(X.order, X.norm, reached)
         # never zero, whatever the fit: strong convexity is what the theorem stands on
         floor = 1e-12 * X.norm ** (2.0 - 2.0 / X.order)
-        return min(state.penalty, max(bound, floor))
+        return min(state.coupling, max(bound, floor))
 
 
-PENALTIES: dict[str, Any] = {
+COUPLINGS: dict[str, Any] = {
     "adaptive": Adaptive,
     "theory": TensorTheory,
     "shrinking": TensorShrinking,
 }
 
 
-def default_penalty(T: SymmetricTensor) -> Penalty:
+def default_coupling(T: SymmetricTensor) -> Coupling:
     """Return the schedule where the caller names none: the guarantee where it can be had."""
     return TensorShrinking() if T.repeats_observed else Adaptive()
 
 
-def as_tensor_penalty(penalty: str | float | Penalty) -> Penalty:
+def as_tensor_coupling(coupling: str | float | Coupling) -> Coupling:
     """Return the schedule a name, a number (fixed) or an object stands for."""
-    if isinstance(penalty, str):
-        chosen: Penalty = lookup(penalty, PENALTIES, "penalty")()
+    if isinstance(coupling, str):
+        chosen: Coupling = lookup(coupling, COUPLINGS, "coupling")()
         return chosen
-    return as_penalty(penalty)
+    return as_coupling(coupling)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.matrices import HostArray
 from symnmf.ops import HostOps
 from symnmf.parallel import Threads
+from symnmf.storage import HostArray
 from symnmf.tensors.repeated import Model
 
 

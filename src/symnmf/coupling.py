@@ -10,24 +10,24 @@ from typing import ClassVar
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.matrices import SymmetricMatrix
-from symnmf.matrices.spectrum import lanczos, spectrum
 from symnmf.naming import lookup
 from symnmf.run.memory import Kept, Layout
 from symnmf.run.objective import identity
 from symnmf.run.state import Point, State
+from symnmf.storage import SymmetricMatrix
+from symnmf.storage.spectrum import lanczos, spectrum
 
 __all__ = [
     "Adaptive",
+    "Coupling",
     "Fixed",
     "Geometric",
     "LargestEntrySquared",
-    "Penalty",
     "Rising",
     "Shrinking",
     "Theory",
     "TheoryPaper",
-    "as_penalty",
+    "as_coupling",
 ]
 
 #: Least computed lambda, in units of ||X||_F: strong convexity is what the theorems stand on.
@@ -40,7 +40,7 @@ def _require_positive(value: float, argument: str) -> None:
         raise InputError(f"{argument} must be a positive number, got {value!r}.")
 
 
-class Penalty(ABC):
+class Coupling(ABC):
     """A rule for lambda. Parameters only: what it remembers goes into ``state.schedule``."""
 
     #: how the first lambda grows with X: 0 for the caller's own number, 1 for one in X's units
@@ -56,11 +56,11 @@ class Penalty(ABC):
 
     def next(self, X: SymmetricMatrix, state: State) -> float:
         """Return lambda for the iteration after ``state``; by default the same again."""
-        return state.penalty
+        return state.coupling
 
 
 @dataclass(frozen=True)
-class Adaptive(Penalty):
+class Adaptive(Coupling):
     """The paper's rule (eq. update lambda):
 
     ``lambda_{k+1} = lambda_k (||U_k||^2 + ||V_k||^2) / (2 |<U_k, V_k>|)``, from ``initial``.
@@ -75,7 +75,7 @@ class Adaptive(Penalty):
     initial: float = 1e-5
 
     def __post_init__(self) -> None:
-        _require_positive(self.initial, "penalty's initial value")
+        _require_positive(self.initial, "coupling's initial value")
 
     def start(self, X: SymmetricMatrix, state: State) -> float:
         return self.initial
@@ -85,13 +85,13 @@ class Adaptive(Penalty):
         sums = np.sum([X.ops.pair(p.values, q.values) for p, q in pairs], axis=0)
         apart, together = float(sums[0]), float(sums[1])
         if together <= 0.0:  # orthogonal factors (both zero, say): the formula is not defined
-            return state.penalty
-        grown = state.penalty * (1.0 + apart / (2.0 * together))
-        return grown if np.isfinite(grown) else state.penalty
+            return state.coupling
+        grown = state.coupling * (1.0 + apart / (2.0 * together))
+        return grown if np.isfinite(grown) else state.coupling
 
 
 @dataclass(frozen=True)
-class Fixed(Penalty):
+class Fixed(Coupling):
     """A constant lambda."""
 
     power: ClassVar[int] = 0
@@ -99,14 +99,14 @@ class Fixed(Penalty):
     value: float
 
     def __post_init__(self) -> None:
-        _require_positive(self.value, "penalty")
+        _require_positive(self.value, "coupling")
 
     def start(self, X: SymmetricMatrix, state: State) -> float:
         return float(self.value)
 
 
 @dataclass(frozen=True)
-class Geometric(Penalty):
+class Geometric(Coupling):
     """Kuang, Yun and Park (2015): lambda grows by ``factor`` until ||U-V||/||V|| < ``until``."""
 
     power: ClassVar[int] = 0
@@ -116,9 +116,9 @@ class Geometric(Penalty):
     until: float = 1e-8
 
     def __post_init__(self) -> None:
-        _require_positive(self.initial, "penalty's initial value")
+        _require_positive(self.initial, "coupling's initial value")
         if not self.factor > 1.0:
-            raise InputError(f"penalty's factor must be above 1, got {self.factor!r}.")
+            raise InputError(f"coupling's factor must be above 1, got {self.factor!r}.")
 
     def start(self, X: SymmetricMatrix, state: State) -> float:
         return self.initial
@@ -126,13 +126,13 @@ class Geometric(Penalty):
     def next(self, X: SymmetricMatrix, state: State) -> float:
         apart, _, second = X.ops.pair(state.U.values, state.V.values)
         if apart < self.until**2 * second:
-            return state.penalty
-        grown = state.penalty * self.factor
-        return grown if np.isfinite(grown) else state.penalty
+            return state.coupling
+        grown = state.coupling * self.factor
+        return grown if np.isfinite(grown) else state.coupling
 
 
 @dataclass(frozen=True)
-class LargestEntrySquared(Penalty):
+class LargestEntrySquared(Coupling):
     """The fixed lambda = max(X)^2 of Kuang's published code; it does not follow the scale of X."""
 
     power: ClassVar[int] = 2
@@ -157,7 +157,7 @@ def papers_bound(X: SymmetricMatrix, U0: Point) -> float:
 
 
 @dataclass(frozen=True)
-class TheoryPaper(Penalty):
+class TheoryPaper(Coupling):
     """A fixed lambda just above the paper's lambda-bar, so that its Theorem 3 holds.
 
     ``margin`` covers the accuracy of the Lanczos eigenvalues.
@@ -170,7 +170,7 @@ class TheoryPaper(Penalty):
 
 
 @dataclass(frozen=True)
-class Theory(Penalty):
+class Theory(Coupling):
     """A fixed lambda just above 1/2 ||X - U_0 U_0^T||_F, enough by Theorem 3'.
 
     docs/smaller-lambda.md has the proof.
@@ -186,11 +186,11 @@ def _objective(X: SymmetricMatrix, state: State) -> float:
     """Return 2 g(U, V) = ||X - U V^T||^2 + lambda ||U - V||^2, without a product."""
     U, V = state.U, state.V
     _, mixed, apart, _ = X.ops.split(U.product(X), U.values, V.values)
-    return max(identity(X, mixed, U.gram, V.gram), 0.0) + state.penalty * apart
+    return max(identity(X, mixed, U.gram, V.gram), 0.0) + state.coupling * apart
 
 
 @dataclass(frozen=True)
-class Shrinking(Penalty):
+class Shrinking(Coupling):
     """lambda follows the objective down, lambda = margin/2 sqrt(2 g), in steps of a tenth or more.
 
     It never rises and is never below what Theorem 1' asks for; docs/smaller-lambda.md has the
@@ -207,16 +207,16 @@ class Shrinking(Penalty):
         return float(self.margin * 0.5 * misfit)
 
     def start(self, X: SymmetricMatrix, state: State) -> float:
-        state.penalty = 0.0  # U_0 = V_0: the second term of the objective is 0
+        state.coupling = 0.0  # U_0 = V_0: the second term of the objective is 0
         return self._target(X, state)
 
     def next(self, X: SymmetricMatrix, state: State) -> float:
         target = self._target(X, state)
-        return target if target <= self.step * state.penalty else state.penalty
+        return target if target <= self.step * state.coupling else state.coupling
 
 
 @dataclass(frozen=True)
-class Rising(Penalty):
+class Rising(Coupling):
     """A small lambda that rises on evidence against it, with the guarantee of a large one.
 
     It begins at ``max(share * trace(V^T V) / r, curvature * |lambda_min(X)|)``: along a direction
@@ -250,14 +250,14 @@ class Rising(Penalty):
         state.schedule["previous"] = X.ops.copy(state.U.values, out=previous)
         rounding = (1e3 * np.finfo(X.dtype).eps) ** 2 * float(np.trace(state.V.gram))
         stuck = state.iteration > 5 and apart > max(25.0 * moved, rounding)
-        wanted = max(self._level(state), self.growth * state.penalty if stuck else 0.0)
-        if wanted < self.follow * state.penalty:
-            return state.penalty
-        safe = 2.0 * state.penalty > np.sqrt(_objective(X, state))
-        return state.penalty if safe else wanted
+        wanted = max(self._level(state), self.growth * state.coupling if stuck else 0.0)
+        if wanted < self.follow * state.coupling:
+            return state.coupling
+        safe = 2.0 * state.coupling > np.sqrt(_objective(X, state))
+        return state.coupling if safe else wanted
 
 
-PENALTIES: dict[str, type[Penalty]] = {
+COUPLINGS: dict[str, type[Coupling]] = {
     "adaptive": Adaptive,
     "geometric": Geometric,
     "rising": Rising,
@@ -268,11 +268,11 @@ PENALTIES: dict[str, type[Penalty]] = {
 }
 
 
-def as_penalty(penalty: str | float | Penalty) -> Penalty:
+def as_coupling(coupling: str | float | Coupling) -> Coupling:
     """Return the schedule a name, a number (fixed) or an object stands for."""
-    if isinstance(penalty, Penalty):
-        return penalty
-    if isinstance(penalty, str):
-        return lookup(penalty, PENALTIES, "penalty")()
-    _require_positive(penalty, "penalty")
-    return Fixed(float(penalty))
+    if isinstance(coupling, Coupling):
+        return coupling
+    if isinstance(coupling, str):
+        return lookup(coupling, COUPLINGS, "coupling")()
+    _require_positive(coupling, "coupling")
+    return Fixed(float(coupling))

@@ -8,8 +8,8 @@ import numpy as np
 
 from symnmf.kernels.coordinate import sweep_block
 from symnmf.kernels.products import WIDEST, dense_rows, prefers_dense_rows
-from symnmf.matrices.host import HostMatrix
 from symnmf.parallel import Bounds, Threads
+from symnmf.storage.host import HostMatrix
 
 #: Rows of a coordinate sweep whose products are computed together.
 SWEPT_ROWS = 64

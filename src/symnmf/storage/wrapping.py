@@ -10,8 +10,9 @@ import scipy.sparse as sp
 
 from symnmf.errors import InputError
 from symnmf.interchange import is_anndata, is_tensor, to_host
-from symnmf.matrices.blocks import AT_A_TIME, MEMORY, Blocks
-from symnmf.matrices.border import (
+from symnmf.parallel import Threads
+from symnmf.storage.blocks import AT_A_TIME, MEMORY, Blocks
+from symnmf.storage.border import (
     NAN_IN_ARRAY,
     NAN_IN_SPARSE,
     NEGATIVE,
@@ -19,17 +20,16 @@ from symnmf.matrices.border import (
     check_shape,
     check_values,
 )
-from symnmf.matrices.dask import DaskMatrix, is_dask
-from symnmf.matrices.dense import DenseMatrix
-from symnmf.matrices.dtypes import float_dtype
-from symnmf.matrices.host import HostMatrix
-from symnmf.matrices.indices import checked_csr
-from symnmf.matrices.opening import is_stored, open_store
-from symnmf.matrices.sparse import SparseMatrix
-from symnmf.matrices.stores import Store
-from symnmf.matrices.symmetric import SymmetricArray, SymmetricMatrix
-from symnmf.matrices.tiles import Tile
-from symnmf.parallel import Threads
+from symnmf.storage.dask import DaskMatrix, is_dask
+from symnmf.storage.dense import DenseMatrix
+from symnmf.storage.dtypes import float_dtype
+from symnmf.storage.host import HostMatrix
+from symnmf.storage.indices import checked_csr
+from symnmf.storage.opening import is_stored, open_store
+from symnmf.storage.sparse import SparseMatrix
+from symnmf.storage.stores import Store
+from symnmf.storage.symmetric import SymmetricArray, SymmetricMatrix
+from symnmf.storage.tiles import Tile
 
 
 def as_symmetric(
@@ -63,7 +63,7 @@ def as_symmetric(
     if device is not None or is_tensor(X):
         place = torch_device(X, device)
         if place is not None:
-            from symnmf.matrices.torch_matrix import on_torch
+            from symnmf.storage.torch_matrix import on_torch
 
             return on_torch(X, place, name=name, signed=allow_negative)
         X = to_host(X)
@@ -96,7 +96,7 @@ def on_device(X: Any, device: Any = "cuda", *, products: str = "float32") -> Sym
         3e-3 of their size. Line searches see that: runs end early, at a worse fit.
     """
     place = _usable(device)
-    from symnmf.matrices.torch_matrix import on_torch
+    from symnmf.storage.torch_matrix import on_torch
 
     return on_torch(X, place, products=products)
 
@@ -114,7 +114,7 @@ def torch_device(X: Any, device: Any) -> Any:
 def _usable(device: Any) -> Any:
     """Return torch's device of this name, or say what it needs."""
     try:
-        from symnmf.matrices.torch_matrix import usable_device
+        from symnmf.storage.torch_matrix import usable_device
     except ImportError:
         raise InputError(
             f"device={device!r} needs torch, which is not installed: pip install 'symnmf[gpu]'."

@@ -14,9 +14,9 @@ import scipy.sparse as sp
 
 from symnmf.archives import open_regular, read_header, read_members, unpacked_size
 from symnmf.errors import InputError
-from symnmf.matrices.dtypes import float_dtype
-from symnmf.matrices.stores import Store, filled
-from symnmf.matrices.tiles import Block, Tile
+from symnmf.storage.dtypes import float_dtype
+from symnmf.storage.stores import Store, filled
+from symnmf.storage.tiles import Block, Tile
 
 MANIFEST = "manifest.json"
 FORMAT = "symnmf-blocks-1"

@@ -10,10 +10,10 @@ import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.kernels.coordinate import sweep_factors
-from symnmf.matrices.dtypes import float_dtype
-from symnmf.matrices.host import HostMatrix
-from symnmf.matrices.symmetric import SymmetricMatrix
 from symnmf.parallel import Bounds, Threads
+from symnmf.storage.dtypes import float_dtype
+from symnmf.storage.host import HostMatrix
+from symnmf.storage.symmetric import SymmetricMatrix
 
 #: Rows of the thin factors that are worked on at a time, in units of their columns.
 BLOCK_ROWS = 16
@@ -44,7 +44,7 @@ class LowRank(HostMatrix):
     --------
     >>> import numpy as np, symnmf
     >>> B = np.random.default_rng(0).random((500, 8))
-    >>> X = symnmf.matrices.LowRank(B)
+    >>> X = symnmf.storage.LowRank(B)
     >>> result = symnmf.factorize(X, 8, solver="hals-newton", random_state=0)
     >>> result.U.shape
     (500, 8)

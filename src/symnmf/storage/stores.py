@@ -12,9 +12,9 @@ import numpy as np
 
 from symnmf.archives import open_regular, read_header
 from symnmf.errors import InputError
-from symnmf.matrices.border import check_shape
-from symnmf.matrices.dtypes import float_dtype
-from symnmf.matrices.tiles import Block, Tile
+from symnmf.storage.border import check_shape
+from symnmf.storage.dtypes import float_dtype
+from symnmf.storage.tiles import Block, Tile
 
 
 class Store(ABC):

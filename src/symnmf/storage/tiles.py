@@ -20,11 +20,11 @@ import scipy.sparse as sp
 
 from symnmf.kernels import block_products as kernels
 from symnmf.kernels.products import WIDEST
-from symnmf.matrices.border import check_asymmetry, check_values
-from symnmf.matrices.sparse import RESIDUAL_UP_TO
-from symnmf.matrices.symmetric import SymmetricMatrix
 from symnmf.ops.host import HostOps
 from symnmf.parallel import Threads
+from symnmf.storage.border import check_asymmetry, check_values
+from symnmf.storage.sparse import RESIDUAL_UP_TO
+from symnmf.storage.symmetric import SymmetricMatrix
 
 #: Pieces that the columns of a tile are multiplied in, and its rows looked at, on any threads.
 PIECES = 16

@@ -215,7 +215,7 @@ class SymmetricMatrix(SymmetricArray):
         factor: Tall,
         other: Tall,
         gram: Callable[[], np.ndarray],
-        penalty: float,
+        coupling: float,
         out: Tall | None = None,
     ) -> tuple[Tall, Tall]:
         """Minimise over ``factor`` >= 0 with ``other`` fixed; return it and X @ other.
@@ -225,4 +225,4 @@ class SymmetricMatrix(SymmetricArray):
         returned.
         """
         product = self.matmul(other, out)
-        return self.ops.solve_rows(rows, factor, product, other, gram(), penalty), product
+        return self.ops.solve_rows(rows, factor, product, other, gram(), coupling), product

@@ -11,11 +11,11 @@ import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.kernels.coordinate import sweep_block
-from symnmf.matrices.dense import SWEPT_ROWS
-from symnmf.matrices.opening import open_store
-from symnmf.matrices.stores import Store
-from symnmf.matrices.tiles import Facts, Tile, TiledMatrix, add_products, residual_share, tile_facts
 from symnmf.parallel import Threads
+from symnmf.storage.dense import SWEPT_ROWS
+from symnmf.storage.opening import open_store
+from symnmf.storage.stores import Store
+from symnmf.storage.tiles import Facts, Tile, TiledMatrix, add_products, residual_share, tile_facts
 
 #: Memory for X unless another is asked for: large enough that a disk reads at its full rate.
 MEMORY = 192 * 2**20
@@ -62,7 +62,7 @@ class Blocks(TiledMatrix):
 
     Examples
     --------
-    >>> X = symnmf.matrices.Blocks("X.npy", memory="1GB")  # doctest: +SKIP
+    >>> X = symnmf.storage.Blocks("X.npy", memory="1GB")  # doctest: +SKIP
     >>> symnmf.factorize(X, 10, random_state=0)  # doctest: +SKIP
     """
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh, eigh_tridiagonal
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from symnmf.matrices.symmetric import SymmetricMatrix
+from symnmf.storage.symmetric import SymmetricMatrix
 
 SMALL = 64  # up to this n the dense eigenvalues are cheaper than Lanczos
 MIDDLING = 2000  # up to this n they are cheaper than one Lanczos run after another

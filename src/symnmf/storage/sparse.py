@@ -8,8 +8,8 @@ import numpy as np
 
 from symnmf.kernels.coordinate import sweep_csr
 from symnmf.kernels.products import balanced_chunks, csr_rows
-from symnmf.matrices.host import HostMatrix
 from symnmf.parallel import SMALLEST_SHARE, Bounds, Threads
+from symnmf.storage.host import HostMatrix
 
 #: Above this n the n x n residual of a sparse X would cost more than the run.
 RESIDUAL_UP_TO = 20_000

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from symnmf.matrices.symmetric import Entries, SymmetricMatrix
 from symnmf.ops import Tall
+from symnmf.storage.symmetric import Entries, SymmetricMatrix
 
 #: What a start asked for: its seat, the right factor and where the product goes.
 Request = tuple[int, Tall, Tall]
@@ -76,7 +76,7 @@ class SharedReading:
     def _multiply_all(self, batch: list[Request]) -> None:
         if len(batch) == 1:
             number, V, out = batch[0]
-            # a home may write to `out` and need not: what it returns is the product
+            # a backend may write to `out` and need not: what it returns is the product
             self._products[number] = self.X.matmul(V, out=out)
             return
         ops = self.X.ops

@@ -9,8 +9,8 @@ import numpy as np
 
 from symnmf.archives import open_regular
 from symnmf.errors import InputError
-from symnmf.matrices.folder import BlockFolder
-from symnmf.matrices.stores import ArrayFile, ChunkedArray, Store
+from symnmf.storage.folder import BlockFolder
+from symnmf.storage.stores import ArrayFile, ChunkedArray, Store
 
 
 def is_stored(X: Any) -> bool:

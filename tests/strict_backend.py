@@ -1,4 +1,4 @@
-"""A home that is not NumPy: factors on the second device of array-api-strict.
+"""A backend that is not NumPy: factors on the second device of array-api-strict.
 
 Such an array refuses NumPy's functions, compiled kernels and arrays of another device, so code
 that runs here touches factors through the operations alone. Plain formulas, no fused kernels: it
@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from symnmf.kernels import directions, pairs
-from symnmf.matrices import SymmetricMatrix
 from symnmf.ops import Hals, Line, Ops
+from symnmf.storage import SymmetricMatrix
 
 xp = pytest.importorskip("array_api_strict", reason="needs pip install 'symnmf[test]'")
 
@@ -113,12 +113,12 @@ class StrictOps(Ops):
         moved = U - self.descend(U, self.gradient(U, product, gram), step)
         return float(np.sqrt(self.inner(moved, moved)))
 
-    def solve_rows(self, rows, factor, product, anchor, gram, penalty):
-        cross = product + float(penalty) * anchor
+    def solve_rows(self, rows, factor, product, anchor, gram, coupling):
+        cross = product + float(coupling) * anchor
         columns = [factor[:, j] for j in range(factor.shape[1])]
         for _ in range(rows.sweeps):
             for j in range(len(columns)):
-                diagonal = float(gram[j, j] + penalty)
+                diagonal = float(gram[j, j] + coupling)
                 if diagonal <= 0.0:
                     continue
                 value = cross[:, j]
@@ -128,8 +128,8 @@ class StrictOps(Ops):
                 columns[j] = self.clip(value / diagonal)
         return xp.stack(columns, axis=1)
 
-    def sweep(self, rows, U, product, gram, penalty, out):
-        return self.solve_rows(rows, U, product, U, gram, penalty)
+    def sweep(self, rows, U, product, gram, coupling, out):
+        return self.solve_rows(rows, U, product, U, gram, coupling)
 
     def line(self, U, product, Z, image):
         D, image = Z - U, image - product

@@ -1,4 +1,4 @@
-"""From a mask, weights or missing entries to the home that counts only what was observed."""
+"""From a mask, weights or missing entries to the backend that counts only what was observed."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ import scipy.sparse as sp
 
 from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
-from symnmf.matrices.border import NAN_IN_ARRAY, NAN_IN_SPARSE, check_missing, check_shape
-from symnmf.matrices.dask import is_dask
-from symnmf.matrices.dense import DenseMatrix
-from symnmf.matrices.dtypes import float_dtype
-from symnmf.matrices.host import HostMatrix
-from symnmf.matrices.indices import checked_csr
-from symnmf.matrices.masked import MaskedMatrix, Pairs
-from symnmf.matrices.opening import is_stored, open_store
-from symnmf.matrices.sparse import SparseMatrix
-from symnmf.matrices.symmetric import SymmetricMatrix
-from symnmf.matrices.wrapping import (
+from symnmf.parallel import Threads
+from symnmf.storage.border import NAN_IN_ARRAY, NAN_IN_SPARSE, check_missing, check_shape
+from symnmf.storage.dask import is_dask
+from symnmf.storage.dense import DenseMatrix
+from symnmf.storage.dtypes import float_dtype
+from symnmf.storage.host import HostMatrix
+from symnmf.storage.indices import checked_csr
+from symnmf.storage.masked import MaskedMatrix, Pairs
+from symnmf.storage.opening import is_stored, open_store
+from symnmf.storage.sparse import SparseMatrix
+from symnmf.storage.symmetric import SymmetricMatrix
+from symnmf.storage.wrapping import (
     as_symmetric,
     checked_dense,
     checked_sparse,
@@ -29,7 +30,6 @@ from symnmf.matrices.wrapping import (
     refuse_no_matrix,
     torch_device,
 )
-from symnmf.parallel import Threads
 
 #: The options of :func:`observed` that :func:`symnmf.factorize` shares.
 OBSERVING = ("mask", "weights", "missing", "ignore_diagonal", "allow_negative")

@@ -15,17 +15,17 @@ from torch import Tensor
 
 from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
-from symnmf.matrices.border import NEGATIVE, check_asymmetry, check_shape, check_values
-from symnmf.matrices.dense import DenseMatrix
-from symnmf.matrices.dtypes import float_dtype
-from symnmf.matrices.host import fingerprint
-from symnmf.matrices.sparse import RESIDUAL_UP_TO, SparseMatrix
-from symnmf.matrices.streamed_rows import StreamedRows, room_on
-from symnmf.matrices.symmetric import SymmetricMatrix
-from symnmf.matrices.wrapping import checked_dense, checked_sparse
 from symnmf.ops.torch_ops import TorchOps, as_torch_dtype, device_ops
 from symnmf.ops.torch_sums import FullPrecision
 from symnmf.parallel import Threads
+from symnmf.storage.border import NEGATIVE, check_asymmetry, check_shape, check_values
+from symnmf.storage.dense import DenseMatrix
+from symnmf.storage.dtypes import float_dtype
+from symnmf.storage.host import fingerprint
+from symnmf.storage.sparse import RESIDUAL_UP_TO, SparseMatrix
+from symnmf.storage.streamed_rows import StreamedRows, room_on
+from symnmf.storage.symmetric import SymmetricMatrix
+from symnmf.storage.wrapping import checked_dense, checked_sparse
 
 Rows: TypeAlias = "Tensor | StreamedRows"
 

@@ -11,10 +11,10 @@ from typing import Self
 
 import numpy as np
 
-from symnmf.matrices.symmetric import SymmetricArray, SymmetricMatrix
 from symnmf.ops import HostOps, RowSolver
 from symnmf.ops.host import row_kernel
 from symnmf.parallel import Bounds, Threads
+from symnmf.storage.symmetric import SymmetricArray, SymmetricMatrix
 
 #: Rows multiplied and then solved while they are still in cache.
 FUSED_ROWS = 2048
@@ -98,7 +98,7 @@ class HostMatrix(HostArray, SymmetricMatrix):
         factor: np.ndarray,
         other: np.ndarray,
         gram: Callable[[], np.ndarray],
-        penalty: float,
+        coupling: float,
         out: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Minimise over ``factor``, in place: each thread multiplies a few rows and solves them."""
@@ -109,7 +109,7 @@ class HostMatrix(HostArray, SymmetricMatrix):
             for first in range(begin, end, FUSED_ROWS):
                 last = min(first + FUSED_ROWS, end)
                 self.product_rows(other, product, first, last)
-                solve(factor, product, other, curvature, penalty, first, last)
+                solve(factor, product, other, curvature, coupling, first, last)
 
         self.threads.run(task, self.chunks(factor.shape[1]))
         return factor, product

@@ -67,7 +67,7 @@ def _wait_for_workers(client: Any, patience: float) -> None:
 def _short_of_workers(patience: float) -> InputError:
     return InputError(
         f"the Dask cluster has had no workers for {patience:g} seconds; start some and go on from "
-        f"the last checkpoint, or raise patience of symnmf.matrices.DaskMatrix."
+        f"the last checkpoint, or raise patience of symnmf.storage.DaskMatrix."
     )
 
 

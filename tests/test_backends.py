@@ -1,6 +1,6 @@
-"""The contract of every home with every solver that it supports.
+"""The contract of every backend with every solver that it supports.
 
-A new home joins with one line in ``HOMES``: a name and what makes it from a dense symmetric array.
+A new backend joins with one line in ``BACKENDS``: a name and what makes it from a dense array.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import scipy.sparse as sp
 
 import symnmf
 from conftest import synthetic_problem
-from strict_home import StrictMatrix
-from symnmf.matrices import DenseMatrix, LowRank, SymmetricMatrix, as_symmetric, on_device
-from symnmf.matrices.observing import by_observed, hide
-from symnmf.matrices.shared import SharedReading
+from strict_backend import StrictMatrix
+from symnmf.coupling import COUPLINGS
 from symnmf.ops import Hals
 from symnmf.parallel import Threads
-from symnmf.penalty import PENALTIES
 from symnmf.run.interrupts import Interrupt
 from symnmf.run.loop import Run
 from symnmf.run.settings import Settings
 from symnmf.run.state import Point, State
 from symnmf.solvers import SOLVERS, Solver, SplitSolver, as_solver
+from symnmf.storage import DenseMatrix, LowRank, SymmetricMatrix, as_symmetric, on_device
+from symnmf.storage.observing import by_observed, hide
+from symnmf.storage.shared import SharedReading
 
 
 def seated(X):
@@ -37,7 +37,7 @@ def seated(X):
     return matrix
 
 
-HOMES = {
+BACKENDS = {
     "dense": lambda X: X,
     "dense, three threads": lambda X: DenseMatrix(X, Threads(3)),
     "dense, no entries": lambda X: WithoutEntries(X, Threads(1)),
@@ -52,14 +52,14 @@ if importlib.util.find_spec("torch"):
     import torch
 
     torch.set_num_threads(1)  # on a busy machine its own threads mostly wait for one another
-    HOMES |= {
+    BACKENDS |= {
         "torch": lambda X: on_device(X, "cpu"),
         "torch, sparse": lambda X: on_device(sp.csr_array(X), "cpu"),
     }
 
 
 class WithoutEntries(DenseMatrix):
-    """The dense home for those that read no single entries: some methods begin otherwise then."""
+    """The dense backend without single entries: some methods begin otherwise then."""
 
     entries = None
 
@@ -70,41 +70,43 @@ class WithoutEntries(DenseMatrix):
 X = synthetic_problem(40, 3, 0.2, seed=0)
 U0 = np.random.default_rng(1).random((40, 3))
 
-every_home = pytest.mark.parametrize("home", HOMES)
+every_backend = pytest.mark.parametrize("backend", BACKENDS)
 
 
-def supported(home: str, solver: str) -> bool:
+def supported(backend: str, solver: str) -> bool:
     try:
-        as_solver(solver).check(as_symmetric(HOMES[home](X)))
+        as_solver(solver).check(as_symmetric(BACKENDS[backend](X)))
     except symnmf.InputError:
         return False
     return True
 
 
-PAIRS = [(home, solver) for home in HOMES for solver in SOLVERS]
+PAIRS = [(backend, solver) for backend in BACKENDS for solver in SOLVERS]
 OFFERED = [pair for pair in PAIRS if supported(*pair)]
-every_pair = pytest.mark.parametrize(("home", "solver"), OFFERED)
+every_pair = pytest.mark.parametrize(("backend", "solver"), OFFERED)
 
 
-def like(home: str) -> str:
-    """Return the home that another one is held against."""
-    return "dense" if as_symmetric(HOMES[home](X)).entries is not None else "dense, no entries"
+def like(backend: str) -> str:
+    """Return the backend that another one is held against."""
+    return (
+        "dense" if as_symmetric(BACKENDS[backend](X)).entries is not None else "dense, no entries"
+    )
 
 
-def run(home: str, solver: str, **options: object) -> symnmf.Result:
+def run(backend: str, solver: str, **options: object) -> symnmf.Result:
     settings = {"init": U0, "tol": 0.0, "max_iter": 8, **options}
-    return symnmf.factorize(HOMES[home](X), 3, solver=solver, **settings)
+    return symnmf.factorize(BACKENDS[backend](X), 3, solver=solver, **settings)
 
 
-@pytest.mark.parametrize(("home", "solver"), [pair for pair in PAIRS if pair not in OFFERED])
-def test_what_a_home_cannot_do_is_refused_by_name(home, solver):
+@pytest.mark.parametrize(("backend", "solver"), [pair for pair in PAIRS if pair not in OFFERED])
+def test_what_a_home_cannot_do_is_refused_by_name(backend, solver):
     with pytest.raises(symnmf.InputError, match=f"solver '{solver}'"):
-        run(home, solver)
+        run(backend, solver)
 
 
 @every_pair
-def test_iterates_are_those_of_the_dense_home(home, solver):
-    here, dense = run(home, solver), run(like(home), solver)
+def test_iterates_are_those_of_the_dense_home(backend, solver):
+    here, dense = run(backend, solver), run(like(backend), solver)
     # L-BFGS magnifies rounding, since scipy builds its pairs anew from every point
     near = 1e-3 if solver == "lbfgs" else 1e-7
     np.testing.assert_allclose(here.U, dense.U, rtol=near, atol=near * dense.U.max())
@@ -116,11 +118,11 @@ def test_iterates_are_those_of_the_dense_home(home, solver):
 
 
 @every_pair
-def test_after_every_step_the_state_tells_the_truth(home, solver):
-    matrix, method = as_symmetric(HOMES[home](X)), as_solver(solver)
+def test_after_every_step_the_state_tells_the_truth(backend, solver):
+    matrix, method = as_symmetric(BACKENDS[backend](X)), as_solver(solver)
     state = method.start(matrix, matrix.ops.put(U0))
-    if method.has_penalty:
-        state.penalty = 0.5
+    if method.has_coupling:
+        state.coupling = 0.5
     for _ in range(12):
         method.step(matrix, state)
         state.iteration += 1
@@ -135,40 +137,40 @@ def test_after_every_step_the_state_tells_the_truth(home, solver):
 
 
 @every_pair
-def test_a_resumed_run_is_the_uninterrupted_one(home, solver, tmp_path):
-    whole = run(home, solver)
+def test_a_resumed_run_is_the_uninterrupted_one(backend, solver, tmp_path):
+    whole = run(backend, solver)
     file = tmp_path / "run.npz"
-    run(home, solver, max_iter=3, checkpoint=file)
-    rest = run(home, solver, checkpoint=file)
+    run(backend, solver, max_iter=3, checkpoint=file)
+    rest = run(backend, solver, checkpoint=file)
     np.testing.assert_array_equal(rest.U, whole.U)
     np.testing.assert_array_equal(rest.V, whole.V)
     np.testing.assert_array_equal(rest.history["error"], whole.history["error"])
 
 
-@every_home
-@pytest.mark.parametrize("penalty", PENALTIES)
-def test_penalties_are_those_of_the_dense_home(home, penalty):
-    if (home, penalty) == ("low rank", "kuang-fixed"):
+@every_backend
+@pytest.mark.parametrize("coupling", COUPLINGS)
+def test_couplings_are_those_of_the_dense_home(backend, coupling):
+    if (backend, coupling) == ("low rank", "kuang-fixed"):
         return  # the largest entry of a low-rank X is not known, only a bound
-    here, dense = (run(name, "a-symhals", penalty=penalty) for name in (home, "dense"))
-    np.testing.assert_allclose(here.history["penalty"], dense.history["penalty"], rtol=1e-5)
+    here, dense = (run(name, "a-symhals", coupling=coupling) for name in (backend, "dense"))
+    np.testing.assert_allclose(here.history["coupling"], dense.history["coupling"], rtol=1e-5)
 
 
-@every_home
+@every_backend
 @pytest.mark.parametrize("solver", ["auto", "a-symhals"])
-def test_the_certificate_is_that_of_the_dense_home(home, solver):
+def test_the_certificate_is_that_of_the_dense_home(backend, solver):
     ended = run("dense", solver, tol=1e-4, max_iter=3000)
-    here, dense = (ended.certificate(HOMES[name](X), tol=1e-4) for name in (home, "dense"))
+    here, dense = (ended.certificate(BACKENDS[name](X), tol=1e-4) for name in (backend, "dense"))
     assert here.certified
     assert dense.certified
     assert here.stationarity == pytest.approx(dense.stationarity, rel=1e-3)
 
 
-@pytest.mark.parametrize("home", [home for home in HOMES if home != "low rank"])
+@pytest.mark.parametrize("backend", [backend for backend in BACKENDS if backend != "low rank"])
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
-def test_extreme_units_are_brought_home(home, scale):
+def test_extreme_units_come_back_in_the_callers_units(backend, scale):
     scaled, plain = (
-        symnmf.factorize(HOMES[home](factor * X), 3, tol=0.0, max_iter=5, random_state=0)
+        symnmf.factorize(BACKENDS[backend](factor * X), 3, tol=0.0, max_iter=5, random_state=0)
         for factor in (scale, 1.0)
     )
     assert scaled.error == pytest.approx(plain.error, rel=1e-6)
@@ -205,15 +207,15 @@ class MirroredHals(SplitSolver):
 
     def step(self, X: SymmetricMatrix, state: State) -> None:
         V = state.V
-        U, _ = X.update(self.rows, state.U.values, V.values, lambda: V.gram, state.penalty)
+        U, _ = X.update(self.rows, state.U.values, V.values, lambda: V.gram, state.coupling)
         state.U = Point(X.ops, U)
         state.V = Point(X.ops, X.ops.combine((0.5, U), (0.5, V.values)))
 
 
-@every_home
+@every_backend
 @pytest.mark.parametrize("solver", [GradientStep(), MirroredHals()], ids=lambda s: s.name)
-def test_a_strangers_solver_reports_true_errors_at_every_home(home, solver):
-    result = run(home, solver, max_iter=30)
+def test_a_strangers_solver_reports_true_errors_at_every_backend(backend, solver):
+    result = run(backend, solver, max_iter=30)
     truth = np.sum((X - result.U @ result.U.T) ** 2) / np.sum(X**2)
     assert result.error == pytest.approx(truth, rel=1e-9)
     assert result.error < result.history["error"][0]

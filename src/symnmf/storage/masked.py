@@ -12,11 +12,11 @@ import numpy as np
 from symnmf.errors import warn as warn_reader
 from symnmf.kernels.products import balanced_chunks, csr_rows
 from symnmf.kernels.weighted import quartic_rows, residual_product_rows, sums_rows
-from symnmf.matrices.host import HostMatrix
-from symnmf.matrices.symmetric import SymmetricMatrix
 from symnmf.ops.host import HostOps
 from symnmf.ops.operations import Line, RowSolver, quartic
 from symnmf.parallel import SMALLEST_SHARE, Bounds, Threads
+from symnmf.storage.host import HostMatrix
+from symnmf.storage.symmetric import SymmetricMatrix
 
 #: Ridge of rows with fewer observations than columns of U, in units of the entries of X.
 RIDGE = 1e-2
@@ -368,10 +368,10 @@ class MaskedMatrix(SymmetricMatrix):
         factor: np.ndarray,
         other: np.ndarray,
         gram: Callable[[], np.ndarray],
-        penalty: float,
+        coupling: float,
         out: np.ndarray | None = None,
     ) -> tuple[np.ndarray, None]:
         """Minimise the majoriser of the weighted objective at ``factor``; see the class."""
         curvature = gram()
         product = self.product_at(factor, other, gram=curvature, out=out)
-        return self.ops.solve_rows(rows, factor, product, other, curvature, penalty), None
+        return self.ops.solve_rows(rows, factor, product, other, curvature, coupling), None

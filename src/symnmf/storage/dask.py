@@ -20,9 +20,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.errors import InputError
-from symnmf.matrices.border import check_shape
-from symnmf.matrices.dtypes import float_dtype
-from symnmf.matrices.tiles import (
+from symnmf.parallel import Threads, one_blas_thread
+from symnmf.storage.border import check_shape
+from symnmf.storage.dtypes import float_dtype
+from symnmf.storage.tiles import (
     Block,
     Facts,
     Tile,
@@ -31,8 +32,7 @@ from symnmf.matrices.tiles import (
     residual_share,
     tile_facts,
 )
-from symnmf.matrices.workers import check_workers, compute_on, current_client, has_futures
-from symnmf.parallel import Threads, one_blas_thread
+from symnmf.storage.workers import check_workers, compute_on, current_client, has_futures
 
 log = logging.getLogger(__name__)
 

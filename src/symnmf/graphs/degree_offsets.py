@@ -10,9 +10,9 @@ from scipy.sparse.csgraph import connected_components
 
 from symnmf.graphs.adjacency import normalized
 from symnmf.graphs.components import connected
-from symnmf.matrices import as_symmetric
 from symnmf.parallel import one_blas_thread
 from symnmf.run.spectral import Basis, leading_subspace
+from symnmf.storage import as_symmetric
 
 #: What is tried, in mean degrees.
 STEPS = (0.0, 0.25, 0.5, 1.0, 2.0)
@@ -21,7 +21,7 @@ STEPS = (0.0, 0.25, 0.5, 1.0, 2.0)
 SPREAD = 0.7
 
 
-def choose_regularization(A: Any, clusters: int) -> float:
+def choose_degree_offset(A: Any, clusters: int) -> float:
     """The smallest tau, in mean degrees, at which the leading eigenvectors see the whole graph.
 
     On D^-1/2 A D^-1/2 small components and whiskers, which hang on the rest by a few edges, have
@@ -32,11 +32,11 @@ def choose_regularization(A: Any, clusters: int) -> float:
     more components than clusters it is at least 1/4, since the eigenvectors of tau = 0 then
     belong to components. Where none will do, the one with the most clusters is taken.
     """
-    return regularized(A, clusters)[0]
+    return with_degree_offset(A, clusters)[0]
 
 
-def regularized(A: Any, clusters: int) -> tuple[float, Any, Basis | None]:
-    """Return the tau of :func:`choose_regularization`, A normalised by it, and its eigenvectors.
+def with_degree_offset(A: Any, clusters: int) -> tuple[float, Any, Basis | None]:
+    """Return the tau of :func:`choose_degree_offset`, A normalised by it, and its eigenvectors.
 
     The eigenvectors are None where none were computed.
     """

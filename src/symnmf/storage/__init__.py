@@ -1,0 +1,29 @@
+"""Where X lives. :func:`as_symmetric` takes what a user has and gives what a solver needs."""
+
+from symnmf.storage.blocks import Blocks
+from symnmf.storage.dask import DaskMatrix
+from symnmf.storage.dense import DenseMatrix
+from symnmf.storage.host import HostArray, HostMatrix
+from symnmf.storage.lowrank import LowRank
+from symnmf.storage.masked import MaskedMatrix
+from symnmf.storage.observing import observed
+from symnmf.storage.sparse import SparseMatrix
+from symnmf.storage.symmetric import Entries, SymmetricArray, SymmetricMatrix
+from symnmf.storage.wrapping import as_symmetric, on_device
+
+__all__ = [
+    "Blocks",
+    "DaskMatrix",
+    "DenseMatrix",
+    "Entries",
+    "HostArray",
+    "HostMatrix",
+    "LowRank",
+    "MaskedMatrix",
+    "SparseMatrix",
+    "SymmetricArray",
+    "SymmetricMatrix",
+    "as_symmetric",
+    "observed",
+    "on_device",
+]
