@@ -40,7 +40,7 @@ nitpick_ignore_regex = [
 
 # Markdown -------------------------------------------------------------------------------------
 
-myst_enable_extensions = ["colon_fence", "deflist", "attrs_block"]
+myst_enable_extensions = ["colon_fence", "deflist", "attrs_block", "dollarmath"]
 myst_heading_anchors = 3
 
 # Reference ------------------------------------------------------------------------------------
