@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.neighbors import NearestNeighbors
 
 from symnmf.errors import InputError
 from symnmf.storage.wrapping import torch_device
@@ -25,9 +24,14 @@ Array: TypeAlias = NDArray[Any]
 
 SPARE_CANDIDATES = 8  # enough that ties and rounding rarely force a second search
 PAIRS_AT_ONCE = 1 << 20  # bounds the candidate arrays of one search
-NUMBERS_AT_ONCE = 1 << 21  # bounds the gathered rows of one block of exact distances (16 MB)
+NUMBERS_AT_ONCE = 1 << 18  # gathered rows of one block of exact distances; 2 MB stay in cache
 TREE_DIMENSION = 15  # above it a k-d tree visits nearly every point anyway
 APPROXIMATE_FROM = 1000  # below it the exact search is as fast
+FILTERED_FROM = 4000  # points from which ruling pairs out first pays
+FILTERED_DIMENSIONS = range(32, 4097)  # of points; beyond, their principal components cost too much
+
+#: Error of rough squared distances, from the norms of points and the distances searched.
+Noise: TypeAlias = Callable[[Array, Array], Array]
 
 
 def norms(points: Points) -> Array:
@@ -157,41 +161,77 @@ def closest(points: Points, rows: Array, candidates: Array, wanted: int) -> tupl
     return np.take_along_axis(candidates, order, 1), np.take_along_axis(exact, order, 1)
 
 
+class _Settled:
+    """Neighbours as far as they are certain, for a search that proposes candidates."""
+
+    def __init__(self, points: Points, wanted: int, beyond: float) -> None:
+        n = points.shape[0]
+        self.points, self.wanted, self.beyond = points, wanted, beyond
+        self.indices, self.distances = np.empty((n, wanted), dtype=np.intp), np.empty((n, wanted))
+        self.dense = not sp.issparse(points)
+        # Distances do not see the mean, but the rounding error of the fast formula grows with it.
+        self.centred = points - points.mean(axis=0) if self.dense else points
+        self.offset, self.radius = norms(points), norms(self.centred)
+
+    def take(self, rows: Array, rough: Array, candidates: Array, noise: Noise) -> Array:
+        """Take in what candidates settle; return the rows that could still miss a neighbour."""
+        found, exact = closest(self.points, rows, candidates, self.wanted)
+        # A neighbour that was not proposed lies within reach, so its norm is at most
+        # radius + reach; that bounds the error of its rough squared distance.
+        reach = exact[:, -1]
+        error = noise(self.radius[rows], reach)
+        if self.dense:
+            error += 8 * np.finfo(np.float64).eps * (2 * self.offset[rows] + reach) * reach
+        sure = rough[:, -1] ** 2 > np.minimum(reach**2 + error, self.beyond)
+        sure |= candidates.shape[1] >= len(self.indices) - 1
+        self.indices[rows[sure]], self.distances[rows[sure]] = found[sure], exact[sure]
+        return rows[~sure]
+
+
+def _in_blocks(rows: Array, width: int) -> list[Array]:
+    return np.array_split(rows, -(-rows.size * width // PAIRS_AT_ONCE))
+
+
 def exact_search(
     points: Points, wanted: int, n_jobs: int | None, beyond: float
 ) -> tuple[Array, Array]:
-    n = points.shape[0]
-    indices, distances = np.empty((n, wanted), dtype=np.intp), np.empty((n, wanted))
-    if wanted == 0:
-        return indices, distances
-    dense = not sp.issparse(points)
-    # Distances do not see the mean, but the rounding error of the fast formula grows with it.
-    centred = points - points.mean(axis=0) if dense else points
-    tree = dense and points.shape[1] <= TREE_DIMENSION
+    n, columns = points.shape
+    settled = _Settled(points, wanted, beyond)
+    pending, width = np.arange(n if wanted else 0), min(wanted + SPARE_CANDIDATES, n - 1)
+    many = n >= max(FILTERED_FROM, 5 * columns) and columns in FILTERED_DIMENSIONS
+    if pending.size and settled.dense and many:
+        from symnmf.graphs.filtering import FilteredSearch
+
+        search = FilteredSearch(settled.centred, n_jobs)
+        rough, candidates = search.nearest(width)
+        blocks = _in_blocks(pending, width)
+        left = [settled.take(rows, rough[rows], candidates[rows], search.noise) for rows in blocks]
+        pending = np.concatenate(left)
+    if pending.size:
+        _search_plainly(settled, pending, width, n_jobs)
+    return settled.indices, settled.distances
+
+
+def _search_plainly(settled: _Settled, pending: Array, width: int, n_jobs: int | None) -> None:
+    """Let scikit-learn propose candidates, more of them for rows that fewer do not settle."""
+    from sklearn.neighbors import NearestNeighbors
+
+    points, dense = settled.centred, settled.dense
+    n, columns = points.shape
+    tree = dense and columns <= TREE_DIMENSION
     finder = NearestNeighbors(algorithm="kd_tree" if tree else "brute", n_jobs=n_jobs)
-    finder.fit(centred)
-    offset, radius = norms(points), norms(centred)
-    terms = points.shape[1] if dense else int(np.diff(points.indptr).max(initial=0))
-    eps = np.finfo(np.float64).eps
-    pending, width = np.arange(n), wanted + SPARE_CANDIDATES
+    finder.fit(points)
+    terms = columns if dense else int(np.diff(points.indptr).max(initial=0))
+
+    def noise(radius: Array, reach: Array) -> Array:
+        return 4 * np.finfo(np.float64).eps * (terms + 8) * (2 * radius + reach) ** 2
+
     while pending.size:
-        width = min(width, n - 1)
         undecided = []
-        for rows in np.array_split(pending, -(-pending.size * width // PAIRS_AT_ONCE)):
-            rough, candidates = finder.kneighbors(centred[rows], width + 1)
-            found, exact = closest(points, rows, candidates, wanted)
-            # A neighbour that was not proposed lies within reach, so its norm is at most
-            # radius + reach; that bounds the error of its rough squared distance.
-            reach = exact[:, -1]
-            noise = 4 * eps * (terms + 8) * (2 * radius[rows] + reach) ** 2
-            if dense:
-                noise += 8 * eps * (2 * offset[rows] + reach) * reach
-            limit = np.minimum(reach**2 + noise, beyond)
-            sure = (rough[:, -1] ** 2 > limit) | (width == n - 1)
-            indices[rows[sure]], distances[rows[sure]] = found[sure], exact[sure]
-            undecided.append(rows[~sure])
-        pending, width = np.concatenate(undecided), 4 * width
-    return indices, distances
+        for rows in _in_blocks(pending, width):
+            rough, candidates = finder.kneighbors(points[rows], width + 1)
+            undecided.append(settled.take(rows, rough, candidates, noise))
+        pending, width = np.concatenate(undecided), min(4 * width, n - 1)
 
 
 def _at_hand(points: Points) -> Points:
