@@ -29,7 +29,7 @@ import scipy.sparse as sp
 
 from symnmf import datasets, factorize, graphs, metrics
 from symnmf.archives import write_atomically
-from symnmf.community import DEFAULT_THRESHOLD
+from symnmf.fit import DEFAULT_THRESHOLD
 from symnmf.parallel import one_blas_thread
 
 ROOT = Path(__file__).resolve().parents[1]

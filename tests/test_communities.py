@@ -127,7 +127,7 @@ def test_rows_of_a_matrix_are_no_edges():
     assert graphs.from_graph([[0, 1], [1, 2]])[0].toarray().tolist() == [[0, 1], [1, 2]]
     assert graphs.build([(0, 1, 0, 0), (1, 0, 0, 0)] + [(0,) * 4] * 2, "precomputed").sum() == 2
     for nonsense in ({}, {"a": 1.0}, {"a": "b"}):
-        with pytest.raises(InputError, match="G must be a matrix of numbers, not dict"):
+        with pytest.raises(InputError, match="G must be a matrix, got dict"):
             graphs.from_graph(nonsense)
 
 
@@ -295,7 +295,7 @@ def test_options_reach_the_solver():
         (
             nx.path_graph(3),
             {"k": 0},
-            "n_clusters must be a whole number of at least 1, got 0",
+            "n_clusters must be a whole number of at least 1, or 'auto', got 0",
         ),
         (
             nx.path_graph(3),

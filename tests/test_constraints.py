@@ -47,7 +47,8 @@ def test_a_few_constraints_mend_a_clustering_and_are_kept(digits):
     options = {"affinity": "precomputed", "random_state": 0, "n_init": 3}
     plain = symnmf.SymNMF(10, **options).fit(A)
     must, cannot = drawn_pairs(classes, 0.05, seed=0)
-    model = symnmf.SymNMF(10, must_link=must, cannot_link=cannot, **options).fit(A)
+    told = graphs.constrained(A, must, cannot)
+    model = symnmf.SymNMF(10, allow_negative=True, **options).fit(told)
     before, after = (adjusted_rand_score(classes, m.labels_) for m in (plain, model))
     assert after > before + 0.05
     labels = model.labels_
@@ -61,16 +62,16 @@ def test_a_few_constraints_mend_a_clustering_and_are_kept(digits):
 
 def test_more_pairs_are_never_worse_and_random_starts_end_no_lower(digits):
     A, classes = digits
-    options = {"affinity": "precomputed", "n_init": 2}
+    options = {"affinity": "precomputed", "allow_negative": True, "n_init": 2}
     medians = []
     for share in (0.0, 0.01, 0.03, 0.1):
         scores = []
         for seed in range(3):
             must, cannot = drawn_pairs(classes, share, seed)
-            told = {"must_link": must, "cannot_link": cannot, "random_state": seed, **options}
-            model = symnmf.SymNMF(10, **told).fit(A)
+            told, options["random_state"] = graphs.constrained(A, must, cannot), seed
+            model = symnmf.SymNMF(10, **options).fit(told)
             scores.append(adjusted_rand_score(classes, model.labels_))
-            random = symnmf.SymNMF(10, init="scaled-random", **told).fit(A)
+            random = symnmf.SymNMF(10, init="scaled-random", **options).fit(told)
             assert model.reconstruction_err_ <= random.reconstruction_err_ * (1 + 1e-6)
         medians.append(np.median(scores))
     assert all(np.diff(medians) >= 0), medians
@@ -83,7 +84,7 @@ def test_a_few_labels_help_too(digits):
     known[shown] = classes[shown]
     options = {"affinity": "precomputed", "random_state": 0, "n_init": 3}
     plain = symnmf.SymNMF(10, **options).fit(A)
-    model = symnmf.SymNMF(10, labels=known, **options).fit(A)
+    model = symnmf.SymNMF(10, **options).fit(A, labels=known)
     others = known == -1
     rest = classes[others]
     before, after = (adjusted_rand_score(rest, m.labels_[others]) for m in (plain, model))
@@ -101,10 +102,10 @@ def test_classes_with_numbers_of_their_own_leave_the_clusters_as_they_are():
     known = np.full(18, -1)
     known[[0, 6, 12]] = [40, 7, 100]
     plain = symnmf.SymNMF(3, affinity="precomputed", random_state=0).fit(A)
-    told = symnmf.SymNMF(3, affinity="precomputed", random_state=0, labels=known).fit(A)
+    told = symnmf.SymNMF(3, affinity="precomputed", random_state=0).fit(A, labels=known)
     assert adjusted_rand_score(plain.labels_, told.labels_) == 1.0
     known[[0, 6, 12]] = [2, 0, 1]
-    numbered = symnmf.SymNMF(3, affinity="precomputed", random_state=0, labels=known).fit(A)
+    numbered = symnmf.SymNMF(3, affinity="precomputed", random_state=0).fit(A, labels=known)
     assert numbered.labels_.tolist() == [2] * 6 + [0] * 6 + [1] * 6
 
 
@@ -113,16 +114,40 @@ def test_classes_with_numbers_of_their_own_leave_the_clusters_as_they_are():
     [
         ({"must_link": [(0, 99)]}, "must_link must hold row numbers"),
         ({"must_link": [(1, 1)]}, "pairs a row with itself"),
-        ({"cannot_link": [0, 1]}, "cannot_link must be pairs"),
+        ({"cannot_link": [0, 1]}, "cannot_link must be 6 whole numbers, the group of each row"),
         ({"must_link": [(0, 1)], "cannot_link": [(1, 0)]}, "both for and against"),
         ({"labels": [0, 1]}, "labels must be"),
-        ({"labels": [0, 1, 2, -1, -1, -1]}, "names 3 classes and n_clusters is 2"),
-        ({"must_link": [(0, 1)], "constraint_strength": 0}, "constraint_strength"),
+        ({"must_link": [(0, 1)], "strength": 0}, "constraint_strength"),
     ],
 )
-def test_wrong_constraints_are_refused(told, says):
+def test_wrong_pairs_are_refused(told, says):
     with pytest.raises(symnmf.InputError, match=says):
-        symnmf.SymNMF(2, affinity="precomputed", **told).fit(np.ones((6, 6)))
+        graphs.constrained(np.ones((6, 6)), **told)
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({"must_link": [(0, 1)]}, r"must_link must be 6 whole .* symnmf\.graphs\.constrained"),
+        ({"labels": [0, 1, 2, -1, -1, -1]}, "names 3 classes and n_clusters is 2"),
+    ],
+)
+def test_what_cannot_be_cut_into_folds_is_refused_by_fit(told, says):
+    with pytest.raises(symnmf.InputError, match=says):
+        symnmf.SymNMF(2, affinity="precomputed").fit(np.ones((6, 6)), **told)
+
+
+def test_groups_are_the_pairs_inside_them(digits):
+    A, classes = digits
+    groups = np.full(len(classes), -1)
+    groups[[3, 8, 11]], groups[[20, 21]] = 5, 0
+    pairs = [(3, 8), (3, 11), (8, 11), (20, 21)]
+    for name in ("must_link", "cannot_link"):
+        by_group = graphs.constrained(A, **{name: groups})
+        assert abs(by_group - graphs.constrained(A, **{name: pairs})).max() == 0
+        model = symnmf.SymNMF(3, affinity="precomputed", random_state=0, n_init=1)
+        model.fit(A, **{name: groups})
+        assert abs(model.affinity_matrix_ - by_group).max() == 0
 
 
 def test_a_graph_that_only_keeps_apart_is_refused():

@@ -288,10 +288,13 @@ def test_build_dispatches_by_name():
 @pytest.mark.parametrize(
     ("A", "message"),
     [
-        (np.ones((2, 3)), "square matrix of affinities, not of shape (2, 3)"),
-        (np.array([[0, -1.0], [-1, 0]]), "negative entries down to -1"),
-        (np.array([[0, 1.0], [2, 0]]), "not symmetric: entry (0, 1) is 1 but (1, 0) is 2"),
-        (np.array([[0, np.inf], [np.inf, 0]]), "2 NaN or infinite entries"),
+        (np.ones((2, 3)), "must be square, got shape 2 x 3"),
+        (np.array([[0, -1.0], [-1, 0]]), "negative entries (the smallest is -1)"),
+        (
+            np.array([[0, 1.0], [2, 0]]),
+            "not symmetric: entries differ",
+        ),
+        (np.array([[0, np.inf], [np.inf, 0]]), "has NaN or infinite entries"),
     ],
 )
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])

@@ -102,12 +102,6 @@ def test_fits_in_threads_leave_the_filters_of_warnings_alone(n_jobs):
     assert (list(warnings.filters), warnings.showwarning) == before
 
 
-def test_a_wrapped_matrix_is_refused_by_the_estimator_in_one_sentence():
-    wrapped = symnmf.storage.as_symmetric(synthetic_problem(20, 2, 0.1, seed=5))
-    with pytest.raises(symnmf.InputError, match=r"X is a DenseMatrix; symnmf\.factorize takes it"):
-        symnmf.SymNMF(2, affinity="precomputed").fit(wrapped)
-
-
 def test_settings_speak_of_their_own_arguments():
     with pytest.raises(symnmf.InputError, match="solver 'hal' is not known"):
         Settings.of("hal")

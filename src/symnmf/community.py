@@ -2,52 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf import graphs, tensors
-from symnmf.bars import bar, together
 from symnmf.coupling import Coupling
 from symnmf.errors import InputError
-from symnmf.estimator import check_cluster_count
-from symnmf.graphs.adjacency import check_degree_offset, normalized
-from symnmf.graphs.components import check_enough, connected, restrict
-from symnmf.graphs.degree_offsets import with_degree_offset
+from symnmf.fit import CLUSTER_TOL, DEFAULT_THRESHOLD, Fitted, Pipeline
+from symnmf.fit.pipeline import check_threshold
 from symnmf.placing import place
-from symnmf.quality import Quality, assess, warn_of
-from symnmf.run.loop import Callback, warn_unless_converged
-from symnmf.run.multistart import (
-    DEFAULT_INIT,
-    DEFAULT_STARTS,
-    Plan,
-    Search,
-)
+from symnmf.quality import Quality
+from symnmf.run.loop import Callback
+from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS
 from symnmf.run.result import OUTSIDE, Result, cluster_labels
-from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
-from symnmf.tensors.factorizing import tensor_settings
-
-#: Share of a node's membership above which it belongs to a community.
-DEFAULT_THRESHOLD = 0.25
 
 
-class Communities(list[set[Hashable]]):
-    """A list of sets of nodes, the largest first, with what is known of them.
+class Communities(Sequence[frozenset[Hashable]]):
+    """Sets of nodes, the largest first, with what is known of them.
+
+    It cannot be changed, and a slice of it is a plain list, so that the sets and the labels belong
+    together as long as it lives. It is equal to any list or tuple of the same sets.
 
     Attributes
     ----------
     names : list
         The nodes, in the order of the rows below.
     labels : ndarray of shape (n,)
-        The place in the list of each node's community; -1 for a node in none.
+        The place of each node's community; -1 for a node in none.
     membership : ndarray of shape (n, communities)
-        Shares of each node, in the order of the list; zeros for a node in none.
+        Shares of each node, in the order of the communities; zeros for a node in none.
     outside : list
         Nodes in no community: those without edges, or outside the component chosen.
     quality : Quality
@@ -55,22 +43,53 @@ class Communities(list[set[Hashable]]):
     degree_offset : float
         tau in mean degrees.
     result : Result
-        The factorization; its columns are in the order of the list.
+        The factorization; its columns are in the order of the communities.
+    certificate : Certificate
+        What the theorems say of it, computed when first asked for.
     seed : int, Generator or RandomState
         What the starts came from.
+    overlapping : bool
+        Whether a node may be in several.
     """
 
-    names: list[Any]
-    labels: np.ndarray
-    membership: np.ndarray
-    outside: list[Any]
-    quality: Quality
-    degree_offset: float
-    result: Result
-    seed: RandomState
-    overlapping: bool
-    _roots: np.ndarray
-    _extra: float
+    def __init__(self, fitted: Fitted) -> None:
+        self._fitted = fitted
+        names, labels = fitted.similarities.names, fitted.labels
+        self.names: list[Any] = list(range(len(labels))) if names is None else names
+        columns = (np.flatnonzero(column) for column in fitted.members.T)
+        self._sets = [frozenset(self.names[i] for i in rows) for rows in columns if rows.size]
+        self.labels = labels
+        self.membership = fitted.result.membership[:, : len(self._sets)]
+        self.outside = [self.names[i] for i in np.flatnonzero(labels == OUTSIDE)]
+        self.result: Result = fitted.result
+        self.quality: Quality = fitted.quality
+        self.degree_offset = float(fitted.similarities.degree_offset or 0.0)
+        self.seed: RandomState = fitted.seed
+        self.overlapping = fitted.threshold is not None
+
+    @overload
+    def __getitem__(self, which: int) -> frozenset[Hashable]: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[frozenset[Hashable]]: ...
+    def __getitem__(self, which: int | slice) -> Any:
+        return self._sets[which]
+
+    def __len__(self) -> int:
+        return len(self._sets)
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(str(len(nodes)) for nodes in self._sets)
+        return f"Communities({len(self)} of {len(self.names)} nodes, of sizes {sizes or 'none'})"
+
+    @property
+    def certificate(self) -> Any:
+        """What the theorems say of the factorization."""
+        return self._fitted.certificate
 
     def predict(self, edges: Mapping[Hashable, float] | Iterable[Hashable]) -> int:
         """Return the community of a new node from its edges to the nodes of the graph.
@@ -88,14 +107,13 @@ class Communities(list[set[Hashable]]):
             raise InputError(
                 f"edges leads to {unknown[0]!r}, which is no node of the graph; name nodes of it."
             )
-        row = np.zeros(len(self.names))
+        row = np.zeros((1, len(self.names)))
         for name, weight in weights.items():
             if not (np.isfinite(weight) and weight >= 0):
                 raise InputError(f"edges has the weight {weight!r} to {name!r}; it must be >= 0.")
-            row[number[name]] = weight
-        own = np.sqrt(row.sum() + self._extra)
-        scaled = row / (self._roots * own) if row.any() and self._extra >= 0 else row
-        return place(sp.csr_array(scaled[None]), self.result.U)[0]
+            row[0, number[name]] = weight
+        scaled = self._fitted.similarities.scaled_rows(sp.csr_array(row))
+        return place(scaled, self.result.U)[0]
 
     def to_igraph(self, graph: Any) -> Any:
         """Return an igraph VertexClustering of ``graph``; a VertexCover where they overlap.
@@ -137,7 +155,7 @@ class Communities(list[set[Hashable]]):
 
 def communities(
     G: Any,
-    n_clusters: int,
+    n_clusters: int | str,
     *,
     order: int = 2,
     overlapping: bool = False,
@@ -150,7 +168,7 @@ def communities(
     n_init: int = DEFAULT_STARTS,
     init: Any = DEFAULT_INIT,
     random_state: RandomState = None,
-    tol: float = 1e-4,
+    tol: float = CLUSTER_TOL,
     max_time: float | None = None,
     n_jobs: int | None = None,
     device: Any = None,
@@ -163,6 +181,9 @@ def communities(
     max_iter: int = 1000,
     record_every: int = 1,
     ignore_diagonal: bool = False,
+    missing: str | None = None,
+    mask: Any = None,
+    entry_weights: Any = None,
 ) -> Communities:
     r"""Find communities of an undirected graph by symmetric NMF of its adjacency matrix.
 
@@ -174,8 +195,11 @@ def communities(
     ----------
     G : networkx.Graph, igraph.Graph, scipy sparse matrix or array
         Undirected, without parallel edges; weights finite, and nonnegative unless said otherwise.
-    n_clusters : int
-        Communities to look for, at most the number of nodes that have edges.
+        A matrix of :mod:`symnmf.storage`, a Dask array or a :class:`symnmf.Problem` will do too,
+        with ``normalize=False`` unless it is a :class:`symnmf.storage.LowRank`.
+    n_clusters : int or "auto"
+        Communities to look for, at most the number of nodes that have edges; "auto" as in
+        :class:`symnmf.SymNMF`.
     order : {2, 3}
         2 looks at edges; 3 at triangles, by the tensor of :func:`symnmf.tensors.triangles`: a
         community is then a group whose triples hold together. Entries with a repeated index count
@@ -208,14 +232,17 @@ def communities(
         own, and a true return value ends them all.
     progress : bool, default False
         Show a bar, in a terminal or a notebook (needs the extra ``progress``).
-    solver, coupling, max_iter, record_every, ignore_diagonal
-        As in :func:`symnmf.factorize`.
+    solver, coupling, max_iter, record_every, ignore_diagonal, missing, mask
+        As in :func:`symnmf.factorize`. Degrees are those of the edges that were observed.
+    entry_weights : array-like or sparse, n x n, or None
+        ``weights`` of :func:`symnmf.factorize`: how much each entry counts in the fit. (``weight``
+        names the edges' own weights, which are data.)
 
     Returns
     -------
     Communities
-        A list of sets of node names (row numbers for a matrix), the largest first, equal ones in
-        the order of their first node. Communities that no node belongs to are left out, so there
+        Sets of node names (row numbers for a matrix), the largest first, equal ones in the order
+        of their first node. Communities that no node belongs to are left out, so there
         may be fewer than ``n_clusters``; a warning says so. A node without edges is in none of
         them: its label is -1, and ``outside`` lists it. Without ``overlapping`` the sets
         are disjoint.
@@ -234,124 +261,41 @@ def communities(
     >>> [len(community) for community in found]
     [18, 16]
     """
-    check_cluster_count(n_clusters, "n_clusters")
-    flags = {
-        "overlapping": overlapping,
-        "normalize": normalize,
-        "allow_negative": allow_negative,
-        "ignore_diagonal": ignore_diagonal,
-    }
-    for name, flag in flags.items():
+    for name, flag in (("overlapping", overlapping), ("normalize", normalize)):
         if not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name} must be True or False, got {flag!r}.")
-    if order not in (2, 3):
-        raise InputError(f"order must be 2 (edges) or 3 (triangles), got {order!r}.")
-    if not (isinstance(threshold, int | float | np.number) and 0 <= threshold < 1):
-        raise InputError(f"threshold must be a number in [0, 1), got {threshold!r}.")
-    plan = Plan(
-        int(n_clusters),
-        Settings.of(
-            solver,
-            coupling,
-            tol=tol,
-            max_iter=max_iter,
-            max_time=max_time,
-            record_every=record_every,
-        ),
-        n_init=n_init,
+    check_threshold(threshold)  # also where it is not used
+    pipeline = Pipeline(
+        n_clusters=n_clusters,
+        order=order,
+        threshold=threshold if overlapping else None,
+        weight=weight,
+        normalize=normalize if order == 2 else None,
+        degree_offset=degree_offset,
+        components=components,
+        objective={
+            "mask": mask,
+            "weights": entry_weights,
+            "missing": missing,
+            "ignore_diagonal": ignore_diagonal,
+            "allow_negative": allow_negative,
+        },
+        solver=solver,
+        coupling=coupling,
         init=init,
+        n_init=n_init,
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        record_every=record_every,
         random_state=random_state,
         n_jobs=n_jobs,
         device=device,
+        callback=callback,
+        progress=progress,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
+        argument="G",
+        rows="nodes",
     )
-    check_degree_offset(degree_offset)
-    A, names = graphs.from_graph(G, weight=weight, allow_negative=allow_negative)
-    if allow_negative and A.nnz and A.data.max() <= 0:
-        raise InputError(
-            "G has no edge of positive weight, so nothing holds any two nodes together; check the "
-            "signs of its weights."
-        )
-    if allow_negative and order == 3 and A.nnz and A.data.min() < 0:
-        raise InputError("order=3 counts triangles, whose weights must not be negative.")
-    A = restrict(A, components, int(n_clusters), "components='largest'")
-    tau, rows, searched = 0.0, np.flatnonzero(connected(A)), A
-    if order == 3:
-        triangles = tensors.triangles(A, repeated="observed", n_jobs=n_jobs)[0]
-        rows = np.flatnonzero(triangles.rows_in_use)
-        if not rows.size:
-            searched = sp.csr_array(A.shape)
-    if rows.size:
-        check_enough(
-            rows.size, int(n_clusters), "n_clusters", "edges" if order == 2 else "triangles"
-        )
-    if order == 3 and rows.size:
-        searched = triangles.restricted(rows)
-        settings = tensor_settings(searched, solver, coupling, plan.settings.limits)
-        plan = replace(plan, settings=settings)
-    elif normalize and rows.size:
-        if degree_offset is None:
-            tau, searched, basis = with_degree_offset(A, int(n_clusters))
-            plan = replace(plan, basis=basis)
-        else:
-            tau, searched = float(degree_offset), normalized(A, degree_offset)
-    with bar(bool(progress), plan.starts) as shown:
-        watcher = together(shown, (lambda _, now: callback(now)) if callback else None)
-        problem = plan.problem(
-            searched, ignore_diagonal=ignore_diagonal, allow_negative=allow_negative
-        )
-        search = replace(plan, progress=watcher).search(problem)
-    if search.best.U.shape[0] < len(names):
-        search = _on_all_rows(search, rows, len(names))
-    warn_unless_converged(search.best, plan.settings.limits, plan.starts)
-    found = _found(A, names, search, threshold if overlapping else None)
-    found.degree_offset = float(tau)
-    degrees = np.asarray(abs(A).sum(axis=1)).ravel()
-    found._extra = float(tau * degrees[degrees > 0].mean()) if degrees.any() else 0.0
-    found._roots = np.sqrt(np.maximum(degrees + found._extra, 1e-300))
-    if not normalize:
-        found._extra = -1.0
-    warn_of(found.quality, "raise degree_offset, or set components='largest'")
-    return found
-
-
-def _on_all_rows(search: Search, rows: np.ndarray, n: int) -> Search:
-    """Give the results rows of zeros for the nodes that were left out of the search."""
-
-    def spread(factor: np.ndarray) -> np.ndarray:
-        whole = np.zeros((n, factor.shape[1]), factor.dtype)
-        whole[rows] = factor
-        return whole
-
-    def whole(result: Result) -> Result:
-        others = tuple(spread(factor) for factor in result.others)
-        return replace(result, U=spread(result.U), V=spread(result.V), others=others)
-
-    finished = tuple(whole(result) for result in search.finished)
-    return replace(search, best=whole(search.best), finished=finished)
-
-
-def _found(A: Any, names: list[Any], search: Search, threshold: float | None) -> Communities:
-    """Put the columns of U in the order of the communities, and name their members."""
-    result = search.best
-    belongs = np.zeros(result.U.shape, dtype=bool)
-    inside = np.flatnonzero(result.labels != OUTSIDE)
-    belongs[inside, result.labels[inside]] = True
-    if threshold is not None:
-        belongs |= result.membership > threshold
-    members = [np.flatnonzero(column) for column in belongs.T]
-    order = sorted(
-        range(len(members)),
-        key=lambda j: (-members[j].size, members[j][0] if members[j].size else 0),
-    )
-    U, V = result.U[:, order], result.V[:, order]
-    found = Communities({names[i] for i in members[j]} for j in order if members[j].size)
-    others = tuple(factor[:, order] for factor in result.others)
-    found.result = replace(result, U=U, V=V, others=others)
-    found.names, found.labels = names, found.result.labels
-    found.membership = found.result.membership[:, : len(found)]
-    found.outside = [names[i] for i in np.flatnonzero(found.labels == OUTSIDE)]
-    found.quality = assess(A, found.labels, replace(search, best=found.result))
-    found.seed, found.overlapping = search.seed, threshold is not None
-    return found
+    return Communities(pipeline.fit(G))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +16,25 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from symnmf import errors, graphs
-from symnmf.bars import bar, together
 from symnmf.coupling import Coupling
 from symnmf.errors import InputError
+from symnmf.fit import CLUSTER_TOL, PRECOMPUTED, Fitted, Pipeline, rows_of
 from symnmf.graphs.adjacency import check_order, refuse_foreign
-from symnmf.graphs.components import restrict
-from symnmf.graphs.constraints import known_classes, numbered_by_class
 from symnmf.placing import Places, top_features
-from symnmf.quality import Quality, assess, warn_of
+from symnmf.quality import Quality
 from symnmf.run.certificate import Certificate
-from symnmf.run.loop import Callback, Snapshot, warn_unless_converged
-from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, SPECTRAL, Plan
+from symnmf.run.loop import Callback, Snapshot
+from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS
 from symnmf.run.problem import Problem
-from symnmf.run.result import Result, cluster_labels
-from symnmf.run.settings import Settings
-from symnmf.run.spectral import SpectralStarts
+from symnmf.run.result import cluster_labels
 from symnmf.run.start import RandomState
-from symnmf.selection import select_rank
 from symnmf.solvers import Solver
-from symnmf.storage import SymmetricMatrix
-from symnmf.storage.border import check_missing
+from symnmf.storage import as_symmetric, is_storage
 from symnmf.storage.indices import check_indices
 
-PRECOMPUTED = "precomputed"
+#: Parameters that are arguments of the problem, and those that are no business of the pipeline.
+OBJECTIVE = ("missing", "ignore_diagonal", "allow_negative")
+OWN = ("warm_start", "verbose")
 
 
 class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -67,18 +61,24 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         callable gets X (and ``n_neighbors`` where given) and returns A.
     n_neighbors : int or None
         Neighbours kept per sample; None for the kind's own rule, floor(log2 n) + 1 for most.
+    normalize : bool or None
+        Whether a precomputed affinity is divided by the roots of its degrees, so that hubs do not
+        outweigh the rest; by default it is taken as it is. Graphs of samples always are.
+    degree_offset : float or None
+        What is added to the degrees before that, in mean degrees; None chooses it, see
+        :func:`symnmf.communities`.
+    components : {"all", "largest"}, default "all"
+        "largest" clusters the largest component of the graph alone; all other samples get the
+        label -1. Samples without any similarity get it always.
     missing : "nan", "unstored" or None
         Which entries of a precomputed affinity were not observed, as in
         :func:`symnmf.factorize`.
-    must_link, cannot_link : array-like of shape (m, 2) or None
-        Pairs of samples, by row number, that belong together, or do not.
-    labels : array-like of shape (n_samples,) or None
-        Known classes of a few samples, -1 for the others; each two known ones are a pair of one
-        kind or the other. Where classes are numbered from 0 and below ``n_clusters``, clusters get
-        the numbers of the classes they have most of.
+    ignore_diagonal, allow_negative
+        As in :func:`symnmf.factorize`.
     constraint_strength : float, default 1
-        How much such a pair counts, see :func:`symnmf.graphs.constrained`.
-    solver, coupling, init
+        How much a pair counts of which :meth:`fit` is told, see
+        :func:`symnmf.graphs.constrained`.
+    solver, coupling
         As in :func:`symnmf.factorize`.
     init : str, array or callable, default "spectral"
         As in :func:`symnmf.factorize`. "spectral" sets out from the leading eigenvectors, turned
@@ -112,9 +112,6 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     warm_start : bool, default False
         Set out from the previous ``embedding_`` (a single start; n_init and init do not matter).
         ``tol`` then refers to that start, so a fit that had converged is refined.
-    components : {"all", "largest"}, default "all"
-        "largest" clusters the largest component of the graph alone; all other samples get the
-        label -1. Samples without any similarity get it always.
     callback : callable or None
         Called with a :class:`symnmf.Snapshot` for every iteration of every start, which may run in
         a thread of its own; a true return value ends the fit with what was reached.
@@ -138,8 +135,10 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     rank_selection_ : RankSelection
         How it was found, with ``n_clusters="auto"``.
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each sample: the column of the largest entry in its row of U. A sample
-        without any similarity to others has a row of zeros and the label -1.
+        The cluster of each sample: the column of the largest entry in its row of U. Clusters are
+        numbered from the largest to the smallest, equal ones by their first sample, unless
+        ``fit`` is told of classes. A sample without any similarity to others has a row of zeros
+        and the label -1.
     embedding_ : ndarray of shape (n_samples, n_clusters)
         U.
     membership_ : ndarray of shape (n_samples, n_clusters)
@@ -175,7 +174,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     ``assign_labels`` have no counterpart, since eigenvectors are a start only and the labels are
     read off U. ``gamma`` and other kernel parameters go into a callable, as in
     ``affinity=functools.partial(symnmf.graphs.rbf, gamma=0.1)``. It normalises a precomputed
-    affinity inside; here ``symnmf.graphs.normalize(A, n_clusters)`` does.
+    affinity inside; here ``normalize=True`` does.
 
     Unlike it, the estimator has ``predict`` and ``transform`` for new samples.
 
@@ -194,23 +193,24 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         *,
         affinity: str | Callable[..., Any] = "self-tuning",
         n_neighbors: int | None = None,
+        normalize: bool | None = None,
+        degree_offset: float | None = None,
+        components: str = "all",
         missing: str | None = None,
-        must_link: Any = None,
-        cannot_link: Any = None,
-        labels: Any = None,
+        ignore_diagonal: bool = False,
+        allow_negative: bool = False,
         constraint_strength: float = 1.0,
         solver: str | Solver = "auto",
         coupling: str | float | Coupling | None = None,
         init: Any = DEFAULT_INIT,
         n_init: int = DEFAULT_STARTS,
         max_iter: int = 1000,
-        tol: float = 1e-4,
+        tol: float = CLUSTER_TOL,
         max_time: float | None = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
         device: Any = None,
         warm_start: bool = False,
-        components: str = "all",
         callback: Callback | None = None,
         progress: bool = False,
         verbose: int = 0,
@@ -220,10 +220,12 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.n_clusters = n_clusters
         self.affinity = affinity
         self.n_neighbors = n_neighbors
+        self.normalize = normalize
+        self.degree_offset = degree_offset
+        self.components = components
         self.missing = missing
-        self.must_link = must_link
-        self.cannot_link = cannot_link
-        self.labels = labels
+        self.ignore_diagonal = ignore_diagonal
+        self.allow_negative = allow_negative
         self.constraint_strength = constraint_strength
         self.solver = solver
         self.coupling = coupling
@@ -236,83 +238,101 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.n_jobs = n_jobs
         self.device = device
         self.warm_start = warm_start
-        self.components = components
         self.callback = callback
         self.progress = progress
         self.verbose = verbose
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
 
-    def fit(self, X: Any, y: Any = None) -> SymNMF:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        labels: Any = None,
+        must_link: Any = None,
+        cannot_link: Any = None,
+    ) -> SymNMF:
         """Cluster the rows of X.
 
         Parameters
         ----------
         X : array-like or sparse of shape (n_samples, n_features)
-            The samples; with ``affinity="precomputed"`` their symmetric nonnegative similarities.
+            The samples; with ``affinity="precomputed"`` their symmetric nonnegative similarities,
+            as an array, a sparse matrix, a matrix of :mod:`symnmf.storage`, a Dask array or a
+            :class:`symnmf.Problem`, which may hide entries by a mask or weigh them.
         y : ignored
+            So that classes given to a search for scoring do not reach the fit.
+        labels : array-like of int of shape (n_samples,) or None
+            Known classes of a few samples, -1 for the others; each two known ones are to be
+            together or apart. Where classes are numbered from 0 and below ``n_clusters``, clusters
+            get the numbers of the classes they have most of.
+        must_link : array-like of int of shape (n_samples,) or None
+            Group of each sample, -1 for none: samples of one group belong together.
+        cannot_link : array-like of int of shape (n_samples,) or None
+            Group of each sample, -1 for none: no two samples of one group belong together.
+
+        Notes
+        -----
+        ``labels``, ``must_link`` and ``cannot_link`` have an entry for each sample, so
+        scikit-learn cuts them with X in cross-validation; ``set_fit_request(labels=True)`` routes
+        them where metadata routing is on. For single pairs use :func:`symnmf.graphs.constrained`.
         """
-        if not self._automatic:
-            check_cluster_count(self.n_clusters, "n_clusters", or_else=", or 'auto'")
-        given = 0 if self._automatic else int(self.n_clusters)
         self._check_verbose()
-        self._check_missing()
-        if self.callback is not None and not callable(self.callback):
-            raise InputError(f"callback must be a function of one snapshot, got {self.callback!r}.")
-        plan = self._plan(given or 1)
-        samples = self._samples(X, reset=True)
-        n = samples.shape[0]
-        if given > n:
-            raise InputError(
-                f"n_clusters={self.n_clusters} is more than the {n} samples of X; choose at most "
-                f"n_clusters={n}."
-            )
-        if self.warm_start and hasattr(self, "embedding_"):
-            self._check_same_shape(n)
-        if self.labels is not None:
-            known_classes(self.labels, n, given or None)
-        A = self._affinities(samples)
-        if not given:
-            given = self._choose_clusters(A)
-        self.n_clusters_ = given
-        plan = replace(plan, rank=self.n_clusters_)
-        free = A
-        A = self._constrain(A) if self._has_constraints else A
-        self._problem = plan.problem(A, missing=self.missing, allow_negative=self._has_constraints)
-        with bar(bool(self.progress), plan.starts) as shown:
-            plan = replace(plan, progress=together(shown, self._watcher(), self._printer()))
-            if self._has_constraints:
-                plan = _from_attraction(plan, A)
-            search = plan.search(self._problem)
-        result = search.best
-        if self.labels is not None:
-            result = _by_class(result, np.asarray(self.labels))
-        warn_unless_converged(result, plan.settings.limits, plan.starts)
-        self.affinity_matrix_ = A
-        self._places = Places(samples, self.affinity, self.n_neighbors)
-        self._result = result
-        self._certificate: Certificate | None = None
-        self.labels_ = result.labels
+        told = {"labels": labels, "must_link": must_link, "cannot_link": cannot_link}
+        pipeline = self._pipeline(told)
+        data = self._samples(X, reset=True)
+        if self._warm:
+            self._check_same_shape(rows_of(data))
+        try:
+            fitted = pipeline.fit(data, _printer(int(self.verbose)) if self.verbose else None)
+        except InputError as error:
+            if "has negative entries" not in str(error):
+                raise
+            # the words by which scikit-learn's checks know this refusal
+            raise InputError(f"Negative values in data: {error}") from None
+        self._fitted: Fitted = fitted
+        self._places = Places(
+            data, self.affinity, self.n_neighbors, fitted.similarities.scaled_rows
+        )
+        result = fitted.result
+        self.n_clusters_ = self._n_features_out = result.U.shape[1]
+        if fitted.selection is not None:
+            self.rank_selection_ = fitted.selection
+        self.affinity_matrix_ = fitted.similarities.A
+        self.labels_ = fitted.labels
         self.embedding_ = result.U
         self.n_iter_ = result.n_iter
         self.reconstruction_err_ = result.error
         self.history_ = result.history
         self.status_ = result.status
-        self.seed_ = search.seed
-        known = np.nan_to_num(free) if self.missing == "nan" else free
-        self.quality_: Quality = assess(known, self.labels_, search)
-        self._n_features_out = self.n_clusters_
-        warn_of(self.quality_, self._advice())
+        self.seed_ = fitted.seed
+        self.quality_: Quality = fitted.quality
         return self
 
+    def _pipeline(self, told: dict[str, Any]) -> Pipeline:
+        given = self.get_params(deep=False)
+        settings = {name: given[name] for name in given if name not in (*OBJECTIVE, *OWN)}
+        if self._warm:
+            settings["init"] = self.embedding_
+            if self.n_clusters == "auto":  # as many as before
+                settings["n_clusters"] = self.embedding_.shape[1]
+        objective = {name: given[name] for name in OBJECTIVE}
+        return Pipeline(**settings, **told, objective=objective)
+
     def _samples(self, X: Any, *, reset: bool) -> Any:
+        if self._precomputed and reset and (is_storage(X) or isinstance(X, Problem)):
+            data = X if isinstance(X, Problem) else as_symmetric(X, n_jobs=self.n_jobs)
+            self.n_features_in_ = rows_of(data)
+            return data
         refuse_foreign(X, "X")
         if sp.issparse(X):
             check_indices(X, "X")
         if self._precomputed and reset:
             check_order(X, "X")
-        # what is said of NaN in similarities that are fitted is said by _affinities
-        ours = self._precomputed and (reset or self.missing == "nan")
+        # what is said of NaN in similarities that are fitted is said where they are checked
+        square = len(set(np.shape(X))) == 1
+        ours = self._precomputed and ((reset and square) or self.missing == "nan")
         return validate_data(
             self,
             X,
@@ -323,17 +343,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             ensure_all_finite="allow-nan" if ours else True,
         )
 
-    def _advice(self) -> str:
-        if self._precomputed:
-            return (
-                "for a graph as it comes pass symnmf.graphs.normalize(A, n_clusters), which adds "
-                "to small degrees, or set components='largest'"
-            )
-        return "try another affinity or n_neighbors, or fewer clusters"
-
-    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
-        """Cluster the rows of X and return ``embedding_``, U."""
-        return self.fit(X).embedding_
+    def fit_transform(self, X: Any, y: Any = None, **told: Any) -> np.ndarray:
+        """Cluster the rows of X and return ``embedding_``, U; ``told`` as for :meth:`fit`."""
+        return self.fit(X, **told).embedding_
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the row of U that fits each sample best, given those of the fit.
@@ -346,11 +358,11 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         ----------
         X : array-like or sparse of shape (n_samples, n_features)
             New samples; with ``affinity="precomputed"`` their similarities to the fitted ones, in
-            the scale of the matrix that was fitted.
+            the scale of the matrix that was given to ``fit``.
         """
         check_is_fitted(self)
         new = self._samples(X, reset=False)
-        if self._precomputed and new.min() < 0:
+        if self._precomputed and not self.allow_negative and new.min() < 0:
             raise InputError("X holds negative similarities; they must be at least 0.")
         return self._places.of(new, self.embedding_)
 
@@ -372,165 +384,21 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def membership_(self) -> np.ndarray:
         """U with rows scaled to sum 1."""
         check_is_fitted(self)
-        return self._result.membership
+        return self._fitted.result.membership
 
     @property
     def certificate_(self) -> Certificate:
         """What the theorems say of the fit, see :class:`symnmf.Certificate`."""
         check_is_fitted(self)
-        if self._certificate is None:
-            problem = getattr(self, "_problem", None)  # not kept in a pickle
-            if problem is None:
-                problem = Problem.of(
-                    self.affinity_matrix_,
-                    missing=self.missing,
-                    allow_negative=self._has_constraints,
-                )
-            self._certificate = self._result.certificate(problem)
-        return self._certificate
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_problem"}
-
-    @property
-    def _has_constraints(self) -> bool:
-        told = (self.must_link, self.cannot_link, self.labels)
-        return any(part is not None for part in told)
-
-    def _constrain(self, A: Any) -> Any:
-        if self.missing is not None:
-            raise InputError("missing and constraints were both given; leave one of them out.")
-        return graphs.constrained(
-            A,
-            self.must_link,
-            self.cannot_link,
-            self.labels,
-            strength=self.constraint_strength,
-        )
-
-    @property
-    def _automatic(self) -> bool:
-        return isinstance(self.n_clusters, str) and self.n_clusters == "auto"
-
-    def _choose_clusters(self, A: Any) -> int:
-        """Ask how many clusters there are; a warm start has as many as before."""
-        if self.warm_start and hasattr(self, "embedding_"):
-            return int(self.embedding_.shape[1])
-        n = A.shape[0]
-        self.rank_selection_ = found = select_rank(
-            A,
-            range(2, min(20, n - 1) + 1),
-            n_init=1,
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-        )
-        if found.recommendation is not None:
-            return found.recommendation
-        if found.status == "stopped":
-            raise KeyboardInterrupt(found.reason)
-        heldout = found.choices["heldout"].rank
-        others = [found.choices[name].rank for name in ("stability", "eigengap")]
-        chosen = next((rank for rank in others if rank is not None), heldout) if heldout else 1
-        errors.warn(
-            f"No clear number of clusters. {found.reason} {chosen or 1} is taken; see "
-            f"rank_selection_, or set n_clusters.",
-            UserWarning,
-        )
-        return chosen or 1
-
-    def _check_missing(self) -> None:
-        if self.missing is None:
-            return
-        check_missing(self.missing)
-        if not self._precomputed:
-            raise InputError(
-                f"missing={self.missing!r} is for affinity='precomputed'; fill in missing features "
-                f"first, for instance with sklearn.impute."
-            )
-        if self._automatic:
-            raise InputError(
-                f"n_clusters='auto' needs an X without missing entries, since it hides entries "
-                f"itself; with missing={self.missing!r} give the number of clusters."
-            )
-
-    def _nan_error(self, samples: Any) -> InputError:
-        """Refuse NaN among given similarities in words that fit them."""
-        if sp.issparse(samples):
-            advice = "leave such entries out"
-            if self.missing is None:
-                advice += ", and set missing='unstored' where what is not stored was not observed"
-        elif self._automatic:
-            advice = "fill them in, since n_clusters='auto' needs every entry"
-        else:
-            advice = "fill them in, or set missing='nan' where NaN stands for what was not observed"
-        return InputError(f"X has NaN entries; {advice}.")
-
-    def _plan(self, clusters: int) -> Plan:
-        warm = self.warm_start and hasattr(self, "embedding_")
-        return Plan(
-            clusters,
-            Settings.of(
-                self.solver,
-                self.coupling,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                max_time=self.max_time,
-            ),
-            n_init=self.n_init,
-            init=self.embedding_ if warm else self.init,
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-            device=self.device,
-            checkpoint=self.checkpoint,
-            checkpoint_every=self.checkpoint_every,
-        )
-
-    def _watcher(self) -> Callable[[int, Snapshot], Any] | None:
-        callback = self.callback
-        return None if callback is None else lambda _, now: callback(now)
-
-    def _printer(self) -> Callable[[int, Snapshot], None] | None:
-        return _printer(int(self.verbose)) if self.verbose else None
+        return self._fitted.certificate
 
     @property
     def _precomputed(self) -> bool:
         return isinstance(self.affinity, str) and self.affinity == PRECOMPUTED
 
-    def _affinities(self, samples: Any) -> Any:
-        k = 1 if self._automatic else int(self.n_clusters)
-        if not self._precomputed:
-            A = graphs.build(
-                samples,
-                self.affinity,
-                n_neighbors=self.n_neighbors,
-                n_jobs=self.n_jobs,
-                device=self.device,
-                n_clusters=k,
-            )
-            # the builder has warned of components already
-            return A if self.components == "all" else restrict(A, self.components, k, "")
-        dense = not sp.issparse(samples)
-        smallest = np.nanmin(samples) if dense and self.missing == "nan" else samples.min()
-        if np.isnan(smallest) and self.missing != "nan":
-            raise self._nan_error(samples)
-        n, columns = samples.shape
-        if n != columns:
-            edges = ", or pass symnmf.graphs.from_edges(X) if it lists edges" * (columns in (2, 3))
-            raise InputError(
-                f"X must be square for affinity='precomputed', got {n} x {columns}; choose "
-                f"affinity='self-tuning' or another named kind for samples x features{edges}."
-            )
-        if smallest < 0:
-            raise InputError(
-                f"Negative values in data passed to SymNMF: affinities must be at least 0 and the "
-                f"smallest in X is {smallest:.6g}; clip them, for instance with np.maximum(X, 0)."
-            )
-        if self.missing is not None:
-            return samples
-        A = graphs.build(samples, PRECOMPUTED)
-        # with a number of clusters that is still to be found no count of components is a surprise
-        return restrict(A, self.components, n if self._automatic else k, "components='largest'")
+    @property
+    def _warm(self) -> bool:
+        return bool(self.warm_start) and hasattr(self, "embedding_")
 
     def _check_verbose(self) -> None:
         if not isinstance(self.verbose, int | np.integer | np.bool_) or self.verbose < 0:
@@ -541,7 +409,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def _check_same_shape(self, n: int) -> None:
         before, clusters = self.embedding_.shape
-        if self._automatic and before == n:
+        if self.n_clusters == "auto" and before == n:
             return
         if (before, clusters) != (n, self.n_clusters):
             raise InputError(
@@ -554,39 +422,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self._precomputed
-        tags.input_tags.positive_only = self._precomputed
+        tags.input_tags.positive_only = self._precomputed and not self.allow_negative
         return tags
-
-
-def _from_attraction(plan: Plan, A: Any) -> Plan:
-    """Start from the eigenvectors of what is positive in A, where eigenvectors are asked for.
-
-    Pairs that must be apart say little about where their ends belong, and are noise there.
-    """
-    if not (isinstance(plan.init, str) and plan.init == SPECTRAL):
-        return plan
-    attracting = plan.problem(A.maximum(0) if sp.issparse(A) else np.maximum(A, 0)).X
-    spectral = SpectralStarts()
-
-    def attraction(X: SymmetricMatrix, rank: int, random_state: np.random.Generator) -> np.ndarray:
-        return spectral.prepare(attracting, rank).start(X, random_state)
-
-    return replace(plan, init=attraction)
-
-
-def _by_class(result: Result, known: np.ndarray) -> Result:
-    """Number the clusters as the known classes are numbered."""
-    order = numbered_by_class(result.U, known)
-    U = np.ascontiguousarray(result.U[:, order])
-    V = U if result.V is result.U else np.ascontiguousarray(result.V[:, order])
-    return replace(result, U=U, V=V)
-
-
-def check_cluster_count(count: Any, name: str, or_else: str = "") -> None:
-    """Refuse anything but a whole number of at least 1, and say what else is taken."""
-    whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
-    if not whole or count < 1:
-        raise InputError(f"{name} must be a whole number of at least 1{or_else}, got {count!r}.")
 
 
 def _printer(verbose: int) -> Callable[[int, Snapshot], None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -112,13 +113,22 @@ class Neighbourhood:
 class Places:
     """Where new points belong; what that needs is measured at the first call."""
 
-    def __init__(self, points: Any, kind: Any, n_neighbors: int | None) -> None:
+    def __init__(
+        self, points: Any, kind: Any, n_neighbors: int | None, scaled: Callable[[Any], Any]
+    ) -> None:
         self.points = points
         self.kind = kind
         self.n_neighbors = n_neighbors
+        self.scaled = scaled  # brings given similarities to the scale of those that were fitted
+
+    def _known(self, new: Any) -> np.ndarray:
+        """Return the number of the equal fitted row, -1 where there is none."""
+        if not (isinstance(self.points, np.ndarray) or sp.issparse(self.points)):
+            return np.full(new.shape[0], -1)
+        return self._rows.find(new)
 
     @cached_property
-    def _known(self) -> KnownRows:
+    def _rows(self) -> KnownRows:
         return KnownRows(self.points)
 
     @cached_property
@@ -132,7 +142,7 @@ class Places:
                 "affinity is a callable, which gives no similarities of new samples to fitted "
                 "ones; use a named kind, or affinity='precomputed' with such similarities."
             )
-        before = self._known.find(new)
+        before = self._known(new)
         rows = U[before].copy()
         fresh = before < 0
         if fresh.any():
@@ -142,7 +152,8 @@ class Places:
                     "X has NaN entries; fill them in, since a new sample needs its similarities "
                     "to all that were fitted."
                 )
-            similar = new[fresh] if given else self._neighbourhood.similarities(new[fresh])
+            make = self.scaled if given else self._neighbourhood.similarities
+            similar = make(new[fresh])
             rows[fresh] = place(similar, U)
         return rows
 

@@ -11,8 +11,10 @@ from sklearn.metrics import adjusted_mutual_info_score
 
 from symnmf.errors import warn
 from symnmf.graphs import self_tuning
+from symnmf.graphs.adjacency import degrees
 from symnmf.run.multistart import Search
 from symnmf.run.result import OUTSIDE
+from symnmf.storage import SymmetricArray
 
 #: Share of the rows in one cluster from which on a reader is warned.
 TOO_MUCH = 0.9
@@ -105,7 +107,8 @@ def plain(value: float, digits: int = 3) -> str:
 def assess(A: Any, labels: np.ndarray, search: Search) -> Quality:
     """Judge labels by the graph A they came from and by the search that found them."""
     asked = search.best.U.shape[1]
-    if A.min() < 0:  # of a signed graph, what ties nodes together
+    stored = isinstance(A, SymmetricArray)
+    if not stored and A.min() < 0:  # of a signed graph, what ties nodes together
         A = A.maximum(0) if sp.issparse(A) else np.maximum(A, 0)
     members, sizes = _members(labels, asked)
     modularity, within, volume, total = _modularity(A, members)
@@ -139,9 +142,14 @@ def _members(labels: np.ndarray, clusters: int) -> tuple[sp.csr_array, np.ndarra
 
 def _modularity(A: Any, members: sp.csr_array) -> tuple[float, np.ndarray, np.ndarray, float]:
     """Modularity, the weight inside each cluster, its volume, and the volume of all."""
-    degrees = np.asarray(A.sum(axis=1), dtype=np.float64).ravel()
-    within = np.asarray((members.T @ (A @ members)).diagonal(), dtype=np.float64)
-    volume, total = np.asarray(members.T @ degrees), float(degrees.sum())
+    if isinstance(A, SymmetricArray):
+        thin = np.ascontiguousarray(members.toarray(), dtype=A.dtype)
+        product = A.ops.get(A.matmul(A.ops.put(thin)))
+    else:
+        product = A @ members
+    weights = degrees(A)
+    within = np.asarray((members.T @ product).diagonal(), dtype=np.float64)
+    volume, total = np.asarray(members.T @ weights), float(weights.sum())
     if total == 0.0:
         return 0.0, within, volume, total
     return float((within / total - (volume / total) ** 2).sum()), within, volume, total

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from symnmf import graphs
+from symnmf.community import communities
 from symnmf.errors import InputError
-from symnmf.estimator import SymNMF
 from symnmf.interchange import is_anndata
 
 __all__ = ["cluster"]
@@ -16,7 +15,7 @@ __all__ = ["cluster"]
 
 def cluster(
     adata: Any,
-    n_clusters: int,
+    n_clusters: int | str,
     *,
     neighbors_key: str | None = None,
     obsp: str | None = None,
@@ -30,7 +29,7 @@ def cluster(
     Parameters
     ----------
     adata : AnnData
-    n_clusters : int
+    n_clusters : int or "auto"
     neighbors_key : str, optional
         ``adata.uns[neighbors_key]`` names the graph, as scanpy stores it; by default "neighbors",
         or ``adata.obsp["connectivities"]`` without it.
@@ -43,7 +42,7 @@ def cluster(
     copy : bool
         Write to a copy and return it, instead of writing to ``adata`` and returning None.
     **options
-        Further parameters of :class:`symnmf.SymNMF`.
+        Further parameters of :func:`symnmf.communities`, which is what is called.
 
     Notes
     -----
@@ -62,28 +61,25 @@ def cluster(
             f"adata.obsp has no graph {place!r} (it has {known}); run scanpy.pp.neighbors(adata) "
             f"first, or name one by obsp=."
         )
-    model = SymNMF(n_clusters, affinity="precomputed", random_state=random_state, **options)
-    model.fit(graphs.normalize(adata.obsp[place], degree_offset=0.0))
+    found = communities(adata.obsp[place], n_clusters, random_state=random_state, **options)
     import pandas as pd
 
-    names = [str(label) for label in model.labels_]
-    present = [str(label) for label in np.unique(model.labels_)]
-    adata.obs[key_added] = pd.Categorical(names, categories=present)
-    adata.obsm[f"X_{key_added}"] = model.embedding_
-    quality = model.quality_
+    present = [str(label) for label in np.unique(found.labels)]
+    adata.obs[key_added] = pd.Categorical(found.labels.astype(str), categories=present)
+    adata.obsm[f"X_{key_added}"] = found.result.U
+    told = {name: value for name, value in options.items() if isinstance(value, int | float | str)}
     adata.uns[key_added] = {
         "params": {
-            "n_clusters": int(n_clusters),
+            **told,
+            "n_clusters": found.result.U.shape[1],
             "obsp": place,
-            "random_state": int(str(model.seed_)),
-            "init": str(model.init),
-            "n_init": int(model.n_init),
-            "tol": float(model.tol),
+            "random_state": int(str(found.seed)),
+            "degree_offset": found.degree_offset,
         },
-        "error": float(model.reconstruction_err_),
-        "status": model.status_,
-        "modularity": quality.modularity,
-        "conductance": np.array(quality.conductance),
+        "error": float(found.result.error),
+        "status": found.result.status,
+        "modularity": found.quality.modularity,
+        "conductance": np.array(found.quality.conductance),
     }
     return adata if copy else None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,19 +31,16 @@ from symnmf.cli.signals import Signals, noticing
 if TYPE_CHECKING:
     import numpy as np
 
-    from symnmf.quality import Quality
-    from symnmf.run.certificate import Certificate
-    from symnmf.run.multistart import Plan, Search
-    from symnmf.run.problem import Problem
-    from symnmf.run.result import Result
-    from symnmf.tensors import SparseTensor
+    from symnmf.fit import Fitted, Pipeline, Prepared
 
 TABLES = (".csv", ".csv.gz")
 
 
 def cluster(
     given: inputs.Input,
-    k: Annotated[int, typer.Option("-k", "--clusters", help="How many clusters.")],
+    k: Annotated[
+        str, typer.Option("-k", "--clusters", help="How many clusters; auto looks for a number.")
+    ],
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Table of labels, .csv or .csv.gz; else to stdout."),
@@ -65,6 +61,14 @@ def cluster(
         bool,
         typer.Option("--triangles", help="Cluster a graph by its triangles, not by its edges."),
     ] = False,
+    missing: inputs.Missing = None,
+    ignore_diagonal: Annotated[
+        bool, typer.Option("--ignore-diagonal", help="Leave the diagonal out of the fit.")
+    ] = False,
+    allow_negative: Annotated[
+        bool,
+        typer.Option("--allow-negative", help="Accept negative weights, which keep rows apart."),
+    ] = False,
     plot: options.Plot = None,
     report: Annotated[
         Path | None,
@@ -72,8 +76,9 @@ def cluster(
     ] = None,
     starts: Annotated[
         int,
-        typer.Option(help="Random starts; the best is kept.", rich_help_panel=options.RUN),
+        typer.Option(help="Starts; the best is kept.", rich_help_panel=options.RUN),
     ] = 5,
+    init: options.Init = "spectral",
     seed: options.Seed = None,
     solver: options.Solver = "auto",
     coupling: options.Coupling = None,
@@ -82,6 +87,7 @@ def cluster(
     tol: options.Tol = 1e-4,
     jobs: options.Jobs = None,
     device: options.Device = None,
+    memory: inputs.Memory = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -105,12 +111,8 @@ def cluster(
       symnmf cluster big.npz -k 20 -o labels.csv --checkpoint run.npz
     """
     from symnmf.errors import InputError
-    from symnmf.graphs.adjacency import check_degree_offset
-    from symnmf.graphs.components import CHOICES
-    from symnmf.naming import lookup
-    from symnmf.run.multistart import Plan
-    from symnmf.run.settings import Settings
-    from symnmf.tensors.factorizing import tensor_settings
+    from symnmf.fit import Pipeline, in_shell
+    from symnmf.fit.pipeline import check_threshold
 
     check_distinct(
         {"INPUT": given, "--truth": truth},
@@ -127,14 +129,16 @@ def cluster(
         tol=tol,
         checkpoint_every=checkpoint_every,
     )
-    check_degree_offset(degree_offset)
-    lookup(components, CHOICES, "--components")
-    if not 0 <= threshold < 1:
-        raise InputError(f"--threshold must be at least 0 and below 1, got {threshold}.")
+    check_threshold(threshold, in_shell)
+    streamed = memory is not None or inputs.is_stored(given)
     if triangles and report:
         raise InputError(
             "--triangles goes with -o, --json and --plot but not with --report, whose page is of a "
             "matrix; leave one of them out."
+        )
+    if streamed and (plot or report):
+        raise InputError(
+            f"--plot and --report need X in memory, and {given} is read in blocks; leave them out."
         )
     if report is not None:
         report.parent.mkdir(parents=True, exist_ok=True)
@@ -145,88 +149,60 @@ def cluster(
         (checkpoint, (".npz",)),
     )
     need_matplotlib(plot, report)
-    schedule = options.as_coupling(coupling)
-    plan = Plan(
-        k,
-        Settings.of(solver, schedule, tol=tol, max_iter=max_iter, max_time=max_time),
+    pipeline = Pipeline(
+        n_clusters=int(k) if k.isdecimal() else k,
+        order=3 if triangles else 2,
+        threshold=threshold if overlapping else None,
+        degree_offset=degree_offset,
+        components=components,
+        objective={
+            "missing": missing,
+            "ignore_diagonal": ignore_diagonal,
+            "allow_negative": allow_negative,
+        },
+        solver=solver,
+        coupling=options.as_coupling(coupling),
+        init=init,
         n_init=starts,
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
         random_state=seed,
         n_jobs=jobs,
         device=device,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
+        argument="INPUT",
+        rows="rows",
+        spell=in_shell,
     )
     with step("reading and building the graph", quiet=quiet):
-        loaded = inputs.load(given)
+        if streamed:
+            loaded = inputs.stored(given, memory, pipeline.plan.rank, jobs, bool(normalize))
+            how: dict[str, Any] = {}
+        else:
+            loaded = inputs.load(given, missing, signed=allow_negative)
+            how = inputs.chosen(loaded, affinity, neighbors, False if triangles else normalize)
         classes = inputs.with_truth(loaded, truth)
-        _check_count(k, loaded)
-        matrix = inputs.similarities(
-            loaded,
-            affinity,
-            neighbors,
-            False if triangles else normalize,
-            jobs,
-            k,
-            degree_offset,
-            components,
-            device,
-        )
-        tensor = _triangles(loaded, matrix, jobs) if triangles else None
-    plan = replace(plan, basis=matrix.basis)
+        prepared = replace(pipeline, **how).prepare(loaded.data)
     with noticing() as signals:
-        if tensor is not None:
-            settings = tensor_settings(tensor, solver, schedule, plan.settings.limits)
-            plan = replace(plan, settings=settings)
-        problem = plan.problem(matrix.A if tensor is None else tensor)
-        search = _run(plan, problem, signals, quiet)
-        result = search.best
-        overlap = threshold if overlapping else None
-        found = Found(loaded, matrix, problem, search, classes, overlap, tensor)
-        code = exit_code(result.status, signals.first, tol)
+        found = Found(loaded, prepared.pipeline, _run(prepared, signals, quiet), classes)
+        code = exit_code(found.fitted.result.status, signals.first, tol)
         if output or not json:
             write_columns(found.table(), output)
         if plot:
             found.save_plot(plot)
         if report:
-            told = {
-                "command": f"symnmf cluster {Path(given).name} -k {k}",
-                "clusters": k,
-                "starts": plan.starts,
-                "seed": search.seed,
-                "solver": result.solver,
-                "tol": tol,
-            }
-            found.save_report(report, told)
+            found.save_report(report, f"symnmf cluster {Path(given).name} -k {k}")
         _tell(found, tol, json=json, with_labels=output is None, code=code)
     raise typer.Exit(code)
 
 
-def _check_count(k: int, loaded: inputs.Loaded) -> None:
-    from symnmf.errors import InputError
-
-    n = loaded.data.shape[0]
-    if not 1 <= k <= n:
-        raise InputError(f"-k must be from 1 to the {n} rows of the input, got {k}.")
-
-
-def _triangles(
-    loaded: inputs.Loaded, matrix: inputs.Similarities, jobs: int | None
-) -> SparseTensor:
-    from symnmf import tensors
-    from symnmf.errors import InputError
-
-    if matrix.affinity != "precomputed":
-        raise InputError(
-            f"--triangles needs a graph, but {loaded.title} is a table of points; leave it out, or "
-            f"give an edge list."
-        )
-    T, _ = tensors.triangles(matrix.A, repeated="observed", n_jobs=jobs)
-    return T
-
-
-def _run(plan: Plan, problem: Problem, signals: Signals, quiet: bool) -> Search:
+def _run(prepared: Prepared, signals: Signals, quiet: bool) -> Fitted:
+    plan = prepared.plan
     limits = plan.settings.limits
-    forecast = Forecast(plan.starts, limits.tol, limits.max_iter, plan.seconds_each(problem))
+    seconds = plan.seconds_each(prepared.problem)
+    forecast = Forecast(plan.starts, limits.tol, limits.max_iter, seconds)
     with watching(forecast, quiet=quiet) as watcher:
 
         def progress(start: int, now: Any) -> bool:
@@ -234,7 +210,7 @@ def _run(plan: Plan, problem: Problem, signals: Signals, quiet: bool) -> Search:
                 watcher(start, now)
             return bool(signals)
 
-        return replace(plan, progress=progress).search(problem)
+        return prepared.search(progress)
 
 
 @dataclass(frozen=True)
@@ -242,58 +218,33 @@ class Found:
     """A clustering, and what is written of it."""
 
     loaded: inputs.Loaded
-    matrix: inputs.Similarities
-    problem: Problem
-    search: Search
+    pipeline: Pipeline
+    fitted: Fitted
     truth: Any
-    threshold: float | None
-    tensor: SparseTensor | None = None
 
-    @property
-    def result(self) -> Result:
-        """The start that was kept."""
-        return self.search.best
-
-    @cached_property
-    def quality(self) -> Quality:
-        """How the clusters look."""
-        from symnmf.quality import assess
-
-        graph = self.matrix.A if self.matrix.graph is None else self.matrix.graph
-        return assess(graph, self.labels, self.search)
-
-    @cached_property
-    def certificate(self) -> Certificate:
-        """What the theorems say of the run."""
-        return self.result.certificate(self.problem)
-
-    @cached_property
-    def labels(self) -> np.ndarray:
-        """The cluster of each row; -1 where a row has no similarity to any other."""
-        import numpy as np
-
-        labels = self.result.labels
-        return labels if self.tensor is None else np.where(self.tensor.rows_in_use, labels, -1)
+    def settings(self) -> dict[str, Any]:
+        """Return how the similarities came about."""
+        similar = self.fitted.similarities
+        points = not self.pipeline.building.given
+        return {
+            "affinity": self.pipeline.affinity,
+            "normalized": points or similar.degree_offset is not None,
+            "degree_offset": similar.degree_offset,
+        }
 
     def table(self) -> dict[str, Any]:
         """Return the columns of the table of labels."""
-        import numpy as np
-
-        from symnmf.run.result import OUTSIDE
-
-        labels, shares = self.labels, self.result.membership
-        n = len(labels)
+        fitted = self.fitted
+        shares = fitted.result.membership.max(axis=1).round(6)
+        names = self.loaded.names
         columns: dict[str, Any] = {
-            "row" if self.loaded.names is None else "name": self.loaded.names or list(range(n)),
-            "cluster": labels,
-            "membership": shares.max(axis=1).round(6),
+            "row" if names is None else "name": names or list(range(len(shares))),
+            "cluster": fitted.labels,
+            "membership": shares,
         }
-        if self.threshold is not None:
-            belongs = shares > self.threshold
-            inside = np.flatnonzero(labels != OUTSIDE)
-            belongs[inside, labels[inside]] = True
+        if fitted.threshold is not None:
             columns["all_clusters"] = [
-                " ".join(map(str, row.nonzero()[0].tolist())) for row in belongs
+                " ".join(map(str, row.nonzero()[0].tolist())) for row in fitted.members
             ]
         return columns
 
@@ -303,7 +254,7 @@ class Found:
             return {}
         from symnmf import metrics
 
-        truth, labels = self.truth.tolist(), self.labels
+        truth, labels = self.truth.tolist(), self.fitted.labels
         return {
             "accuracy": metrics.clustering_accuracy(truth, labels),
             "normalized_mutual_info": metrics.normalized_mutual_info(truth, labels),
@@ -314,38 +265,36 @@ class Found:
         """Draw the similarities by cluster."""
         from symnmf import plots
 
-        save_picture(plots.similarity(self.matrix.A, self.labels), path)
+        similar = self.fitted.similarities
+        drawn = similar.graph if self.pipeline.order == 3 else similar.A
+        save_picture(plots.similarity(drawn, self.fitted.labels), path)
 
-    def save_report(self, path: Path, settings: dict[str, Any]) -> None:
+    def save_report(self, path: Path, command: str) -> None:
         """Write the page."""
         from symnmf.report import write_report
 
-        images = self.loaded.data if self.loaded.image_shape else None
+        fitted, loaded = self.fitted, self.loaded
+        told = {
+            "command": command,
+            "clusters": fitted.result.U.shape[1],
+            "starts": fitted.starts,
+            "seed": fitted.seed,
+            "solver": fitted.result.solver,
+            "tol": fitted.limits.tol,
+            **{name: value for name, value in self.settings().items() if value is not None},
+        }
         write_report(
             path,
-            self.result,
-            self.matrix.A,
-            title=f"Clusters of {self.loaded.title}",
-            labels=self.labels,
-            names=self.loaded.names,
+            fitted,
+            title=f"Clusters of {loaded.title}",
+            names=loaded.names,
             truth=self.truth,
-            images=images,
-            image_shape=self.loaded.image_shape,
-            certificate=self.certificate,
-            quality=self.quality,
-            features=self.loaded.features,
-            data=self.loaded.data if self.loaded.features is not None else None,
+            images=loaded.data if loaded.image_shape else None,
+            image_shape=loaded.image_shape,
+            features=loaded.features,
+            data=loaded.data if loaded.features is not None else None,
             overlapping=self.table().get("all_clusters"),
-            settings={
-                **settings,
-                "affinity": self.matrix.affinity,
-                "normalized": self.matrix.normalized,
-                **(
-                    {}
-                    if self.matrix.degree_offset is None
-                    else {"degree_offset": self.matrix.degree_offset}
-                ),
-            },
+            settings=told,
         )
 
 
@@ -354,7 +303,8 @@ def _tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int)
 
     from symnmf.run.result import OUTSIDE
 
-    labels, result, quality = found.labels, found.result, found.quality
+    fitted = found.fitted
+    labels, result, quality = fitted.labels, fitted.result, fitted.quality
     alone = int((labels == OUTSIDE).sum())
     clusters, sizes = np.unique(labels[labels != OUTSIDE], return_counts=True)
     scores = found.scores()
@@ -363,15 +313,13 @@ def _tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int)
             {
                 "input": found.loaded.title,
                 "rows": len(labels),
-                "affinity": found.matrix.affinity,
-                "normalized": found.matrix.normalized,
+                **found.settings(),
                 "sizes": dict(zip(clusters.tolist(), sizes.tolist(), strict=True)),
                 **({"without_cluster": alone} if alone else {}),
                 **scores,
-                "seed": found.search.seed,
-                "degree_offset": found.matrix.degree_offset,
+                "seed": fitted.seed,
                 "quality": {**asdict(quality), "warning": quality.warning},
-                **summary(result, found.certificate),
+                **summary(result, fitted.certificate),
                 "exit_code": code,
                 **({"table": found.table()} if with_labels else {}),
             }
@@ -389,15 +337,11 @@ def _tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int)
         say(f"{counted(alone, 'row')} that belong nowhere {have} the cluster -1.")
     say(f"The clusters: {quality}.")
     if quality.warning:
-        note(
-            f"{quality.warning}; these are hardly clusters, so raise --degree_offset, set "
-            f"--components largest, or ask for another number.",
-            "warning",
-        )
+        note(f"{quality.warning}; {fitted.advice}.", "warning")
     if scores:
         agreement = (f"{name.replace('_', ' ')} {value:.3f}" for name, value in scores.items())
         say(f"Against the known classes: {', '.join(agreement)}.")
-    say(f"The optimiser: {found.certificate.verdict}")
+    say(f"The optimiser: {fitted.certificate.verdict}")
 
 
 def _range(sizes: np.ndarray) -> str:

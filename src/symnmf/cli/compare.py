@@ -115,12 +115,12 @@ def compare(
     with step("reading and building the graph", quiet=quiet):
         loaded = inputs.load(given)
         classes = inputs.with_truth(loaded, truth)
-        matrix = inputs.similarities(loaded, affinity, neighbors, normalize, jobs)
+        A = inputs.similarities(loaded, affinity, neighbors, normalize, jobs)
     settings = {"init": init, "random_state": seed, "n_runs": runs}
     place = {"n_jobs": jobs, "device": device}
     limits = {"max_iter": max_iter, "max_time": max_time, "tol": tol}
     with noticing() as signals:
-        comparison = _run(matrix.A, rank, chosen, quiet, signals, **settings, **limits, **place)
+        comparison = _run(A, rank, chosen, quiet, signals, **settings, **limits, **place)
         number = signals.first
         if not comparison.results:
             raise KeyboardInterrupt

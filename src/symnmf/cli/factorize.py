@@ -44,26 +44,12 @@ def factorize(
             help="Where U goes: .npz (all of the run; symnmf.Result.load reads it) or .csv.",
         ),
     ],
-    memory: Annotated[
-        str | None,
-        typer.Option(
-            help="Work within this much, such as 4GB, and read X in blocks: for a folder that "
-            "symnmf convert wrote, or a .npy, .zarr or .h5 array.",
-            show_default=False,
-        ),
-    ] = None,
+    memory: inputs.Memory = None,
     normalize: Annotated[
         bool,
         typer.Option("--normalize", help="Divide X by the roots of its row sums first."),
     ] = False,
-    missing: Annotated[
-        str | None,
-        typer.Option(
-            help="nan: NaN entries were not observed. unstored: what a sparse INPUT does not "
-            "store was not.",
-            show_default=False,
-        ),
-    ] = None,
+    missing: inputs.Missing = None,
     init: options.Init = "scaled-random",
     seed: options.Seed = None,
     solver: options.Solver = "auto",

@@ -22,6 +22,7 @@ Input = Annotated[
 ]
 PROGRAM = 300_000_000  # bytes of the interpreter with its compiled code
 FACTORS = 10  # tall arrays at a time, those that the default solver remembers among them
+NEARLY = 0.01  # asymmetry, relative to the largest entry, that is a fault rather than a guess
 AFFINITIES = ("self-tuning", "nearest_neighbors", "rbf", "cosine", "precomputed")
 Affinity = Annotated[
     str | None,
@@ -62,6 +63,24 @@ Truth = Annotated[
 ]
 
 
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        help="Work within this much, such as 4GB, and read X in blocks: for a folder that "
+        "symnmf convert wrote, or a .npy, .zarr or .h5 array.",
+        show_default=False,
+    ),
+]
+Missing = Annotated[
+    str | None,
+    typer.Option(
+        help="nan: NaN entries were not observed. unstored: what a sparse INPUT does not "
+        "store was not.",
+        show_default=False,
+    ),
+]
+
+
 @dataclass(frozen=True)
 class Loaded:
     """What INPUT holds."""
@@ -75,15 +94,19 @@ class Loaded:
     features: Any = None
 
 
-def load(given: str, missing: str | None = None) -> Loaded:
-    """Read a file, which may hold NaN where ``missing`` says so, or a data set by its name."""
+def load(given: str, missing: str | None = None, signed: bool = False) -> Loaded:
+    """Read a file, or a data set by its name.
+
+    A file may hold NaN where ``missing`` says so, and a graph negative weights where it may be
+    ``signed``.
+    """
     path = Path(given)
     if path.exists() or path.suffix or len(path.parts) > 1:
         from symnmf.readers import read_matrix
 
         file = read_matrix(path, missing=missing)
         names = None if file.names is None else file.names.tolist()
-        if file.kind == "graph":
+        if file.kind == "graph" and not signed:
             _check_weights(path, file.data, names)
         return Loaded(path.name, file.data, file.kind == "graph", names, file.labels)
     return _built_in(given)
@@ -214,34 +237,11 @@ def _places(loaded: Loaded, path: Path, ids: list[str]) -> list[int]:
     return [places[name] for name in names]
 
 
-@dataclass(frozen=True)
-class Similarities:
-    """The matrix to factorize, and how it came about."""
-
-    A: Any
-    affinity: str
-    normalized: bool
-    graph: Any = None  # the weights as given, where A is their normalised form
-    degree_offset: float | None = None
-    basis: Any = None  # the leading eigenvectors of A, where they were looked at
-
-
-def similarities(
-    loaded: Loaded,
-    affinity: str | None,
-    neighbors: int | None,
-    normalize: bool | None,
-    jobs: int | None,
-    clusters: int = 1,
-    degree_offset: float | None = None,
-    components: str = "all",
-    device: str | None = None,
-) -> Similarities:
-    """Return similarities: given ones of a graph or a square symmetric matrix, else built."""
-    from symnmf import graphs
+def chosen(
+    loaded: Loaded, affinity: str | None, neighbors: int | None, normalize: bool | None
+) -> dict[str, Any]:
+    """Return how INPUT becomes similarities: as it was asked for, else as INPUT suggests."""
     from symnmf.errors import InputError
-    from symnmf.graphs.components import restrict
-    from symnmf.graphs.degree_offsets import with_degree_offset
     from symnmf.naming import lookup
 
     if affinity is not None:
@@ -251,46 +251,29 @@ def similarities(
                 f"--affinity {affinity} needs a table of points, but {loaded.title} is a graph; "
                 f"leave it out."
             )
-    chosen = affinity or ("precomputed" if loaded.is_graph else _kind_of(loaded))
-    if chosen != "precomputed":
-        if normalize is not None:
-            raise InputError(
-                "--normalize is for given similarities; graphs of points are always normalized."
-            )
-        if degree_offset is not None:
-            raise InputError("--degree_offset is for given graphs, not for graphs of points.")
-        A = graphs.build(
-            loaded.data,
-            chosen,
-            n_neighbors=neighbors,
-            n_jobs=jobs,
-            n_clusters=clusters,
-            device=device,
-        )
-        A = A if components == "all" else restrict(A, components, clusters, "")
-        return Similarities(A, chosen, True)
-    if neighbors is not None:
-        raise InputError("--neighbors is for tables of points, not for given similarities.")
-    scaled = loaded.is_graph if normalize is None else normalize
-    A = restrict(
-        graphs.build(loaded.data, "precomputed"), components, clusters, "--components largest"
-    )
-    if not scaled:
-        return Similarities(A, chosen, scaled)
-    if degree_offset is None:
-        tau, normal, basis = with_degree_offset(A, clusters)
-    else:
-        tau, normal, basis = (
-            degree_offset,
-            graphs.normalize(A, degree_offset=degree_offset),
-            None,
-        )
-    return Similarities(normal, chosen, scaled, A, tau, basis)
+    kind = affinity or ("precomputed" if loaded.is_graph else _kind_of(loaded))
+    if normalize is None and loaded.is_graph:
+        normalize = True
+    return {"affinity": kind, "n_neighbors": neighbors, "normalize": normalize}
+
+
+def similarities(
+    loaded: Loaded,
+    affinity: str | None,
+    neighbors: int | None,
+    normalize: bool | None,
+    jobs: int | None,
+) -> Any:
+    """Return the similarities of INPUT for commands that do not cluster by them."""
+    from symnmf.fit import Building, in_shell
+
+    how = chosen(loaded, affinity, neighbors, normalize)
+    return Building(**how, n_jobs=jobs, argument="INPUT", spell=in_shell).of(loaded.data, 1).A
 
 
 def _kind_of(loaded: Loaded) -> str:
     n, columns = loaded.data.shape
-    if not _looks_like_similarities(loaded.data):
+    if not _looks_like_similarities(loaded):
         if n == columns:
             fault = "has negative entries" if loaded.data.min() < 0 else "is not symmetric"
             note(
@@ -310,24 +293,34 @@ def _kind_of(loaded: Loaded) -> str:
     return "precomputed"
 
 
-def _looks_like_similarities(data: Any) -> bool:
-    import numpy as np
-    import scipy.sparse as sp
+def _looks_like_similarities(loaded: Loaded) -> bool:
+    """Whether the data are square and symmetric, as everything that takes similarities checks it.
 
+    Data that are nearly symmetric are refused: they are similarities with a fault.
+    """
+    from symnmf.errors import InputError
+    from symnmf.storage.border import ASYMMETRY_ALLOWED
+    from symnmf.storage.dtypes import float_dtype
+
+    data = loaded.data
     if data.shape[0] != data.shape[1] or data.min() < 0:
         return False
-    difference = abs(data - data.T).max()
-    largest = data.max() if sp.issparse(data) else np.max(data)
-    return bool(difference <= 1e-10 * largest)
+    gap = abs(data - data.T)
+    difference, largest = float(gap.max()), float(data.max())
+    if difference <= ASYMMETRY_ALLOWED[float_dtype(data.dtype, "INPUT")] * largest:
+        return True
+    if difference <= NEARLY * largest:
+        raise InputError(
+            f"{loaded.title} is square and nearly symmetric, but entries differ from their mirror "
+            f"image by up to {difference:.6g} (the largest entry is {largest:.6g}); make each "
+            f"entry equal to its mirror image, or give --affinity self-tuning if its rows are "
+            f"points."
+        )
+    return False
 
 
 def _looks_like_edges(loaded: Loaded) -> bool:
     """Tell whether a table's first columns could be the two ends of edges: ids that recur."""
-    import numpy as np
+    from symnmf.graphs.adjacency import looks_like_edges
 
-    data = loaded.data
-    if loaded.names is not None or data.shape[1] not in (2, 3) or not isinstance(data, np.ndarray):
-        return False
-    ends = data[:, :2]
-    whole = bool((ends >= 0).all() and (ends == np.floor(ends)).all())
-    return whole and len(np.unique(ends)) < ends.size
+    return loaded.names is None and looks_like_edges(loaded.data)

@@ -83,7 +83,7 @@ def rank(
         raise InputError(f"--folds must be at least 2, got {folds}.")
     with step("reading and building the graph", quiet=quiet):
         loaded = inputs.load(given)
-        matrix = inputs.similarities(loaded, affinity, neighbors, normalize, jobs)
+        A = inputs.similarities(loaded, affinity, neighbors, normalize, jobs)
     n = loaded.data.shape[0]
     if most > n:
         raise InputError(f"--max must be at most the {n} rows of the input, got {most}.")
@@ -96,7 +96,7 @@ def rank(
             return bool(signals)
 
         found = select_rank(
-            matrix.A,
+            A,
             range(least, most + 1),
             n_folds=folds,
             random_state=seed,

@@ -16,17 +16,16 @@ import scipy.sparse as sp
 
 from symnmf.errors import InputError
 from symnmf.graphs.neighbors import Array, Points
-from symnmf.graphs.warning import warn
-from symnmf.interchange import is_anndata
-from symnmf.storage import SymmetricArray
+from symnmf.interchange import is_anndata, to_host
+from symnmf.storage import LowRank, SymmetricArray, as_symmetric, in_memory
+from symnmf.storage.dask import is_dask
 from symnmf.storage.indices import check_indices
+from symnmf.storage.opening import is_stored
 
 Graph: TypeAlias = sp.csr_array
 
 #: What a reader makes of a graph object: node names, ends of the edges by number, their weights.
 Edges: TypeAlias = tuple[list[Any], Any, Iterable[Any]]
-
-ASYMMETRY = 1e-6  # of the largest entry: what rounding in other programs leaves
 
 USUAL_WEIGHT = "weight"  # networkx's and igraph's own name; a graph without it is unweighted
 
@@ -226,49 +225,35 @@ def _read_igraph(G: Any, weight: str | None) -> Edges:
 
 
 def affinities(A: Any, name: str, *, signed: bool = False) -> Graph | Array:
-    """A in its own precision, checked square, finite, symmetric up to rounding.
+    """A in its own precision, checked as :func:`symnmf.factorize` does; stored zeros are dropped.
 
-    And nonnegative, unless it may be ``signed``.
+    Entries may be negative where it may be ``signed``.
     """
-    check_order(A, name)
-    checked: Any = numbers(A, name, keep_float32=True)
-    if checked.shape[0] != checked.shape[1]:
-        if looks_like_edges(checked):
-            raise InputError(
-                f"{name} has shape {checked.shape} and holds whole numbers that recur, which reads "
-                f"as a list of edges, not a matrix; pass symnmf.graphs.from_edges({name})."
-            )
-        raise InputError(
-            f"{name} must be a square matrix of affinities, not of shape {checked.shape}; "
-            f"for points use affinity='self-tuning' or another named kind."
-        )
-    values = checked.data if sp.issparse(checked) else checked
-    lowest = values.min(initial=0.0)
-    if lowest < 0 and not signed:
-        raise InputError(
-            f"{name} has negative entries down to {lowest:g}; affinities must be >= 0."
-        )
-    gap = abs(checked - checked.T)
-    worst = gap.max()
-    largest = max(values.max(initial=0.0), -lowest)
-    if worst > ASYMMETRY * largest and not (values.dtype == np.float32 and worst <= 1e-5 * largest):
-        i, j = divmod(int(gap.argmax()), checked.shape[0])
-        fault = (
-            f"is not symmetric: entry ({i}, {j}) is {checked[i, j]:g} but ({j}, {i}) is "
-            f"{checked[j, i]:g}"
-        )
-        raise InputError(
-            f"{name} {fault}; pass ({name} + {name}.T) / 2 if that is what you mean.",
-            in_shell=f"INPUT {fault}; make each entry equal to its mirror image in the file first.",
-        )
-    if worst > (1e-5 if values.dtype == np.float32 else 1e-10) * largest:
-        warn(
-            f"{name} is symmetric to {worst / largest:.1g} of its largest entry only; the mean of "
-            f"{name} and its transpose was taken."
-        )
-    if worst > 0:
-        checked = (checked + checked.T) / 2
+    checked = in_memory(as_storage(A, name, signed=signed))
+    if sp.issparse(checked) and not checked.data.all():
+        checked = checked.copy()
+        checked.eliminate_zeros()
     return checked
+
+
+def as_storage(A: Any, name: str, *, signed: bool = False, n_jobs: int | None = None) -> Any:
+    """The same, as it lies in memory for products with it."""
+    check_order(A, name)
+    refuse_foreign(A, name)
+    A = to_host(A)
+    if is_stored(A) or is_dask(A):  # all entries are needed at hand
+        A = np.asarray(A)
+    return as_symmetric(A, name=name, allow_negative=signed, n_jobs=n_jobs)
+
+
+def degrees(A: Any) -> Array:
+    """Return the row sums of ``|A|``, wherever A is; NaN counts as nothing."""
+    if isinstance(A, SymmetricArray):
+        ones = A.ops.put(np.ones((A.shape[0], 1), A.dtype))
+        return np.asarray(A.ops.get(A.matmul(ones)), dtype=np.float64)[:, 0]
+    if sp.issparse(A):
+        return np.asarray(abs(A).sum(axis=1), dtype=np.float64).ravel()
+    return np.asarray(np.nansum(np.abs(A), axis=1), dtype=np.float64)
 
 
 def refuse_foreign(X: Any, name: str) -> None:
@@ -355,8 +340,18 @@ def from_edges(edges: Any, *, n_nodes: int | None = None) -> Graph:
     return csr(n, rows, cols, np.concatenate([weights, weights[away]]))
 
 
-def numbers(X: Any, name: str, *, keep_float32: bool = False) -> Points:
+def numbers(X: Any, name: str) -> Points:
     """A nonempty finite float64 matrix; a sparse one in canonical format, never the caller's."""
+    checked = matrix_of(X, name)
+    values = checked.data if sp.issparse(checked) else checked
+    bad = values.size - np.count_nonzero(np.isfinite(values))
+    if bad:
+        raise InputError(f"{name} has {bad} NaN or infinite entries; impute or drop them first.")
+    return checked
+
+
+def matrix_of(X: Any, name: str, *, keep_float32: bool = False) -> Points:
+    """The same, whatever its values are; in float32 where it is and may stay so."""
     refuse_foreign(X, name)
     if sp.issparse(X):
         check_indices(X, name)
@@ -377,10 +372,6 @@ def numbers(X: Any, name: str, *, keep_float32: bool = False) -> Points:
         raise InputError(
             f"{name} must be a nonempty two-dimensional array, not of shape {checked.shape}."
         )
-    values = checked.data if sp.issparse(checked) else checked
-    bad = values.size - np.count_nonzero(np.isfinite(values))
-    if bad:
-        raise InputError(f"{name} has {bad} NaN or infinite entries; impute or drop them first.")
     return checked
 
 
@@ -395,14 +386,19 @@ def csr(n: int, rows: Array, cols: Array, values: Array) -> Graph:
     return graph
 
 
-def normalized(A: Any, degree_offset: float = 0.0) -> Any:
-    """What :func:`normalize` gives for a matrix that has been checked already."""
-    degrees = np.asarray(abs(A).sum(axis=1)).ravel()  # of a signed graph: of the sizes
-    some = degrees > 0
+def normalized(A: Any, degree_offset: float = 0.0, known: Array | None = None) -> Any:
+    """What :func:`normalize` gives for a matrix that has been checked already.
+
+    ``known`` are the degrees, where they are not those of A.
+    """
+    sums = degrees(A) if known is None else known  # of a signed graph: of the sizes
+    some = sums > 0
     if degree_offset and some.any():
-        degrees = degrees + degree_offset * degrees[some].mean()
-    root = np.sqrt(degrees)
+        sums = sums + degree_offset * sums[some].mean()
+    root = np.sqrt(sums).astype(A.dtype)
     root[root == 0] = 1
+    if isinstance(A, LowRank):
+        return LowRank(A.B / root[:, None], A.C)
     if not sp.issparse(A):
         return A / np.outer(root, root)
     # One divisor per entry, not two scalings: (a / x) / y and (a / y) / x round differently.

@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from symnmf.errors import InputError
 from symnmf.graphs.neighbors import Array
 from symnmf.graphs.warning import warn
 from symnmf.naming import lookup
@@ -46,20 +45,6 @@ def restrict(A: Any, components: str, clusters: int, advice: str) -> Any:
             f"the largest alone, of {sizes.max()} nodes out of {len(part)}."
         )
     return A
-
-
-def connected(A: Any) -> Array:
-    """Which nodes have an edge."""
-    return np.asarray(abs(A).sum(axis=1)).ravel() > 0
-
-
-def check_enough(count: int, clusters: int, argument: str, of_what: str) -> None:
-    """Refuse more clusters than nodes that can be in one."""
-    if clusters > count:
-        raise InputError(
-            f"{argument}={clusters} is more than the {count} nodes of G that have {of_what}; "
-            f"choose at most {argument}={count}."
-        )
 
 
 def _without(A: Any, outside: Array) -> Any:

@@ -32,8 +32,9 @@ def constrained(
     ----------
     A : array or csr_array, n x n
         Similarities.
-    must_link, cannot_link : array-like of shape (m, 2) or None
-        Pairs of rows that belong together, or do not.
+    must_link, cannot_link : array-like of shape (m, 2) or (n,), or None
+        Pairs of rows that belong together, or do not; or the group of each row, -1 for none, each
+        two rows of a group being such a pair.
     labels : array-like of shape (n,) or None
         Known classes, -1 where none is known: each two of them are a pair of one kind or the
         other.
@@ -70,13 +71,39 @@ def _pairs(given: Any, n: int, name: str) -> np.ndarray:
     pairs = np.asarray(given)
     if pairs.size == 0:
         return np.empty((0, 2), dtype=np.int64)
+    if pairs.ndim == 1:
+        return _same(groups_of(pairs, n, name))
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise InputError(f"{name} must be pairs of row numbers, an array of shape (m, 2).")
+        raise InputError(
+            f"{name} must be pairs of row numbers, an array of shape (m, 2), or the group of each "
+            f"row."
+        )
     if pairs.min() < 0 or pairs.max() >= n:
         raise InputError(f"{name} must hold row numbers from 0 to {n - 1}.")
     if np.any(pairs[:, 0] == pairs[:, 1]):
         raise InputError(f"{name} pairs a row with itself; leave such pairs out.")
     return pairs.astype(np.int64)
+
+
+def groups_of(groups: Any, n: int, name: str) -> np.ndarray:
+    """Return the group of each of n rows, checked."""
+    checked = np.asarray(groups)
+    if checked.shape != (n,) or checked.dtype.kind not in "iu":
+        raise InputError(
+            f"{name} must be {n} whole numbers, the group of each row with -1 for none, so that it "
+            f"is cut together with the rows in cross-validation; for single pairs pass "
+            f"symnmf.graphs.constrained(A, {name}=pairs) as similarities, with allow_negative=True."
+        )
+    return checked
+
+
+def _same(groups: np.ndarray) -> np.ndarray:
+    """Return all pairs of rows that are in one group."""
+    order = np.argsort(groups, kind="stable")
+    order = order[groups[order] != UNKNOWN]
+    parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+    pairs = [part[np.column_stack(np.triu_indices(len(part), 1))] for part in parts]
+    return np.vstack(pairs).astype(np.int64).reshape(-1, 2)
 
 
 def known_classes(labels: Any, n: int, clusters: int | None = None) -> np.ndarray:

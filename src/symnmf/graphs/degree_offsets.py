@@ -8,11 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from symnmf.graphs.adjacency import normalized
-from symnmf.graphs.components import connected
+from symnmf.graphs.adjacency import degrees, normalized
 from symnmf.parallel import one_blas_thread
 from symnmf.run.spectral import Basis, leading_subspace
-from symnmf.storage import as_symmetric
+from symnmf.storage import SymmetricArray, as_symmetric
 
 #: What is tried, in mean degrees.
 STEPS = (0.0, 0.25, 0.5, 1.0, 2.0)
@@ -40,11 +39,14 @@ def with_degree_offset(A: Any, clusters: int) -> tuple[float, Any, Basis | None]
 
     The eigenvectors are None where none were computed.
     """
-    if clusters < 2 or A.min() < 0:  # signed graphs have no such rule yet
+    stored = isinstance(A, SymmetricArray)
+    if clusters < 2 or (A.signed if stored else A.min() < 0):  # signed graphs have no such rule yet
         return 0.0, normalized(A), None
-    count, part = connected_components(sp.csr_array(A), directed=False)
-    pieces = count - int((np.bincount(part) == 1).sum())
-    inside = connected(A)
+    pieces = 0  # of what is known by its products alone they cannot be counted
+    if not stored:
+        count, part = connected_components(sp.csr_array(A), directed=False)
+        pieces = count - int((np.bincount(part) == 1).sum())
+    inside = degrees(A) > 0
     best: tuple[float, Any, Basis | None] = (0.0, A, None)
     most = -1.0
     for tau in STEPS[1:] if pieces > clusters else STEPS:

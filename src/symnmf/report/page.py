@@ -20,16 +20,18 @@ import scipy.sparse as sp
 from symnmf import plots
 from symnmf.archives import write_atomically
 from symnmf.errors import InputError
+from symnmf.fit import Fitted
 from symnmf.metrics import adjusted_rand, clustering_accuracy, normalized_mutual_info
 from symnmf.placing import top_features
 from symnmf.quality import Quality, plain
 from symnmf.report.pictures import pictures
 from symnmf.run.certificate import Certificate
-from symnmf.run.result import OUTSIDE, History, Result, cluster_labels, membership_shares
+from symnmf.run.result import OUTSIDE, Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from symnmf.community import Communities
     from symnmf.estimator import SymNMF
 
 #: Rows of the searchable table that a browser still sorts without a wait.
@@ -46,7 +48,7 @@ Cell = str | int | tuple[float, str]
 
 def write_report(
     path: str | Path,
-    fit: Result | SymNMF,
+    fit: Result | SymNMF | Communities | Fitted,
     A: Any = None,
     *,
     title: str = "Symmetric NMF clustering",
@@ -69,10 +71,11 @@ def write_report(
     ----------
     path : path
         The page; replaced whole where it exists.
-    fit : Result or SymNMF
-        What :func:`symnmf.factorize` returned, or a fitted estimator.
+    fit : Result, SymNMF or Communities
+        What :func:`symnmf.factorize` returned, a fitted estimator, or what
+        :func:`symnmf.communities` found.
     A : array or sparse, n x n
-        What was factorized; a fitted estimator has it.
+        What was factorized; needed with a Result only.
     title : str
         The heading.
     labels : array-like of shape (n,) or None
@@ -88,7 +91,7 @@ def write_report(
     certificate : Certificate or None
         None computes it.
     quality : Quality or None
-        How the clusters look; a fitted estimator has it.
+        How the clusters look; needed with a Result only.
     features, data : sequence of length d and array of shape (n, d), or None
         Names of the columns of the data, such as words; adds the most telling ones of each
         cluster.
@@ -102,19 +105,18 @@ def write_report(
     Path
         ``path``.
     """
-    subject = _subject(fit, A, labels, names, truth, certificate)
-    quality = getattr(fit, "quality_", None) if quality is None else quality
+    subject = _subject(fit, A, labels, names, truth, certificate, quality)
     words = None
     if features is not None and data is not None:
-        words = top_features(data, membership_shares(subject.U), features, TOP_FEATURES)
+        words = top_features(data, subject.result.membership, features, TOP_FEATURES)
     stamp = {"symnmf": version("symnmf"), "written": f"{datetime.now():%Y-%m-%d %H:%M}"}
     sheet = None
     if images is not None and image_shape is not None:
         sheet = plots.typical_members(images, subject.U, image_shape, labels=subject.labels)
     parts = [
-        _summary(subject, quality),
-        _quality_note(quality),
-        _section("Clusters", _clusters(subject, quality, words)),
+        _summary(subject),
+        _quality_note(subject.quality),
+        _section("Clusters", _clusters(subject, words)),
         _section("Clusters and known classes", _confusion(subject)),
         _section("Pictures", _pictures(subject, sheet)),
         _section("Links between clusters", _links(subject)),
@@ -131,64 +133,67 @@ def write_report(
 class _Subject:
     """What the page is about."""
 
+    result: Result
     A: Any
-    U: np.ndarray
     labels: np.ndarray
     names: list[Any]
     truth: np.ndarray | None
-    history: History
     certificate: Certificate
-    solver: str
-    status: str
-    n_iter: int
-    error: float
+    quality: Quality | None
+
+    @property
+    def U(self) -> np.ndarray:
+        return self.result.U
 
     @property
     def shares(self) -> np.ndarray:
         """The largest share of each row; 0 where the row belongs nowhere."""
-        largest = membership_shares(self.U).max(axis=1)
+        largest = self.result.membership.max(axis=1)
         return np.where(self.labels == NOWHERE, 0.0, largest)
 
 
 def _subject(
-    fit: Result | SymNMF,
+    fit: Result | SymNMF | Communities | Fitted,
     A: Any,
     labels: Any,
     names: Any,
     truth: Any,
     certificate: Certificate | None,
+    quality: Quality | None,
 ) -> _Subject:
     if isinstance(fit, Result):
+        result = fit
         if A is None:
             raise InputError("A must be the matrix that was factorized; a Result does not hold it.")
-        U, history, error = fit.U, fit.history, fit.error
-        status, n_iter = fit.status, fit.n_iter
         certificate = fit.certificate(A) if certificate is None else certificate
-    elif hasattr(fit, "embedding_"):
-        A = fit.affinity_matrix_ if A is None else A
-        U, history, error = fit.embedding_, fit.history_, fit.reconstruction_err_
-        status, n_iter = fit.status_, fit.n_iter_
-        certificate = fit.certificate_ if certificate is None else certificate
     else:
-        raise InputError(
-            f"fit must be a Result or a fitted SymNMF, got {type(fit).__name__}; fit it first."
-        )
-    solver = str(getattr(fit.solver, "name", fit.solver))
-    n = U.shape[0]
-    labels = cluster_labels(U) if labels is None else np.asarray(labels)
+        fitted = getattr(fit, "_fitted", fit)
+        if not isinstance(fitted, Fitted):
+            raise InputError(
+                f"fit must be a Result, a fitted SymNMF or Communities, got {type(fit).__name__}; "
+                f"fit it first."
+            )
+        result, similar = fitted.result, fitted.similarities
+        A = similar.A if A is None else A
+        names = similar.names if names is None else names
+        certificate = fitted.certificate if certificate is None else certificate
+        quality = fitted.quality if quality is None else quality
+    n = result.U.shape[0]
+    labels = result.labels if labels is None else np.asarray(labels)
     names = list(range(n)) if names is None else list(names)
     truth = None if truth is None else np.asarray(truth)
     for argument, given in (("labels", labels), ("names", names), ("truth", truth)):
         if given is not None and len(given) != n:
             raise InputError(f"{argument} must hold {n} entries, one per row, got {len(given)}.")
-    return _Subject(A, U, labels, names, truth, history, certificate, solver, status, n_iter, error)
+    return _Subject(result, A, labels, names, truth, certificate, quality)
 
 
 # Parts of the page ----------------------------------------------------------------------------
 
 
-def _summary(subject: _Subject, quality: Quality | None) -> str:
-    n, r = subject.U.shape
+def _summary(subject: _Subject) -> str:
+    result, quality = subject.result, subject.quality
+    n, r = result.U.shape
     found = np.unique(subject.labels[subject.labels != NOWHERE]).size
     facts = [
         (f"{n:,}", "rows"),
@@ -206,9 +211,9 @@ def _summary(subject: _Subject, quality: Quality | None) -> str:
                 (f"{spread:.2g}", "spread of their errors"),
             ]
     facts += [
-        (f"{subject.error:.4f}", "relative squared error"),
-        (f"{subject.n_iter}", f"iterations of {subject.solver}"),
-        (subject.status.replace("_", " "), "how the run ended"),
+        (f"{result.error:.4f}", "relative squared error"),
+        (f"{result.n_iter}", f"iterations of {result.solver}"),
+        (result.status.replace("_", " "), "how the run ended"),
     ]
     if subject.truth is not None:
         truth = subject.truth.tolist()
@@ -249,7 +254,13 @@ def _quality_note(quality: Quality | None) -> str:
 def _pictures(subject: _Subject, sheet: Figure | None) -> str:
     names = [_short(name, 14) for name in subject.names]
     return pictures(
-        subject.A, subject.U, subject.labels, names, subject.history, subject.solver, sheet
+        subject.A,
+        subject.U,
+        subject.labels,
+        names,
+        subject.result.history,
+        subject.result.solver,
+        sheet,
     )
 
 
@@ -290,9 +301,8 @@ def _links(subject: _Subject) -> str:
     return _table("links", ["from", *(f"to {c}" for c in clusters)], body)
 
 
-def _clusters(
-    subject: _Subject, quality: Quality | None, words: list[list[tuple[Any, float]]] | None
-) -> str:
+def _clusters(subject: _Subject, words: list[list[tuple[Any, float]]] | None) -> str:
+    quality = subject.quality
     head = ["cluster", "size", "mean membership", "typical members"]
     if quality is not None:
         head.append("conductance")

@@ -8,8 +8,11 @@ import numpy as np
 
 from symnmf.errors import InputError
 
-#: Largest |X - X^T| relative to the largest entry that passes for rounding.
-ASYMMETRY_ALLOWED = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
+#: Largest |X - X^T|, relative to the largest entry, that X may have wherever it is given: what
+#: rounding in other programs leaves. Beyond ROUNDING an X in memory is replaced by its symmetric
+#: part, so that products with it are those of a symmetric matrix.
+ASYMMETRY_ALLOWED = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-5}
+ROUNDING = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 
 #: What else can be done about NaN in an array, NaN in a sparse matrix and negative entries.
 NAN_IN_ARRAY = (
@@ -79,8 +82,8 @@ def check_values(
 
 def check_asymmetry(
     asymmetry: float, largest: float, dtype: np.dtype, name: str, where: str = ""
-) -> None:
-    """Refuse entries that differ from their mirror image by more than rounding."""
+) -> bool:
+    """Refuse entries too far from their mirror image; True where their mean is to be taken."""
     if asymmetry > ASYMMETRY_ALLOWED[dtype] * largest:
         fault = (
             f"is not symmetric{where}: entries differ from their mirror image by up to "
@@ -91,6 +94,7 @@ def check_asymmetry(
             in_shell=f"{_in_shell(name)} {fault}; make each entry equal to its mirror image in "
             f"the file first.",
         )
+    return asymmetry > ROUNDING[dtype] * largest
 
 
 def _in_shell(name: str) -> str:

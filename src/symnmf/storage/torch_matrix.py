@@ -148,7 +148,9 @@ def _checked_tensor(
         ends = torch.stack(torch.aminmax(block)).cpu().numpy()
         smallest, largest = np.minimum(smallest, ends[0]), np.maximum(largest, ends[1])
     check_values(float(smallest), float(largest), name, signed=signed, negative=NEGATIVE)
-    check_asymmetry(_asymmetry(rows), float(max(largest, -smallest)), dtype, name)
+    apart = check_asymmetry(_asymmetry(rows), float(max(largest, -smallest)), dtype, name)
+    if apart and not isinstance(rows, StreamedRows):
+        rows = (rows + rows.T).mul_(0.5)
     matrix = TorchDense(rows, device, products)
     matrix.signed = bool(smallest < 0)
     return matrix

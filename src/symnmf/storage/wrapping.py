@@ -81,6 +81,22 @@ def as_symmetric(
     return checked_dense(X, threads, name, allow_negative)
 
 
+def is_storage(X: Any) -> bool:
+    """Whether X stays where it is, so that only products with it are made."""
+    if isinstance(X, str | os.PathLike):
+        return is_stored(X)
+    return isinstance(X, SymmetricArray) or is_dask(X)
+
+
+def in_memory(X: SymmetricArray) -> Any:
+    """Return the array or the csr_array that X holds; X itself where it holds neither."""
+    if isinstance(X, DenseMatrix):
+        return X.array
+    if isinstance(X, SparseMatrix):
+        return sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
+    return X
+
+
 def on_device(X: Any, device: Any = "cuda", *, products: str = "float32") -> SymmetricMatrix:
     """Return X on a device, checked, for :func:`symnmf.factorize` and everything else to take.
 
@@ -190,7 +206,9 @@ def checked_dense(X: Any, threads: Threads, name: str, signed: bool = False) -> 
             block = array[first : first + rows, first:]
             mirror = array[first:, first : first + rows]
             asymmetry = max(asymmetry, float(np.abs(block - mirror.T).max()))
-    check_asymmetry(asymmetry, max(largest, -smallest), dtype, name)
+    if check_asymmetry(asymmetry, max(largest, -smallest), dtype, name):
+        array = array + array.T
+        array *= 0.5
     matrix = DenseMatrix(array, threads)
     matrix.signed = smallest < 0
     return matrix
@@ -219,7 +237,9 @@ def checked_sparse(
             asymmetry = float(np.abs(mirror.data - matrix.data).max())
         else:
             asymmetry = float(abs(mirror - matrix).max())
-        check_asymmetry(asymmetry, max(largest, -smallest), dtype, name)
+        if check_asymmetry(asymmetry, max(largest, -smallest), dtype, name):
+            matrix = sp.csr_array((matrix + mirror) * dtype.type(0.5))
+            matrix.sort_indices()
     data = np.ascontiguousarray(matrix.data, dtype=dtype)
     found = SparseMatrix(matrix.indptr, matrix.indices, data, threads)
     found.signed = smallest < 0

@@ -1,0 +1,26 @@
+"""From data to clusters: the one way that all entry points take.
+
+Data become similarities, these a :class:`symnmf.Problem`, a search over starts factorizes it, and
+what it finds is numbered and judged. :class:`symnmf.SymNMF`, :func:`symnmf.communities`,
+:mod:`symnmf.scanpy` and ``symnmf cluster`` only say what the data are and what is done with the
+clusters.
+"""
+
+from symnmf.fit.fitted import Fitted
+from symnmf.fit.pipeline import CLUSTER_TOL, DEFAULT_THRESHOLD, Pipeline, Prepared, rows_of
+from symnmf.fit.similarities import PRECOMPUTED, Building, Similarities
+from symnmf.fit.words import in_python, in_shell
+
+__all__ = [
+    "CLUSTER_TOL",
+    "DEFAULT_THRESHOLD",
+    "PRECOMPUTED",
+    "Building",
+    "Fitted",
+    "Pipeline",
+    "Prepared",
+    "Similarities",
+    "in_python",
+    "in_shell",
+    "rows_of",
+]

@@ -1,0 +1,139 @@
+"""What a search came to, as clusters: their numbers, members and quality."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from symnmf.fit.similarities import Similarities
+from symnmf.graphs.constraints import numbered_by_class
+from symnmf.quality import Quality, assess, warn_of
+from symnmf.run.loop import warn_unless_converged
+from symnmf.run.multistart import Search
+from symnmf.run.problem import Problem
+from symnmf.run.result import OUTSIDE, Result
+from symnmf.run.settings import Limits
+from symnmf.run.start import RandomState
+
+
+def members_of(result: Result, threshold: float | None) -> np.ndarray:
+    """Return which clusters each row belongs to, an array of bool with a column for each.
+
+    It is that of its largest share, and with a ``threshold`` every other whose share is above it;
+    a row of zeros belongs to none.
+    """
+    labels = result.labels
+    belongs = np.zeros(result.U.shape, dtype=bool)
+    inside = np.flatnonzero(labels != OUTSIDE)
+    belongs[inside, labels[inside]] = True
+    if threshold is not None:
+        belongs |= result.membership > threshold
+    return belongs
+
+
+def by_size(belongs: np.ndarray) -> np.ndarray:
+    """Return the order of the clusters: the largest first, equal ones by their first member."""
+    first = np.where(belongs.any(axis=0), belongs.argmax(axis=0), len(belongs))
+    return np.lexsort((first, -belongs.sum(axis=0)))
+
+
+def in_order(result: Result, order: np.ndarray) -> Result:
+    """Return the result with its columns in this order."""
+    U, V, *others = (
+        np.ascontiguousarray(factor[:, order]) for factor in (result.U, result.V, *result.others)
+    )
+    return replace(result, U=U, V=U if result.V is result.U else V, others=tuple(others))
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Clusters of some data, and all that is known of them.
+
+    Clusters are numbered by their size, the largest first and equal ones by their first member; or
+    as known classes are numbered, where there are any.
+
+    Attributes
+    ----------
+    similarities : Similarities
+        What was factorized, and what it was made of.
+    problem : Problem
+        The same, as the search was given it.
+    search : Search
+        What the starts came to; the columns of its best are in the order of the clusters.
+    limits : Limits
+    starts : int
+        Starts that were asked for.
+    advice : str
+        What to try where the clusters are hardly any.
+    threshold : float or None
+        The share from which on a row belongs to more than one cluster.
+    selection : object
+        How the number of clusters was found, where it was not given.
+    objective : mapping
+        What the problem was told besides X.
+    """
+
+    similarities: Similarities
+    problem: Problem | None
+    search: Search
+    limits: Limits
+    starts: int
+    advice: str
+    threshold: float | None = None
+    selection: Any = None
+    objective: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, search: Search, classes: np.ndarray | None, **others: Any) -> Fitted:
+        """Number the clusters."""
+        best, threshold = search.best, others.get("threshold")
+        order = by_size(members_of(best, threshold))
+        if classes is not None:
+            best, order = in_order(best, order), np.arange(len(order))
+            order = numbered_by_class(best.U, classes)
+        return cls(search=replace(search, best=in_order(best, order)), **others)
+
+    @property
+    def result(self) -> Result:
+        """The start that was kept."""
+        return self.search.best
+
+    @property
+    def seed(self) -> RandomState:
+        """What all starts came from."""
+        return self.search.seed
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """The cluster of each row; -1 for none."""
+        return self.result.labels
+
+    @cached_property
+    def members(self) -> np.ndarray:
+        """Which clusters each row belongs to, an array of bool with a column for each."""
+        return members_of(self.result, self.threshold)
+
+    @cached_property
+    def quality(self) -> Quality:
+        """How the clusters look."""
+        return assess(self.similarities.graph, self.labels, self.search)
+
+    @cached_property
+    def certificate(self) -> Any:
+        """What the theorems say of the run."""
+        problem = self.problem
+        if problem is None:  # not kept in a pickle
+            problem = Problem.of(self.similarities.A, **self.objective)
+        return self.result.certificate(problem)
+
+    def warn(self) -> None:
+        """Warn of a run that ended early, and of clusters that are hardly any."""
+        warn_unless_converged(self.result, self.limits, self.starts)
+        warn_of(self.quality, self.advice)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "problem": None}

@@ -1,0 +1,281 @@
+"""The one way from data to clusters; every entry point that clusters is a face of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from symnmf import graphs
+from symnmf.bars import bar, together
+from symnmf.coupling import Coupling
+from symnmf.errors import InputError
+from symnmf.fit.counting import AUTO, choose_count
+from symnmf.fit.fitted import Fitted
+from symnmf.fit.similarities import PRECOMPUTED, Building, Similarities
+from symnmf.fit.words import Spelling, in_python
+from symnmf.graphs.constraints import groups_of, known_classes
+from symnmf.run.loop import Callback
+from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, SPECTRAL, Plan, Progress
+from symnmf.run.problem import Problem
+from symnmf.run.settings import Settings
+from symnmf.run.spectral import SpectralStarts
+from symnmf.run.start import RandomState
+from symnmf.solvers import Solver
+from symnmf.storage import SymmetricMatrix, in_memory
+from symnmf.storage.border import check_missing
+
+#: Share of a row above which it belongs to a cluster, where it may belong to several.
+DEFAULT_THRESHOLD = 0.25
+
+#: What clustering needs of the stationarity: labels were the same at 1e-5 on all data sets tried.
+CLUSTER_TOL = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pipeline:
+    """All settings of a clustering, checked when it is made, before data are looked at.
+
+    The parts of the way are data, similarities, :class:`symnmf.Problem`, a search over starts,
+    and :class:`Fitted`. The attributes are the arguments of :class:`symnmf.SymNMF` and
+    :func:`symnmf.communities`; besides:
+
+    Attributes
+    ----------
+    objective : mapping
+        The arguments of :class:`symnmf.Problem`: mask, weights, missing and the like.
+    labels, must_link, cannot_link : array of shape (n,) or None
+        What is known of the rows; see :meth:`symnmf.SymNMF.fit`.
+    threshold : float or None
+        The share from which on a row belongs to more than one cluster; None for one each.
+    argument, rows : str
+        What the data and their rows are called in messages.
+    spell : callable
+        How the entry point spells arguments.
+    """
+
+    n_clusters: int | str
+    affinity: str | Callable[..., Any] = PRECOMPUTED
+    n_neighbors: int | None = None
+    weight: str | None = "weight"
+    order: int = 2
+    normalize: bool | None = None
+    degree_offset: float | None = None
+    components: str = "all"
+    objective: Mapping[str, Any] = field(default_factory=dict)
+    labels: Any = None
+    must_link: Any = None
+    cannot_link: Any = None
+    constraint_strength: float = 1.0
+    threshold: float | None = None
+    solver: str | Solver = "auto"
+    coupling: str | float | Coupling | None = None
+    init: Any = DEFAULT_INIT
+    n_init: int = DEFAULT_STARTS
+    tol: float = CLUSTER_TOL
+    max_iter: int = 1000
+    max_time: float | None = None
+    record_every: int = 1
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    device: Any = None
+    callback: Callback | None = None
+    progress: bool = False
+    checkpoint: str | Path | None = None
+    checkpoint_every: float = 60.0
+    argument: str = "X"
+    rows: str = "samples"
+    spell: Spelling = in_python
+    plan: Plan = field(init=False)
+    building: Building = field(init=False)
+
+    def __post_init__(self) -> None:
+        spell, count = self.spell, self.n_clusters
+        whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
+        if not self.automatic and (not whole or count < 1):  # type: ignore[operator]
+            raise InputError(
+                f"{spell('n_clusters')} must be a whole number of at least 1, or {AUTO!r}, got "
+                f"{count!r}."
+            )
+        if self.threshold is not None:
+            check_threshold(self.threshold, spell)
+        check_missing(self.objective.get("missing"), spell("missing"))
+        for name in ("ignore_diagonal", "allow_negative"):
+            if not isinstance(self.objective.get(name, False), bool | np.bool_):
+                raise InputError(f"{name} must be True or False, got {self.objective[name]!r}.")
+        if self.callback is not None and not callable(self.callback):
+            raise InputError(f"callback must be a function of one snapshot, got {self.callback!r}.")
+        if self.constrained and any(
+            self.objective.get(name) is not None for name in ("mask", "weights", "missing")
+        ):
+            raise InputError(
+                "missing entries and constraints were both given; leave one of them out."
+            )
+        if self.automatic and self.objective.get("missing") is not None:
+            raise InputError(
+                f"{spell('n_clusters', AUTO)} needs an {self.argument} without missing entries, "
+                f"since it hides entries itself; give the number of clusters."
+            )
+        limits = {name: getattr(self, name) for name in ("tol", "max_iter", "max_time")}
+        settings = Settings.of(self.solver, self.coupling, record_every=self.record_every, **limits)
+        shared = ("n_init", "init", "random_state", "n_jobs", "device", "checkpoint")
+        options = {name: getattr(self, name) for name in (*shared, "checkpoint_every")}
+        self._set(plan=Plan(1 if self.automatic else int(count), settings, **options))
+        described = {name: getattr(self, name) for name in Building.__annotations__}
+        self._set(building=Building(**described))
+
+    def _set(self, **derived: Any) -> None:
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the number of clusters is still to be found."""
+        return isinstance(self.n_clusters, str) and self.n_clusters == AUTO
+
+    @property
+    def constrained(self) -> bool:
+        """Whether something is known of the rows."""
+        return any(told is not None for told in (self.labels, self.must_link, self.cannot_link))
+
+    def fit(self, data: Any, *watchers: Progress | None) -> Fitted:
+        """Cluster the data, with a bar where one is asked for, and warn of what should be known.
+
+        Watchers are called with the number of a start and its latest snapshot; a true answer ends
+        the search with what was reached.
+        """
+        prepared = self.prepare(data)
+        callback = self.callback
+        told = None if callback is None else lambda _, now: callback(now)
+        with bar(bool(self.progress), prepared.plan.starts) as shown:
+            fitted = prepared.search(together(shown, told, *watchers))
+        fitted.warn()
+        return fitted
+
+    def prepare(self, data: Any) -> Prepared:
+        """Return the problem that the data pose, with everything but the search done."""
+        n = rows_of(data)
+        count = 0 if self.automatic else int(self.n_clusters)
+        if n is not None and count > n:
+            raise InputError(self._too_many(count, n))
+        self._check_told(n, count)
+        # with a number that is still to be found no count of components is a surprise
+        similar = self.building.of(data, count or n or 1)
+        selection = None
+        if not count:
+            count, selection = choose_count(similar.A, self.random_state, self.n_jobs)
+        if similar.connected and count > similar.connected:
+            having = "triangles" if self.order == 3 else "edges"
+            raise InputError(self._too_many(count, similar.connected, f" that have {having}"))
+        plan = replace(self.plan, rank=count, basis=similar.basis)
+        if self.constrained:
+            changed = graphs.constrained(
+                similar.A,
+                self.must_link,
+                self.cannot_link,
+                self.labels,
+                strength=self.constraint_strength,
+            )
+            similar = replace(similar, A=changed, basis=None, checked=None)
+        if self.order == 3:
+            from symnmf.tensors.factorizing import tensor_settings
+
+            limits = plan.settings.limits
+            settings = tensor_settings(similar.A, self.solver, self.coupling, limits)
+            plan = replace(plan, settings=settings)
+        objective = {**self.objective}
+        if self.constrained:
+            objective["allow_negative"] = True
+        hides = any(value is not None and value is not False for value in objective.values())
+        A = similar.A if hides or similar.checked is None else similar.checked
+        problem = plan.problem(A, **objective)
+        return Prepared(self, similar, problem, _from_attraction(plan, problem), selection)
+
+    def _check_told(self, n: int | None, count: int) -> None:
+        if n is None or not self.constrained:
+            return
+        if self.labels is not None:
+            known_classes(self.labels, n, count or None)
+        for name in ("must_link", "cannot_link"):
+            if getattr(self, name) is not None:
+                groups_of(getattr(self, name), n, name)
+
+    def _too_many(self, count: int, most: int, which: str = "") -> str:
+        spell = self.spell
+        return (
+            f"{spell('n_clusters', count)} is more than the {most} {self.rows} of {self.argument}"
+            f"{which}; choose at most {spell('n_clusters', most)}."
+        )
+
+    def advice(self, similar: Similarities) -> str:
+        """Return what to try where clusters are hardly any."""
+        spell = self.spell
+        if not self.building.given:
+            return f"try another {spell('affinity')} or {spell('n_neighbors')}, or fewer clusters"
+        first = f"raise {spell('degree_offset')}"
+        if similar.degree_offset is None:
+            first = f"pass {spell('normalize', True)}"
+        return f"{first}, or {spell('components', 'largest')}"
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A clustering of which only the search is left to do."""
+
+    pipeline: Pipeline
+    similarities: Similarities
+    problem: Problem
+    plan: Plan
+    selection: Any = None
+
+    def search(self, watcher: Progress | None = None) -> Fitted:
+        """Run the starts, and make clusters of the best."""
+        search = replace(self.plan, progress=watcher).search(self.problem)
+        pipeline = self.pipeline
+        return Fitted.of(
+            search,
+            None if pipeline.labels is None else np.asarray(pipeline.labels),
+            similarities=self.similarities,
+            problem=self.problem,
+            limits=self.plan.settings.limits,
+            starts=self.plan.starts,
+            advice=pipeline.advice(self.similarities),
+            threshold=pipeline.threshold,
+            selection=self.selection,
+            objective=pipeline.objective,
+        )
+
+
+def check_threshold(threshold: Any, spell: Spelling = in_python) -> None:
+    """Refuse a share that is none, or that no row could exceed."""
+    number = isinstance(threshold, int | float | np.number)
+    if not (number and 0 <= threshold < 1):
+        raise InputError(f"{spell('threshold')} must be a number in [0, 1), got {threshold!r}.")
+
+
+def rows_of(data: Any) -> Any:
+    """Return how many rows the data have, or None where they must be read to tell."""
+    shape = getattr(data.X if isinstance(data, Problem) else data, "shape", None)
+    return int(shape[0]) if isinstance(shape, tuple) and shape else None
+
+
+def _from_attraction(plan: Plan, problem: Problem) -> Plan:
+    """Start from the eigenvectors of what is positive in X, where eigenvectors are asked for.
+
+    Pairs that are to be apart say little about where their ends belong, and are noise there.
+    """
+    A = in_memory(problem.X)
+    spectral = isinstance(plan.init, str) and plan.init == SPECTRAL
+    if not (spectral and problem.X.signed and A is not problem.X):
+        return plan
+    attracting = plan.problem(A.maximum(0) if sp.issparse(A) else np.maximum(A, 0)).X
+    starts = SpectralStarts()
+
+    def attraction(X: SymmetricMatrix, rank: int, random_state: np.random.Generator) -> np.ndarray:
+        return starts.prepare(attracting, rank).start(X, random_state)
+
+    return replace(plan, init=attraction)

@@ -1,0 +1,310 @@
+"""From data to the similarities that are factorized."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from symnmf import graphs, tensors
+from symnmf.errors import InputError
+from symnmf.fit.words import Spelling, in_python
+from symnmf.graphs.adjacency import (
+    affinities,
+    as_storage,
+    check_degree_offset,
+    degrees,
+    edge_list,
+    matrix_of,
+    normalized,
+    row_names,
+)
+from symnmf.graphs.components import CHOICES, restrict
+from symnmf.graphs.degree_offsets import with_degree_offset
+from symnmf.naming import lookup
+from symnmf.run.problem import Problem
+from symnmf.run.spectral import Basis
+from symnmf.storage import LowRank, SymmetricArray, as_symmetric, in_memory, is_storage
+
+PRECOMPUTED = "precomputed"
+
+
+@dataclass(frozen=True, eq=False)
+class Similarities:
+    """What is factorized, and what it was made of.
+
+    Attributes
+    ----------
+    A : array, csr_array, SymmetricArray or Problem
+        What is factorized.
+    graph : array, csr_array or SymmetricArray
+        The similarities before they were normalised: what clusters are judged by.
+    names : list or None
+        What the rows are called, where the data say so.
+    connected : int
+        How many rows have a similarity to others, or are in a triangle.
+    degree_offset : float or None
+        tau in mean degrees; None where nothing was normalised.
+    roots : ndarray or None
+        The roots of the degrees, tau included, that A was divided by.
+    basis : Basis or None
+        The leading eigenvectors of A, where they were looked at.
+    checked : SymmetricArray or None
+        A as it was checked, where nothing was changed since.
+    """
+
+    A: Any
+    graph: Any
+    names: list[Any] | None
+    connected: int
+    degree_offset: float | None = None
+    roots: np.ndarray | None = None
+    basis: Basis | None = None
+    checked: SymmetricArray | None = None
+
+    def scaled_rows(self, rows: Any) -> Any:
+        """Return similarities of new rows to the fitted ones in the scale of A."""
+        if self.roots is None:
+            return rows
+        known = degrees(self.graph)
+        extra = (self.degree_offset or 0.0) * known[known > 0].mean() if known.any() else 0.0
+        own = np.asarray(abs(rows).sum(axis=1)).ravel() + extra
+        left, right = (1 / np.where(root > 0, root, 1.0) for root in (np.sqrt(own), self.roots))
+        return sp.csr_array(sp.diags_array(left) @ sp.csr_array(rows) @ sp.diags_array(right))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Building:
+    """How data become similarities; checked when it is made, before data are looked at.
+
+    Attributes
+    ----------
+    affinity : str or callable
+        The kind of graph that is built of points, or "precomputed".
+    n_neighbors : int or None
+        Neighbours per row of such a graph.
+    weight : str or None
+        The attribute of a graph's edges that holds their weights.
+    order : {2, 3}
+        2 for edges, 3 for triangles.
+    normalize : bool or None
+        Whether given similarities are divided by the roots of their degrees; None for no. Graphs
+        of points are always normalized.
+    degree_offset : float or None
+        tau, which is added to the degrees; None chooses it.
+    components : {"all", "largest"}
+    objective : mapping
+        What :class:`symnmf.Problem` is told besides X.
+    argument : str
+        What the data are called in messages.
+    spell : callable
+        How the entry point spells arguments.
+    """
+
+    affinity: str | Callable[..., Any] = PRECOMPUTED
+    n_neighbors: int | None = None
+    weight: str | None = "weight"
+    order: int = 2
+    normalize: bool | None = None
+    degree_offset: float | None = None
+    components: str = "all"
+    objective: Mapping[str, Any] = field(default_factory=dict)
+    n_jobs: int | None = None
+    device: Any = None
+    argument: str = "X"
+    spell: Spelling = in_python
+
+    def __post_init__(self) -> None:
+        spell = self.spell
+        if self.order not in (2, 3):
+            raise InputError(
+                f"{spell('order')} must be 2 (edges) or 3 (triangles), got {self.order!r}."
+            )
+        if self.normalize is not None and not isinstance(self.normalize, bool | np.bool_):
+            raise InputError(f"normalize must be True or False, got {self.normalize!r}.")
+        check_degree_offset(self.degree_offset)
+        lookup(str(self.components), CHOICES, spell("components"))
+        if self.given:
+            self._check_given()
+        else:
+            self._check_points()
+
+    def _check_given(self) -> None:
+        spell = self.spell
+        if self.n_neighbors is not None:
+            raise InputError(
+                f"{spell('n_neighbors')} is for points, not for given similarities; leave it out."
+            )
+        hiding = [name for name in ("mask", "weights", "missing") if self._told(name)]
+        if hiding and self.order == 3:
+            raise InputError(
+                f"{spell('order', 3)} needs every edge, and {spell(hiding[0])} hides some; leave "
+                f"one of them out."
+            )
+
+    def _check_points(self) -> None:
+        spell = self.spell
+        odd = [name for name in ("degree_offset", "missing", "mask", "weights") if self._told(name)]
+        if self.normalize is not None and not self.normalize:
+            odd.append("normalize")
+        if odd:
+            raise InputError(
+                f"{spell(odd[0])} is for {spell('affinity', PRECOMPUTED)}: graphs of points have "
+                f"no missing entries and are always normalized; leave it out."
+            )
+        if self.order == 3:
+            raise InputError(
+                f"{spell('order', 3)} needs a graph and {self.argument} was taken for points; "
+                f"leave it out, or pass a graph and {spell('affinity', PRECOMPUTED)}."
+            )
+
+    def _told(self, name: str) -> bool:
+        return getattr(self, name, self.objective.get(name)) is not None
+
+    @property
+    def given(self) -> bool:
+        """Whether the data are similarities, not points."""
+        return isinstance(self.affinity, str) and self.affinity == PRECOMPUTED
+
+    def of(self, data: Any, clusters: int) -> Similarities:
+        """Return the similarities of the data, for so many clusters."""
+        if isinstance(data, Problem):
+            return self._of_problem(data)
+        if not self.given:
+            return self._of_points(data, clusters)
+        if is_storage(data):
+            stored = in_memory(as_symmetric(data, n_jobs=self.n_jobs, device=self.device))
+            if isinstance(stored, SymmetricArray):
+                return self._of_storage(stored, clusters)
+            data = stored
+        return self._of_matrix(data, clusters)
+
+    def _of_points(self, data: Any, clusters: int) -> Similarities:
+        A = graphs.build(
+            data,
+            self.affinity,
+            n_neighbors=self.n_neighbors,
+            n_jobs=self.n_jobs,
+            device=self.device,
+            n_clusters=clusters,
+        )
+        if self.components != "all":  # else the builder has warned of components already
+            A = restrict(A, self.components, clusters, "")
+        return Similarities(A, A, row_names(data), _connected(A))
+
+    def _of_matrix(self, data: Any, clusters: int) -> Similarities:
+        signed = bool(self.objective.get("allow_negative"))
+        names: list[Any] | None
+        checked = None
+        if edge_list(data, self.argument) is not None:
+            A, names = graphs.from_graph(data, weight=self.weight, allow_negative=signed)
+        elif self._hides:  # the Problem checks what was observed
+            A, names = matrix_of(data, self.argument, keep_float32=True), row_names(data)
+        else:
+            checked = as_storage(data, self.argument, signed=signed, n_jobs=self.n_jobs)
+            A, names = in_memory(checked), row_names(data)
+            if sp.issparse(A) and not A.data.all():  # zeros that are stored are no edges
+                A = affinities(A, self.argument, signed=signed)
+        untouched = A
+        seen = _seen(A, self.objective) if self._hides else A
+        if signed and seen.min() < 0 and not seen.max() > 0:
+            raise InputError(
+                f"{self.argument} has no edge of positive weight, so nothing holds any two nodes "
+                f"together; check the signs of its weights."
+            )
+        advice = self.spell("components", "largest")
+        inside = restrict(seen, self.components, clusters, advice)
+        if inside is not seen:
+            kept = degrees(inside) > 0
+            A = inside if A is seen else _only(A, kept)
+            seen = inside
+        if self.order == 3:
+            return self._triangles(seen, names)
+        found = self._normalised(A, seen, names, clusters)
+        unchanged = checked is not None and found.A is untouched
+        return replace(found, checked=checked) if unchanged else found
+
+    def _of_storage(self, X: SymmetricArray, clusters: int) -> Similarities:
+        """Take X where it is: only products with it are made."""
+        self._refuse(
+            f"a {type(X).__name__}, whose entries stay where they are",
+            components=self.components != "all",
+            order=self.order != 2,
+            normalize=bool(self.normalize) and not isinstance(X, LowRank),
+            degree_offset=self.degree_offset is not None and not isinstance(X, LowRank),
+        )
+        return self._normalised(X, X, None, clusters)
+
+    def _of_problem(self, problem: Problem) -> Similarities:
+        self._refuse(
+            "a Problem, which says all there is to say of it",
+            components=self.components != "all",
+            order=self.order != 2,
+            normalize=bool(self.normalize),
+            degree_offset=self.degree_offset is not None,
+            affinity=not self.given,
+            **{name: bool(np.any(value)) for name, value in self.objective.items()},
+        )
+        graph = in_memory(problem.X)
+        return Similarities(problem, graph, row_names(problem.given), _connected(graph))
+
+    def _refuse(self, what: str, **wrong: bool) -> None:
+        for name, refused in wrong.items():
+            if refused:
+                raise InputError(
+                    f"{self.argument} is {what}, so {self.spell(name)} cannot be used; leave it "
+                    f"out, or pass an array or a sparse matrix."
+                )
+
+    @property
+    def _hides(self) -> bool:
+        return any(self._told(name) for name in ("mask", "weights", "missing"))
+
+    def _triangles(self, A: Any, names: list[Any] | None) -> Similarities:
+        if A.min() < 0:
+            raise InputError(
+                f"{self.spell('order', 3)} counts triangles, whose weights must not be negative."
+            )
+        T, _ = tensors.triangles(A, repeated="observed", n_jobs=self.n_jobs)
+        return Similarities(T, A, names, int(np.count_nonzero(T.rows_in_use)))
+
+    def _normalised(self, A: Any, seen: Any, names: Any, clusters: int) -> Similarities:
+        known = degrees(seen)
+        connected = int(np.count_nonzero(known))
+        if not self.normalize or not connected:
+            return Similarities(A, seen, names, connected)
+        if self.degree_offset is None:
+            tau, scaled, basis = with_degree_offset(seen, clusters)
+        else:
+            tau, scaled, basis = float(self.degree_offset), None, None
+        if A is not seen or scaled is None:
+            scaled, basis = normalized(A, tau, known), None
+        roots = np.sqrt(known + tau * known[known > 0].mean())
+        return Similarities(scaled, seen, names, connected, tau, roots, basis)
+
+
+def _connected(A: Any) -> int:
+    return int(np.count_nonzero(degrees(A)))
+
+
+def _seen(A: Any, objective: Mapping[str, Any]) -> Any:
+    """Return A with zeros for what was not observed; A itself where all was."""
+    if objective.get("missing") == "nan" and not sp.issparse(A):
+        A = np.nan_to_num(A, nan=0.0)
+    shown = objective.get("mask") if objective.get("mask") is not None else objective.get("weights")
+    if shown is None or shown.shape != A.shape:  # the Problem says what is wrong
+        return A
+    if sp.issparse(A) or sp.issparse(shown):
+        return sp.csr_array(sp.csr_array(A).multiply(sp.csr_array(shown) != 0))
+    return np.where(np.asarray(shown) != 0, A, 0.0)
+
+
+def _only(A: Any, kept: np.ndarray) -> Any:
+    """Return A with zeros in the rows and columns that are left out."""
+    if sp.issparse(A):
+        inside = sp.diags_array(kept.astype(A.dtype))
+        return sp.csr_array(inside @ A @ inside)
+    return np.where(np.outer(kept, kept), A, 0)
