@@ -37,10 +37,9 @@ def main() -> None:
                 pairs = rng.integers(n, size=(int(share * n * (n - 1) / 2), 2))
                 pairs = pairs[pairs[:, 0] != pairs[:, 1]]
                 same = classes[pairs[:, 0]] == classes[pairs[:, 1]]
-                told = {"must_link": pairs[same], "cannot_link": pairs[~same]} if share else {}
-                model = symnmf.SymNMF(
-                    k, affinity="precomputed", n_init=args.starts, random_state=seed, **told
-                ).fit(A)
+                told = symnmf.graphs.constrained(A, pairs[same], pairs[~same]) if share else A
+                options = {"affinity": "precomputed", "allow_negative": True, "n_init": args.starts}
+                model = symnmf.SymNMF(k, random_state=seed, **options).fit(told)
                 labels = model.labels_
                 scores.append(adjusted_rand_score(classes, labels))
                 kept = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == same

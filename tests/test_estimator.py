@@ -402,7 +402,7 @@ def test_in_a_grid_search_the_rows_and_columns_are_cut_alike(affinity, blobs):
         ({"n_clusters": 91}, "n_clusters=91 is more than the 90 samples of X"),
         ({"n_init": 0}, "n_init must be a whole number of at least 1, got 0"),
         ({"affinity": "selftuning"}, "did you mean 'self-tuning'"),
-        ({"affinity": "precomputed"}, "X must be square for affinity='precomputed', got 90 x 3"),
+        ({"affinity": "precomputed"}, "X must be square, got shape 90 x 3"),
         ({"solver": "symhal"}, "did you mean 'symhals'"),
         ({"coupling": "adaptiv"}, "did you mean 'adaptive'"),
         ({"init": "randm"}, "did you mean 'random'"),

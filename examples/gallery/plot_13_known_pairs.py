@@ -19,7 +19,7 @@ known[told] = ring[told]
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 for ax, labels, title in zip(axes, (None, known), ("no label", "30 labels"), strict=True):
-    model = SymNMF(n_clusters=2, labels=labels, random_state=0).fit(points)
+    model = SymNMF(n_clusters=2, random_state=0).fit(points, labels=labels)
     accuracy = metrics.clustering_accuracy(ring, model.labels_)
     ax.scatter(*points.T, c=np.array(["tab:blue", "tab:orange"])[model.labels_], s=10)
     if labels is not None:
