@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from scipy.stats import entropy
+from sklearn.metrics import (
+    adjusted_rand_score,
+    mutual_info_score,
+    normalized_mutual_info_score,
+)
 
 from symnmf import metrics
 from symnmf.errors import InputError
@@ -122,3 +127,113 @@ def test_overlapping_f1_by_hand():
 def test_no_communities_is_an_error():
     with pytest.raises(InputError, match="found_communities is empty"):
         metrics.overlapping_f1([{1}], [])
+
+
+nonempty = st.lists(st.sets(st.integers(0, 9), min_size=1, max_size=9), min_size=1, max_size=5)
+
+
+def onmi_by_definition(true, found, n, form):
+    """All pairs of indicator vectors, their entropies by scikit-learn and scipy."""
+
+    def entropies(these, others):
+        pairs = []
+        for t in these:
+            H = entropy([t.mean(), 1 - t.mean()], base=2)
+            left = [H]
+            for f in others:
+                cells = [np.mean(t & f), np.mean(~t & ~f), np.mean(t & ~f), np.mean(~t & f)]
+                terms = [-p * np.log2(p) if p > 0 else 0.0 for p in cells]
+                if terms[0] + terms[1] >= terms[2] + terms[3]:
+                    left.append(max(H - mutual_info_score(t, f) / np.log(2), 0.0))
+            pairs.append((H, min(left)))
+        return np.array(pairs)
+
+    vectors = [[np.isin(np.arange(n), list(c)) for c in side] for side in (true, found)]
+    X, Y = entropies(*vectors), entropies(*vectors[::-1])
+    if form == "lfk":
+        parts = [np.mean([h and left / h for h, left in side]) for side in (X, Y)]
+        return 1 - np.mean(parts)
+    larger = max(X[:, 0].sum(), Y[:, 0].sum())
+    return (X[:, 0] - X[:, 1]).sum() / 2 / larger + (Y[:, 0] - Y[:, 1]).sum() / 2 / larger
+
+
+@settings(max_examples=50, deadline=None)
+@given(nonempty, nonempty, st.integers(10, 30), st.sampled_from(["max", "lfk"]))
+def test_overlapping_nmi_is_its_definition_over_all_pairs(true, found, n, form):
+    expected = onmi_by_definition(true, found, n, form)
+    assert metrics.overlapping_nmi(true, found, n, form=form) == pytest.approx(expected, abs=1e-9)
+
+
+def test_disjoint_halves_inform_each_other():
+    """A large set tells of one that it shares nothing with, which no shared node shows."""
+    true, found = [set(range(60))], [{60}]
+    expected = onmi_by_definition(true, found, 100, "max")
+    assert expected > 0
+    assert metrics.overlapping_nmi(true, found, 100) == pytest.approx(expected)
+
+
+def test_overlapping_nmi_of_equal_covers_is_one_and_of_unrelated_ones_near_zero():
+    rng = np.random.default_rng(0)
+    covers = [[rng.choice(2000, 100, replace=False) for _ in range(20)] for _ in range(2)]
+    for form in ("max", "lfk"):
+        same = metrics.overlapping_nmi(covers[0], covers[0][::-1], 2000, form=form)
+        assert same == pytest.approx(1.0)
+        assert metrics.overlapping_nmi(*covers, 2000, form=form) < 0.01
+
+
+def test_the_older_form_is_the_kinder_one():
+    """McDaid, Greene and Hurley's reason for the new one: one of many communities found."""
+    true = [set(range(10 * i, 10 * i + 10)) for i in range(10)]
+    found = [true[0]]
+    assert metrics.overlapping_nmi(true, found, 100, form="max") == pytest.approx(0.1)
+    assert metrics.overlapping_nmi(true, found, 100, form="lfk") == pytest.approx(0.55)
+
+
+def omega_by_definition(true, found, n):
+    def shared(cover):
+        return np.array(
+            [sum(i in c and j in c for c in cover) for i, j in itertools.combinations(range(n), 2)]
+        )
+
+    a, b = shared(true), shared(found)
+    observed = np.mean(a == b)
+    expected = sum(np.mean(a == t) * np.mean(b == t) for t in range(max(a.max(), b.max()) + 1))
+    return 1.0 if expected == 1 else (observed - expected) / (1 - expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(nonempty, nonempty, st.integers(10, 16))
+def test_omega_is_its_definition_over_all_pairs(true, found, n):
+    assert metrics.omega_index(true, found, n) == pytest.approx(omega_by_definition(true, found, n))
+
+
+@settings(max_examples=40, deadline=None)
+@given(labelings)
+def test_omega_of_partitions_is_the_adjusted_rand_index(labels):
+    sides = [[np.flatnonzero(np.array(side) == c) for c in set(side)] for side in labels]
+    n = len(labels[0])
+    if n > 1:
+        expected = adjusted_rand_score(*labels)
+        assert metrics.omega_index(*sides, n) == pytest.approx(expected)
+
+
+def test_omega_in_pieces_is_omega_at_once(monkeypatch):
+    rng = np.random.default_rng(1)
+    true, found = ([rng.choice(80, 12, replace=False) for _ in range(9)] for _ in range(2))
+    whole = metrics.omega_index(true, found, 100)
+    monkeypatch.setattr("symnmf.metrics.covers.ENTRIES_AT_ONCE", 50)
+    assert metrics.omega_index(true, found, 100) == whole
+
+
+def test_best_match_f1_tells_known_from_found():
+    assert metrics.best_match_f1([{1, 2}], [{1, 2}, {3, 4}]) == (1.0, 0.5)
+    assert metrics.best_match_f1([{1, 2}, {3, 4}], [{1, 2}]) == (0.5, 1.0)
+
+
+def test_overlap_scores_refuse_what_they_cannot_score():
+    with pytest.raises(InputError, match="n_nodes must be a whole number of at least the 3 nodes"):
+        metrics.overlapping_nmi([{1, 2}], [{2, 3}], 2)
+    with pytest.raises(InputError, match="form must be 'max' or 'lfk', got 'min'"):
+        metrics.overlapping_nmi([{1, 2}], [{2, 3}], form="min")
+    with pytest.raises(InputError, match="at least 2 for the omega index"):
+        metrics.omega_index([{1}], [{1}])
