@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.run.state import Point, State
+from symnmf.run.state import Misfit, Point, State
 from symnmf.storage import SymmetricMatrix
 
 #: The unit of stationarity, as a share of ||X||_F ||U||_F. A residual of the whole of it is that of
@@ -27,6 +27,9 @@ REFERENCE_SHARE = 0.1
 
 #: Relative errors under which the identity has too few digits left.
 IDENTITY_TRUSTED_ABOVE = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-2}
+
+#: The relative doubt up to which a misfit is carried along a run before X is read for it again.
+CARRIED_WITHIN = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 5e-5}
 
 #: ||U||_F, in the units of a run, below which squares of what is left are too small to be numbers:
 #: as good as U = 0.
@@ -79,11 +82,17 @@ def fitting_sqnorm(X: SymmetricMatrix, U: Point, V: Point, explained: float) -> 
     if sums is not None:
         return sums[0]
     total = identity(X, explained, U.gram, V.gram)
-    if not total > IDENTITY_TRUSTED_ABOVE[X.dtype] * X.sqnorm:
-        exact = X.residual_sqnorm(U.values, V.values)
-        if exact is not None:
-            return exact
-    return max(total, 0.0)
+    if total > IDENTITY_TRUSTED_ABOVE[X.dtype] * X.sqnorm:
+        return total
+    known = U.misfit if V is U else None
+    if known is not None and known.doubt <= CARRIED_WITHIN[X.dtype] * known.sqnorm:
+        return known.sqnorm
+    exact = X.residual_sqnorm(U.values, V.values)
+    if exact is None:
+        return max(total, 0.0)
+    if V is U:
+        U.misfit = Misfit(exact)
+    return exact
 
 
 @singledispatch

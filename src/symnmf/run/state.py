@@ -3,11 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from symnmf.ops import Ops, Tall
 from symnmf.storage import SymmetricArray
+
+
+class Misfit(NamedTuple):
+    """||X - U U^T||_F^2 as it was formed from the entries of X, or carried on from there.
+
+    An exact line search knows by how much f changes, far more exactly than two values of f could
+    tell. So the misfit of the next point is that of this one plus the change, and X need not be
+    read for it.
+
+    Attributes
+    ----------
+    sqnorm : float
+        The misfit.
+    doubt : float
+        How far the changes added since then may be off in all.
+    """
+
+    sqnorm: float
+    doubt: float = 0.0
+
+    def changed(self, by: float, doubt: float) -> Misfit:
+        """Return the misfit after a change that may be off by ``doubt``."""
+        return Misfit(self.sqnorm + by, self.doubt + doubt)
 
 
 class Point:
@@ -26,9 +50,11 @@ class Point:
         X @ values, where it is known already.
     gram : ndarray, optional
         values^T values, likewise.
+    misfit : Misfit, optional
+        ||X - U U^T||_F^2, likewise.
     """
 
-    __slots__ = ("_gram", "_product", "_sums", "ops", "values")
+    __slots__ = ("_gram", "_product", "_sums", "misfit", "ops", "values")
 
     def __init__(
         self,
@@ -36,9 +62,11 @@ class Point:
         values: Tall,
         product: Tall | None = None,
         gram: np.ndarray | None = None,
+        misfit: Misfit | None = None,
     ) -> None:
         self.ops, self.values = ops, values
         self._product, self._gram = product, gram
+        self.misfit = misfit
         self._sums: tuple[float, float, float] | None = None
 
     @property
@@ -135,7 +163,12 @@ class State:
         return self.spare.pop() if self.spare else self.U.ops.empty(self.U.values)
 
     def moved(
-        self, U: Tall, *, product: Tall | None = None, gram: np.ndarray | None = None
+        self,
+        U: Tall,
+        *,
+        product: Tall | None = None,
+        gram: np.ndarray | None = None,
+        misfit: Misfit | None = None,
     ) -> None:
         """Go to a new U (and V with it), for methods on the original problem."""
-        self.U = self.V = Point(self.U.ops, U, product, gram)
+        self.U = self.V = Point(self.U.ops, U, product, gram, misfit)

@@ -11,6 +11,9 @@ from symnmf.storage import SymmetricMatrix
 
 POLISH = 60  # halvings that exhaust a double between 0 and 1; Newton needs a handful
 
+#: Roundings that an entry of X U stands for: those of a long sum, and of the steps added to it.
+ROUNDINGS = 16.0
+
 
 @compiled()
 def _value(c1: float, c2: float, c3: float, c4: float, t: float) -> float:
@@ -106,5 +109,20 @@ def line_step(
     following = gram + step * (line.cross + line.cross.T) + step**2 * line.gram
     # else little but rounding may be left of it
     trusted = following.trace() > 0.5 * gram.trace()
-    state.moved(values, product=product, gram=following if trusted else None)
+    misfit = U.misfit
+    if misfit is not None:
+        misfit = misfit.changed(2.0 * change, step * _doubt(X, gram, length))
+    state.moved(values, product=product, gram=following if trusted else None, misfit=misfit)
     return float(step), moved
+
+
+def _doubt(X: SymmetricMatrix, gram: np.ndarray, length: float) -> float:
+    """Return how far the rounding of X U may put off the slope along D, where ||D||^2 = length.
+
+    The slope is 2 <U G - X U, D>, and every entry of X U, which is about U G, was rounded. These
+    errors have no common sign, so the sum is off by their root mean square: about
+    eps ||U G|| ||D|| over the root of the number of entries.
+    """
+    size = float(np.sqrt(max(np.vdot(gram @ gram, gram), 0.0) * length))
+    entries = X.shape[0] * len(gram)
+    return float(ROUNDINGS * np.finfo(X.dtype).eps * size / np.sqrt(entries))

@@ -10,6 +10,7 @@ from symnmf.kernels.coordinate import sweep_block
 from symnmf.kernels.products import WIDEST, dense_rows, prefers_dense_rows
 from symnmf.parallel import Bounds, Threads
 from symnmf.storage.host import HostMatrix
+from symnmf.storage.misfit import has_digits, misfit_in_tiles
 
 #: Rows of a coordinate sweep whose products are computed together.
 SWEPT_ROWS = 64
@@ -52,6 +53,10 @@ class DenseMatrix(HostMatrix):
         fitted = U[begin:end].astype(np.float64, copy=False) @ V.T
         np.subtract(self.array[begin:end], fitted, out=fitted)
         return fitted
+
+    def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float | None:
+        quick = misfit_in_tiles(self.array, U, V, self.threads)
+        return quick if has_digits(self.dtype, quick, self.sqnorm) else super().residual_sqnorm(U, V)
 
     @property
     def entries(self) -> DenseMatrix:

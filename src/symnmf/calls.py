@@ -1,0 +1,153 @@
+"""What one call takes: seconds by part, readings of X, and the moment by which it must return.
+
+A call is opened where a user's call begins, and everything that works for it in the same context
+finds it here. So a product deep inside a start can be counted, and a start can see that time is
+up, without handing a record through every function on the way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+PARTS = ("check", "start", "solve", "evaluate")
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """The seconds that a call took on the clock on the wall, in all and by part.
+
+    Attributes
+    ----------
+    total : float
+        From the call to its return, compilation included. What is not in a part below is the
+        rest: callbacks, checkpoints, copies of the factors.
+    check : float
+        X is checked, put where it is worked on, and looked at once; for the estimator and
+        ``communities`` also the building of the graph.
+    start : float
+        U_0, with its eigenvectors or its run on a sketch of X.
+    solve : float
+        Iterations, the ``seconds`` of the history.
+    evaluate : float
+        Error, objective and stationarity for the history.
+
+    Notes
+    -----
+    Where several starts run at the same time, their parts add up to more than the total.
+    """
+
+    total: float
+    check: float = 0.0
+    start: float = 0.0
+    solve: float = 0.0
+    evaluate: float = 0.0
+
+
+class Call:
+    """One call while it runs.
+
+    Parameters
+    ----------
+    max_time : float or None
+        Seconds from now after which it should return.
+    outer : Call or None
+        The call that this one is made by; its deadline holds here too.
+    """
+
+    def __init__(self, max_time: float | None = None, outer: Call | None = None) -> None:
+        self.began = time.perf_counter()
+        own = float("inf") if max_time is None else self.began + max_time
+        self.deadline = own if outer is None else min(own, outer.deadline)
+        self.passes = 0
+        self._parts = dict.fromkeys(PARTS, 0.0)
+        self._adding = threading.Lock()
+
+    @property
+    def seconds(self) -> Seconds:
+        """What it has taken so far."""
+        return Seconds(time.perf_counter() - self.began, **self._parts)
+
+    def add(self, *, passes: int = 0, **parts: float) -> None:
+        """Add readings of X, and seconds to parts."""
+        with self._adding:
+            self.passes += passes
+            for part, seconds in parts.items():
+                self._parts[part] += seconds
+
+    def include(self, other: Call) -> None:
+        """Add what another call has taken."""
+        self.add(passes=other.passes, **other._parts)
+
+
+_current: ContextVar[Call | None] = ContextVar("symnmf_call", default=None)
+_part: ContextVar[str | None] = ContextVar("symnmf_part", default=None)
+
+
+@contextlib.contextmanager
+def opened(max_time: float | None = None, *, apart: bool = False) -> Iterator[Call]:
+    """Open a call; what it takes is added to the one around it, unless it is ``apart``."""
+    outer = _current.get()
+    call = Call(max_time, outer)
+    before = _current.set(call)
+    inside = _part.set(None)
+    try:
+        yield call
+    finally:
+        _part.reset(inside)
+        _current.reset(before)
+        if outer is not None and not apart:
+            outer.include(call)
+
+
+@contextlib.contextmanager
+def timed(part: str) -> Iterator[None]:
+    """Count the seconds of a ``with`` block to a part; inside another part they stay with that."""
+    call = _current.get()
+    if call is None or _part.get() is not None:
+        yield
+        return
+    inside = _part.set(part)
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        call.add(**{part: time.perf_counter() - began})
+        _part.reset(inside)
+
+
+def read_once() -> None:
+    """Count one reading of X."""
+    call = _current.get()
+    if call is not None:
+        call.add(passes=1)
+
+
+def seconds_left() -> float:
+    """Return the seconds until the call should return; infinite where nothing bounds it."""
+    call = _current.get()
+    return float("inf") if call is None else call.deadline - time.perf_counter()
+
+
+def out_of_time(needed: float = 0.0) -> bool:
+    """Whether fewer seconds are left than something would need."""
+    return seconds_left() <= needed
+
+
+def in_this_call(task: Callable[P, T]) -> Callable[P, T]:
+    """Return a task that works for the present call in whatever thread it runs."""
+    context = copy_context()
+
+    def run(*args: P.args, **options: P.kwargs) -> T:
+        # a context is entered by one thread at a time, so every run has a copy
+        return context.copy().run(task, *args, **options)
+
+    return run
