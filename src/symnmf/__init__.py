@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         storage,
         tensors,
     )
+    from symnmf.calls import Seconds
     from symnmf.community import Communities, communities
     from symnmf.comparison import Comparison, compare
     from symnmf.errors import InputError
@@ -48,6 +49,7 @@ _MODULE_OF = {
     "Quality": "symnmf.quality",
     "QualityWarning": "symnmf.quality",
     "Result": "symnmf.run.result",
+    "Seconds": "symnmf.calls",
     "Snapshot": "symnmf.run.loop",
     "SymNMF": "symnmf.estimator",
     "certify": "symnmf.run.certificate",
@@ -86,6 +88,7 @@ __all__ = [
     "QualityWarning",
     "RankSelection",
     "Result",
+    "Seconds",
     "Snapshot",
     "SymNMF",
     "certify",

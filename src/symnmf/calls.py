@@ -66,7 +66,7 @@ class Call:
     def __init__(self, max_time: float | None = None, outer: Call | None = None) -> None:
         self.began = time.perf_counter()
         own = float("inf") if max_time is None else self.began + max_time
-        self.deadline = own if outer is None else min(own, outer.deadline)
+        self.deadline: float = own if outer is None else min(own, outer.deadline)
         self.passes = 0
         self._parts = dict.fromkeys(PARTS, 0.0)
         self._adding = threading.Lock()
@@ -76,7 +76,7 @@ class Call:
         """What it has taken so far."""
         return Seconds(time.perf_counter() - self.began, **self._parts)
 
-    def add(self, *, passes: int = 0, **parts: float) -> None:
+    def add(self, passes: int, parts: dict[str, float]) -> None:
         """Add readings of X, and seconds to parts."""
         with self._adding:
             self.passes += passes
@@ -85,7 +85,7 @@ class Call:
 
     def include(self, other: Call) -> None:
         """Add what another call has taken."""
-        self.add(passes=other.passes, **other._parts)
+        self.add(other.passes, other._parts)
 
 
 _current: ContextVar[Call | None] = ContextVar("symnmf_call", default=None)
@@ -120,7 +120,7 @@ def timed(part: str) -> Iterator[None]:
     try:
         yield
     finally:
-        call.add(**{part: time.perf_counter() - began})
+        call.add(0, {part: time.perf_counter() - began})
         _part.reset(inside)
 
 
@@ -128,7 +128,7 @@ def read_once() -> None:
     """Count one reading of X."""
     call = _current.get()
     if call is not None:
-        call.add(passes=1)
+        call.add(1, {})
 
 
 def seconds_left() -> float:

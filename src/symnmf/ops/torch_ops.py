@@ -22,6 +22,9 @@ from symnmf.ops.torch_sums import FullPrecision, summed_cross, summed_dot
 #: Entries of a factor that are looked at together where that needs room of its own.
 CHUNK = 2**20
 
+#: Rows and columns of the tiles that a misfit is formed from.
+TILE = 2048
+
 DTYPES = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float64}
 NAMES = {torch.float32: np.float32, torch.float64: np.float64}
 
@@ -64,6 +67,19 @@ class TorchOps(Ops):
         """Return X @ V for a full X; ``short`` for float32 products in TF32."""
         with FullPrecision("high" if short else "highest"):
             return torch.mm(X, V) if out is None else torch.mm(X, V, out=out)
+
+    def misfit(self, X: Tensor, U: Tensor) -> float:
+        """Return ||X - U U^T||_F^2 for a full X, from tiles of its upper triangle."""
+        total = torch.zeros((), dtype=torch.float64, device=U.device)
+        with FullPrecision():
+            for top in range(0, len(U), TILE):
+                first = U[top : top + TILE]
+                for left in range(top, len(U), TILE):
+                    part = X[top : top + TILE, left : left + TILE]
+                    gap = torch.addmm(part, first, U[left : left + TILE].T, alpha=-1)
+                    share = torch.linalg.vector_norm(gap, dtype=torch.float64).square()
+                    total += share if left == top else 2 * share
+        return float(total)
 
     def sparse_product(self, X: Tensor, V: Tensor, out: Tensor | None) -> Tensor:
         """Return X @ V for an X in CSR form."""

@@ -340,3 +340,32 @@ def product_kernel(
         total = tl.dot(x, tl.trans(v), total, input_precision=PRECISION)
     place = (part * m + rows).to(tl.int64)[:, None] * r + columns[None, :]
     tl.store(out + place, total, inside[:, None] & (columns < r)[None, :])
+
+
+@triton.jit
+def misfit_kernel(X, U, sums, n, r, R: tl.constexpr, SIDE: tl.constexpr):
+    """Sum the squares of X - U U^T over a tile of the upper triangle, and of its mirror image."""
+    i, j = tl.program_id(0), tl.program_id(1)
+    own = sums + i.to(tl.int64) * tl.num_programs(1) + j
+    if j < i:
+        tl.store(own, 0.0)
+    else:
+        rows = i * SIDE + tl.arange(0, SIDE)
+        others = j * SIDE + tl.arange(0, SIDE)
+        columns = tl.arange(0, R)
+        used = (columns < r)[None, :]
+        place = rows.to(tl.int64)[:, None] * n + others[None, :]
+        inside = (rows < n)[:, None] & (others < n)[None, :]
+        x = tl.load(X + place, inside, 0.0)
+        left = tl.load(
+            U + rows.to(tl.int64)[:, None] * r + columns[None, :], (rows < n)[:, None] & used, 0.0
+        )
+        right = tl.load(
+            U + others.to(tl.int64)[:, None] * r + columns[None, :],
+            (others < n)[:, None] & used,
+            0.0,
+        )
+        gap = x - tl.dot(left, tl.trans(right), input_precision="tf32x3")
+        gap64 = gap.to(tl.float64)
+        total = tl.sum(tl.sum(gap64 * gap64, 1))
+        tl.store(own, tl.where(i == j, total, 2.0 * total))

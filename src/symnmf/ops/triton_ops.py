@@ -34,6 +34,9 @@ PRODUCT_ROWS, PRODUCT_DEPTH, PRODUCT_PROGRAMS = 128, 64, 792
 #: Parts that the columns of X are shared out to, at least: programs then end at about one time.
 PRODUCT_PARTS = 5
 
+#: Rows and columns of the tile of X that a program compares with U U^T.
+MISFIT_SIDE = 128
+
 #: Columns of X from which, and the multiple of which, the product's own kernel pays.
 SMALLEST, ALIGNED = 2048, 16
 
@@ -132,6 +135,16 @@ class TritonOps(TorchOps):
             own = sums[: parts * count * r].view(parts, count, r)
             torch.sum(own, 0, out=result[first : first + count])
         return result
+
+    def misfit(self, X: Tensor, U: Tensor) -> float:
+        if X.dtype != torch.float32 or not X.is_contiguous() or not self._fits(U):
+            return super().misfit(X, U)
+        n, r = U.shape
+        side = MISFIT_SIDE if r <= 64 else MISFIT_SIDE // 2
+        tiles = triton.cdiv(n, side)
+        sums = torch.empty(tiles, tiles, dtype=torch.float64, device=U.device)
+        kernels.misfit_kernel[(tiles, tiles)](X, U, sums, n, r, R=padded(r), SIDE=side, num_warps=8)
+        return float(sums.sum())
 
     # --- steps
 

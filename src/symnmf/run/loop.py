@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from symnmf import errors
+from symnmf import calls, errors
 from symnmf.coupling import Coupling
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
@@ -30,6 +30,9 @@ from symnmf.solvers import Solver
 from symnmf.storage import SymmetricMatrix
 
 Callback = Callable[["Snapshot"], Any]
+
+#: Part of ``max_time`` by which an iteration may be expected to end late.
+LATE = 0.1
 
 
 @dataclass(frozen=True)
@@ -114,8 +117,9 @@ def factorize(
     max_iter : int
         Most iterations.
     max_time : float or None
-        Most seconds in the solver (the ``seconds`` of the history; evaluation is not counted).
-        The very first run on a machine compiles for some ten seconds, and that counts.
+        Most seconds from the call to its return: the check of X, the start, iterations and their
+        evaluation. It ends after the iteration under way, with the best U so far, or with a start
+        where there is none yet. The very first run on a machine also compiles for some seconds.
     random_state : int, Generator, RandomState or None
         For the random starts. The same seed, settings, machine and number of threads give the
         same bits.
@@ -169,27 +173,29 @@ def factorize(
         record_every=record_every,
     )
     keeping = Keeping(checkpoint, checkpoint_every)
-    problem = Problem.of(
-        X,
-        mask=mask,
-        weights=weights,
-        missing=missing,
-        ignore_diagonal=ignore_diagonal,
-        allow_negative=allow_negative,
-        n_jobs=n_jobs,
-        device=device,
-    ).for_rank(rank)
-    result = solve(
-        problem,
-        rank,
-        settings,
-        init=init,
-        random_state=random_state,
-        callback=callback,
-        keeping=keeping,
-    )
-    warn_unless_converged(result, settings.limits)
-    return result.as_given(problem.given)
+    with calls.opened(max_time) as call:
+        with calls.timed("check"):
+            problem = Problem.of(
+                X,
+                mask=mask,
+                weights=weights,
+                missing=missing,
+                ignore_diagonal=ignore_diagonal,
+                allow_negative=allow_negative,
+                n_jobs=n_jobs,
+                device=device,
+            ).for_rank(rank)
+        result = solve(
+            problem,
+            rank,
+            settings,
+            init=init,
+            random_state=random_state,
+            callback=callback,
+            keeping=keeping,
+        )
+        warn_unless_converged(result, settings.limits)
+        return result.as_given(problem.given).of_call(call)
 
 
 def solve(
@@ -208,17 +214,19 @@ def solve(
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function of one snapshot, got {callback!r}.")
     X, units = problem.scaled, problem.units
-    with one_blas_thread():
+    with calls.opened(settings.limits.max_time) as call, one_blas_thread():
         origin = partial(origin_of, init, random_state)
         keeper, saved = (keeping or Keeping()).open(problem.X, rank, settings, origin)
         run = Run(X, settings, units, callback, keeper)
         if saved is None:
-            run.begin(X.ops.put(starting_point(X, rank, _start_in(init, units), random_state)))
+            with calls.timed("start"):
+                U0 = X.ops.put(starting_point(X, rank, _start_in(init, units), random_state))
+            run.begin(U0)
         else:
             run.go_on(saved)
         signals = [signal.SIGINT, *([signal.SIGTERM] if keeper else [])]
         with watching(*signals) as interrupt:
-            return run.loop(interrupt)
+            return run.loop(interrupt).of_call(call)
 
 
 def _start_in(init: Any, units: Units) -> Any:
@@ -239,6 +247,7 @@ class Run:
     checkpoint: Checkpoint | None = None
     history: History = field(default_factory=History)
     seconds: float = 0.0
+    latest_seconds: float = 0.0  # of the last iteration
     start_misfit: float = 0.0
     state: State = field(init=False)
     latest: Measurement = field(init=False)
@@ -249,12 +258,13 @@ class Run:
     def begin(self, U0: Tall) -> None:
         """Set out from U_0 = V_0."""
         began = self.limits.clock()
-        self.state = self.solver.start(self.X, U0)
-        if self.solver.has_coupling and self.X.sqnorm > 0.0:
-            schedule = self.settings.coupling
-            first = schedule.start(self.X, self.state)
-            self.state.coupling = self.units.coupling_in(first, schedule.power)
-        self.X.ops.wait()
+        with calls.timed("solve"):
+            self.state = self.solver.start(self.X, U0)
+            if self.solver.has_coupling and self.X.sqnorm > 0.0:
+                schedule = self.settings.coupling
+                first = schedule.start(self.X, self.state)
+                self.state.coupling = self.units.coupling_in(first, schedule.power)
+            self.X.ops.wait()
         self.seconds = self.limits.clock() - began
         self._measure()
         self.start_misfit = float(np.sqrt(self.latest.error * self.X.sqnorm))
@@ -281,18 +291,21 @@ class Run:
             status = self._status(stopped or bool(interrupt), measured=due)
             if self.checkpoint and self.checkpoint.due():
                 self._save()
+        self._settle()
         if self.checkpoint:
             self._save()
         return self._result(status)
 
     def _iterate(self) -> None:
         began = self.limits.clock()
-        if self.solver.has_coupling and self.state.iteration > 0:
-            self.state.coupling = self.settings.coupling.next(self.X, self.state)
-        self.solver.step(self.X, self.state)
-        self.state.iteration += 1
-        self.X.ops.wait()
-        self.seconds += self.limits.clock() - began
+        with calls.timed("solve"):
+            if self.solver.has_coupling and self.state.iteration > 0:
+                self.state.coupling = self.settings.coupling.next(self.X, self.state)
+            self.solver.step(self.X, self.state)
+            self.state.iteration += 1
+            self.X.ops.wait()
+        self.latest_seconds = self.limits.clock() - began
+        self.seconds += self.latest_seconds
 
     def _measure(self) -> None:
         if self.X.sqnorm == 0.0:  # the zero matrix: U = 0 is the answer, and nothing to iterate
@@ -300,7 +313,18 @@ class Run:
             self.state.others.clear()
             self.latest = Measurement(0.0, 0.0, 0.0, 0.0, 0.0)
         else:
-            self.latest = measure(self.X, self.state)
+            with calls.timed("evaluate"):
+                self.latest = measure(self.X, self.state)
+
+    def _settle(self) -> None:
+        """Form the last misfit from X itself where it was carried along by the line searches."""
+        misfit = self.state.U.misfit
+        if misfit is None or misfit.doubt == 0.0:
+            return
+        self.state.U.misfit = None
+        self._measure()
+        scale = self.units.data * self.units.data
+        self.history.amend(error=self.latest.error, objective=self.latest.objective * scale)
 
     def _record(self) -> bool:
         """Add a row to the history, show it to the callback, return whether to stop."""
@@ -329,9 +353,13 @@ class Run:
 
     def _at_limit(self) -> bool:
         limits = self.limits
-        return self.state.iteration >= limits.max_iter or (
-            limits.max_time is not None and self.seconds >= limits.max_time
-        )
+        if self.state.iteration >= limits.max_iter:
+            return True
+        if limits.max_time is None:
+            return calls.out_of_time()
+        # an iteration is not begun that would, at the pace of the last, end long after the limit
+        late = self.latest_seconds - LATE * limits.max_time
+        return self.seconds >= limits.max_time or calls.out_of_time(max(late, 0.0))
 
     def _status(self, stopped: bool, *, measured: bool = True) -> Status | None:
         now = self.latest

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from symnmf import calls
 from symnmf.errors import InputError
 from symnmf.naming import lookup
 from symnmf.parallel import Threads
@@ -105,8 +106,8 @@ class Plan:
     rank : int
         Columns of U.
     settings : Settings
-        The method and its limits. ``max_time`` is for all starts together: those that run at the
-        same time have the same seconds, and others an equal share.
+        The method and its limits. ``max_time`` bounds the whole search: starts that run at the
+        same time have the same seconds, and others an equal share of them.
     n_init : int
         Starts, at most; a given U_0 and "nndsvd" always lead to the same place and are run once.
     checkpoint : path or None
@@ -165,11 +166,17 @@ class Plan:
         Rows of U and V whose row of X is zero are exactly zero: that is their best fit, which
         split methods only come near to, and the share of such a remainder would be arbitrary.
         """
-        problem = (X if isinstance(X, Problem) else self.problem(X)).for_rank(self.rank)
-        self.settings.solver.check(problem.X)
+        with calls.opened(self.settings.limits.max_time) as call:
+            with calls.timed("check"):
+                problem = (X if isinstance(X, Problem) else self.problem(X)).for_rank(self.rank)
+            self.settings.solver.check(problem.X)
+            found = self._run(problem)
+            return dataclasses.replace(found, best=found.best.of_call(call))
+
+    def _run(self, problem: Problem) -> Search:
         # a tensor has no eigenvectors to turn; with gaps or negative entries they say little
         if self._spectral and (problem.X.order > 2 or problem.X.weighted or problem.X.signed):
-            return dataclasses.replace(self, init="scaled-random").search(problem)
+            return dataclasses.replace(self, init="scaled-random")._run(problem)
         workers, seats = self._at_once(problem.X)
         apart = seats == 1 and self._apart(problem.X)
         kept, seed = self._opened(problem.X)
@@ -182,7 +189,7 @@ class Plan:
 
         def run(start: int, reading: SharedReading | None = None) -> Result | None:
             with nullcontext(problem.scaled) if reading is None else reading.seat(start) as seen:
-                if start and (interrupt or halt.is_set()):
+                if start and (interrupt or halt.is_set() or calls.out_of_time()):
                     return None
                 keeping = kept(start) if kept else None
                 if keeping is not None:
@@ -210,7 +217,7 @@ class Plan:
                     results += _sharing(run, group, seats, problem.scaled)
                 else:
                     results += _in_order(run, group, workers)
-                if interrupt or halt.is_set() or _stopped(results):
+                if interrupt or halt.is_set() or _stopped(results) or calls.out_of_time():
                     break
                 if self._spectral:
                     race.open(results)
@@ -247,7 +254,10 @@ class Plan:
 
     def _seconds(self, at_once: int) -> float | None:
         seconds = self.settings.limits.max_time
-        return None if seconds is None else seconds / -(-self.starts // at_once)
+        if seconds is None:
+            return None
+        # what a graph or the check of X has taken is gone
+        return max(0.0, min(seconds, calls.seconds_left())) / -(-self.starts // at_once)
 
     def _at_once(self, matrix: SymmetricMatrix) -> tuple[int, int]:
         """Return how many starts run at the same time, and how many share one reading of X."""
@@ -296,7 +306,7 @@ def _in_order(
                 return
     else:
         with ThreadPoolExecutor(workers, thread_name_prefix="symnmf-start") as pool:
-            yield from pool.map(run, starts)
+            yield from pool.map(calls.in_this_call(run), starts)
 
 
 def _sharing(
@@ -310,7 +320,8 @@ def _sharing(
         group = range(first, min(first + seats, starts.stop))
         reading = SharedReading(X, len(group))
         with ThreadPoolExecutor(len(group), thread_name_prefix="symnmf-start") as pool:
-            results = list(pool.map(lambda start, shared=reading: run(start, shared), group))
+            task = calls.in_this_call(lambda start, shared=reading: run(start, shared))
+            results = list(pool.map(task, group))
         yield from results
         if _stopped(results):
             return

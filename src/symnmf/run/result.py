@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from symnmf.archives import read_archive, write_archive
+from symnmf.calls import Call, Seconds
 from symnmf.errors import InputError
 from symnmf.interchange import as_given, is_tensor, to_host
 from symnmf.naming import lookup
@@ -74,6 +75,11 @@ class History:
             self._rows = grown
         self._rows[self._count] = row
         self._count += 1
+
+    def amend(self, **values: float) -> None:
+        """Put other values in the last row, by column."""
+        for column, value in values.items():
+            self._rows[self._count - 1, COLUMNS.index(column)] = value
 
     def __len__(self) -> int:
         return self._count
@@ -161,6 +167,12 @@ class Result:
         The third factor and the fourth of a tensor's split method, else empty.
     order : int
         d: 2 for a matrix, 3 or 4 for a tensor.
+    seconds : Seconds
+        What the call took on the clock on the wall, in all and by part: ``check``, ``start``,
+        ``solve``, ``evaluate``; see :class:`symnmf.Seconds`.
+    passes : int
+        How often X was read: by its check, by every product with a factor, by every misfit formed
+        from its entries and every sweep over them.
     """
 
     U: np.ndarray
@@ -176,6 +188,8 @@ class Result:
     order: int = field(default=2, repr=False)
     #: ||X - U_0 U_0^T||_F, which a certificate refers to
     start_misfit: float = field(default=float("nan"), repr=False)
+    seconds: Seconds = field(default_factory=lambda: Seconds(float("nan")), repr=False)
+    passes: int = field(default=0, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.U.shape) != 2 or self.V.shape != self.U.shape:
@@ -210,6 +224,10 @@ class Result:
             return self
         U = as_given(self.U, X)
         return replace(self, U=U, V=U if self.V is self.U else as_given(self.V, X))
+
+    def of_call(self, call: Call) -> Result:
+        """Return the result with the seconds and the readings of X of a call so far."""
+        return replace(self, seconds=call.seconds, passes=call.passes)
 
     @property
     def dead_columns(self) -> np.ndarray:
@@ -261,6 +279,8 @@ class Result:
                 "order": np.array(self.order),
                 **{f"{OTHER}{number}": factor for number, factor in enumerate(self.others)},
                 "history": self.history.to_array(),
+                "seconds": np.array(astuple(self.seconds)),
+                "passes": np.array(self.passes),
             },
         )
 
@@ -282,6 +302,8 @@ class Result:
                 start_misfit=float(stored["start_misfit"]),
                 order=int(stored["order"]),
                 others=tuple(stored[n] for n in sorted(stored) if n.startswith(OTHER)),
+                seconds=Seconds(*map(float, stored["seconds"])),
+                passes=int(stored["passes"]),
             )
             loaded._check()
         except (KeyError, ValueError, TypeError, OverflowError) as error:

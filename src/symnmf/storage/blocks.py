@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from symnmf.calls import read_once
 from symnmf.errors import InputError
 from symnmf.kernels.coordinate import sweep_block
 from symnmf.parallel import Threads
@@ -92,6 +93,8 @@ class Blocks(TiledMatrix):
         return self.store.is_sparse
 
     def look_again(self, scales: tuple[float, float]) -> Facts:
+        read_once()
+
         def facts(tile: Tile, block: Any, mirror: Any = None) -> Facts:
             return tile_facts(
                 block,
@@ -133,6 +136,7 @@ class Blocks(TiledMatrix):
         return self if self.store.slices else None
 
     def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> np.ndarray:
+        read_once()
         n = self.shape[0]
         product = np.empty_like(U)
         before, after = (self.dtype.type(scale) for scale in self.scales)

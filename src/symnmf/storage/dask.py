@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf.calls import read_once
 from symnmf.errors import InputError
 from symnmf.parallel import Threads, one_blas_thread
 from symnmf.storage.border import check_shape
@@ -286,6 +287,7 @@ class DaskMatrix(TiledMatrix):
         return self._is_sparse
 
     def look_again(self, scales: tuple[float, float]) -> Facts:
+        read_once()
         graph: dict[Any, Any] = {}
         prefix = _named("look")
         for i, j in self.pairs:

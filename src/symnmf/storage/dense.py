@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from symnmf.calls import read_once
 from symnmf.kernels.coordinate import sweep_block
 from symnmf.kernels.products import WIDEST, dense_rows, prefers_dense_rows
 from symnmf.parallel import Bounds, Threads
@@ -55,14 +56,18 @@ class DenseMatrix(HostMatrix):
         return fitted
 
     def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float | None:
+        read_once()
         quick = misfit_in_tiles(self.array, U, V, self.threads)
-        return quick if has_digits(self.dtype, quick, self.sqnorm) else super().residual_sqnorm(U, V)
+        return (
+            quick if has_digits(self.dtype, quick, self.sqnorm) else super().residual_sqnorm(U, V)
+        )
 
     @property
     def entries(self) -> DenseMatrix:
         return self
 
     def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> np.ndarray:
+        read_once()
         product = np.empty_like(U)
         for first in range(0, len(U), SWEPT_ROWS):
             last = min(first + SWEPT_ROWS, len(U))

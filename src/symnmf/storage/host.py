@@ -11,6 +11,7 @@ from typing import Self
 
 import numpy as np
 
+from symnmf.calls import read_once
 from symnmf.ops import HostOps, RowSolver
 from symnmf.ops.host import row_kernel
 from symnmf.parallel import Bounds, Threads
@@ -86,6 +87,7 @@ class HostMatrix(HostArray, SymmetricMatrix):
         """Return rows ``begin..end`` of X - U V^T as a dense float64 block."""
 
     def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        read_once()
         result = np.empty(V.shape, self.dtype) if out is None else out
         self.threads.run(
             lambda begin, end: self.product_rows(V, result, begin, end), self.chunks(V.shape[1])
@@ -102,6 +104,7 @@ class HostMatrix(HostArray, SymmetricMatrix):
         out: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Minimise over ``factor``, in place: each thread multiplies a few rows and solves them."""
+        read_once()
         product = np.empty(factor.shape, self.dtype) if out is None else out
         solve, curvature = row_kernel(rows), gram()
 
@@ -115,6 +118,7 @@ class HostMatrix(HostArray, SymmetricMatrix):
         return factor, product
 
     def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float | None:
+        read_once()
         n = self.shape[0]
         rows = max(1, BLOCK_SIZE // n)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from symnmf.calls import read_once
 from symnmf.errors import InputError
 from symnmf.kernels.coordinate import sweep_factors
 from symnmf.parallel import Bounds, Threads
@@ -86,6 +87,7 @@ class LowRank(HostMatrix):
         np.matmul(self.B[begin:end], self._coefficients(V), out=out[begin:end])
 
     def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        read_once()
         product = np.empty(V.shape, self.dtype) if out is None else out
         coefficients = self._coefficients(V)  # once, not for every range of rows
         self.threads.run(
@@ -110,6 +112,7 @@ class LowRank(HostMatrix):
 
         With [B U V] = Q [R_B R_U R_V] it is :math:`\|R_B C R_B^\top - R_U R_V^\top\|_F^2`.
         """
+        read_once()
         k, r = self.B.shape[1], U.shape[1]
         R = _triangle(self.B, U) if V is U else _triangle(self.B, U, V)
         core = R[:, :k] @ self.C @ R[:, :k].T - R[:, k : k + r] @ R[:, -r:].T
@@ -124,6 +127,7 @@ class LowRank(HostMatrix):
         return self
 
     def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> np.ndarray:
+        read_once()
         right = (self.B @ self.C).astype(self.dtype)
         sweep_factors(self.B, right, self.ops.cross(right, U), U, gram)
         return U

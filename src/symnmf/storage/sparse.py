@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from symnmf.calls import read_once
 from symnmf.kernels.coordinate import sweep_csr
 from symnmf.kernels.products import balanced_chunks, csr_rows
 from symnmf.parallel import SMALLEST_SHARE, Bounds, Threads
@@ -60,6 +61,7 @@ class SparseMatrix(HostMatrix):
         return self
 
     def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> np.ndarray:
+        read_once()
         sweep_csr(self.indptr, self.indices, self.data, U, gram)
         return U
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf.calls import read_once
 from symnmf.kernels import block_products as kernels
 from symnmf.kernels.products import WIDEST
 from symnmf.ops.host import HostOps
@@ -303,6 +304,7 @@ class TiledMatrix(SymmetricMatrix):
         """Return ``residual_share`` of every tile, in order."""
 
     def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        read_once()
         result = np.empty(V.shape, self.dtype) if out is None else out
         before, after = (self.dtype.type(scale) for scale in self.scales)
         self.multiply(V if before == 1 else V * before, result)
@@ -335,6 +337,7 @@ class TiledMatrix(SymmetricMatrix):
     def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float | None:
         if self.is_sparse and self.shape[0] > RESIDUAL_UP_TO:
             return None
+        read_once()
         return sum(self.residual_shares(U, V), start=0.0)
 
     def on(self: Self, threads: Threads) -> Self:

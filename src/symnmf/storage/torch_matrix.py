@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from symnmf.calls import read_once
 from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
 from symnmf.ops.torch_ops import TorchOps, as_torch_dtype, device_ops
@@ -22,6 +23,7 @@ from symnmf.storage.border import NEGATIVE, check_asymmetry, check_shape, check_
 from symnmf.storage.dense import DenseMatrix
 from symnmf.storage.dtypes import float_dtype
 from symnmf.storage.host import fingerprint
+from symnmf.storage.misfit import has_digits
 from symnmf.storage.sparse import RESIDUAL_UP_TO, SparseMatrix
 from symnmf.storage.streamed_rows import StreamedRows, room_on
 from symnmf.storage.symmetric import SymmetricMatrix
@@ -32,7 +34,7 @@ Rows: TypeAlias = "Tensor | StreamedRows"
 #: Entries of X that are looked at together where a pass needs room of its own.
 BLOCK_SIZE = 2**21
 
-#: Entries of X - U V^T that are formed at a time, in float64, and the most columns of them.
+#: Entries of X - U V^T that are formed at a time, and the most columns of them.
 MISFIT_SIZE, MISFIT_COLUMNS = 2**20, 2**11
 
 #: Columns of the widest product that several starts share.
@@ -141,6 +143,7 @@ def _checked_tensor(
     """Return X in its working precision and on the device, where it has been checked."""
     dtype = _float_dtype(X.dtype, name)
     check_shape(tuple(X.shape), name)
+    read_once()
     rows = _placed(X.to(as_torch_dtype(dtype)), device)
     smallest, largest = np.inf, -np.inf
     for block in _row_blocks(rows):
@@ -209,6 +212,7 @@ class TorchDense(TorchMatrix):
         self._short: Tensor | None = None
 
     def matmul(self, V: Tensor, out: Tensor | None = None) -> Tensor:
+        read_once()
         if isinstance(self.rows, StreamedRows):
             result = torch.empty_like(V) if out is None else out
             for begin, block in self.rows:
@@ -237,15 +241,26 @@ class TorchDense(TorchMatrix):
         return float(torch.stack(norms).square().sum())
 
     def residual_sqnorm(self, U: Tensor, V: Tensor) -> float | None:
+        read_once()
+        if V is U and isinstance(self.rows, Tensor):
+            quick = self.ops.misfit(self.rows, U.to(self.rows.dtype))
+        else:
+            quick = self._misfit(U, V, self.rows.dtype)
+        if has_digits(self.dtype, quick, self.sqnorm):
+            return quick
+        return self._misfit(U, V, torch.float64)
+
+    def _misfit(self, U: Tensor, V: Tensor, dtype: torch.dtype) -> float:
+        """Return ||X - U V^T||_F^2 from tiles in a precision."""
         total, begin = torch.zeros((), dtype=torch.float64, device=U.device), 0
         width = min(len(V), MISFIT_COLUMNS)
-        for block in _row_blocks(self.rows, MISFIT_SIZE // width):
-            first = U[begin : begin + len(block)].double()
-            for part, second in zip(block.split(width, 1), V.split(width), strict=True):
-                misfit = part.to(torch.float64, copy=True)
-                misfit.addmm_(first, second.double().T, alpha=-1)
-                total += torch.linalg.vector_norm(misfit).square()
-            begin += len(block)
+        with FullPrecision():
+            for block in _row_blocks(self.rows, MISFIT_SIZE // width):
+                first = U[begin : begin + len(block)].to(dtype)
+                for part, second in zip(block.split(width, 1), V.split(width), strict=True):
+                    misfit = torch.addmm(part.to(dtype), first, second.to(dtype).T, alpha=-1)
+                    total += torch.linalg.vector_norm(misfit, dtype=torch.float64).square()
+                begin += len(block)
         return float(total)
 
     def largest(self) -> float:
@@ -274,6 +289,7 @@ class TorchSparse(TorchMatrix):
         self._single: TorchSparse | None = None
 
     def matmul(self, V: Tensor, out: Tensor | None = None) -> Tensor:
+        read_once()
         with FullPrecision():
             return self.ops.sparse_product(self.csr, V, out)
 
@@ -284,6 +300,7 @@ class TorchSparse(TorchMatrix):
         n = self.shape[0]
         if n > RESIDUAL_UP_TO:
             return None
+        read_once()
         first = U.double()
         second = first.T if V is U else V.double().T
         total, edges = first.new_zeros(()), self.indptr.cpu()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf.calls import read_once
 from symnmf.errors import InputError
 from symnmf.interchange import is_anndata, is_tensor, to_host
 from symnmf.parallel import Threads
@@ -183,6 +184,7 @@ def refuse_no_matrix(X: Any, name: str) -> None:
 def checked_dense(X: Any, threads: Threads, name: str, signed: bool = False) -> DenseMatrix:
     """Wrap an array, or say what is wrong with it; ``signed`` entries may be negative."""
     refuse_no_matrix(X, name)
+    read_once()
     try:
         array = np.asarray(X)
     except (ValueError, TypeError) as error:
@@ -223,6 +225,7 @@ def checked_sparse(
     """
     dtype = float_dtype(X.dtype, name)
     check_shape(X.shape, name)
+    read_once()
     matrix = checked_csr(X, dtype, name)
     smallest = largest = 0.0
     if matrix.nnz:
