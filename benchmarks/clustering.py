@@ -28,8 +28,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import datasets, factorize, graphs, metrics
-from symnmf.archives import write_atomically
 from symnmf.fit import DEFAULT_THRESHOLD
+from symnmf.outputs import write_atomically
 from symnmf.parallel import one_blas_thread
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
+import io
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
+import symnmf
 from symnmf.errors import InputError
 from symnmf.readers import write_table
-from symnmf.readers.writing import without_apostrophe
+from symnmf.readers.writing import table_bytes, without_apostrophe
 
 RNG = np.random.default_rng(0)
 
@@ -88,7 +93,7 @@ def test_write_table_replaces_whole_files_only(
     assert path.read_text() == "../../a\n../../b\n"
     assert os.listdir(tmp_path) == ["a.csv"]
     (tmp_path / "d.csv").mkdir()
-    with pytest.raises(InputError, match="must be a regular file"):
+    with pytest.raises(InputError, match="it is a folder"):
         write_table(tmp_path / "d.csv", {"a": [1]})
 
 
@@ -107,3 +112,52 @@ def test_no_two_names_become_one_cell(tmp_path: Path) -> None:
         cells = [row["name"] for row in csv.DictReader(file)]
     assert len(set(cells)) == len(names)
     assert [without_apostrophe(cell) for cell in cells] == names
+
+
+#: Every way in which a program may cut the file into cells.
+READERS = [{"delimiter": delimiter} for delimiter in ",;\t|"]
+SIGNS = tuple("=+-@") + tuple("\uff1d\uff0b\uff0d\uff20")
+
+
+def cells_of_any_reader(text: str) -> Iterator[str]:
+    for options in READERS:
+        # readers that end a row at any line break, whether or not it is quoted
+        for rows in ([text], text.splitlines(), re.split("[\r\n]", text)):
+            for row in rows:
+                with contextlib.suppress(csv.Error):
+                    for cells in csv.reader(io.StringIO(row, newline=""), **options):
+                        yield from cells
+
+
+HOSTILE = st.text(
+    st.sampled_from("=+-@\uff1d\uff0b,;|\t\r\n\u2028\x0b\"' a1\ufeff(")
+    | st.characters(codec="utf-8"),
+    max_size=12,
+)
+
+
+@settings(max_examples=300)
+@example(names=["x\r=HYPERLINK(1)"])
+@example(names=["a;=1+1"])
+@example(names=["\uff1d1+1"])
+@example(names=["a", 'b;"=1+1"'])
+@example(names=["'\t=x"])
+@example(names=["\ufeff=1"])
+@given(names=st.lists(HOSTILE, min_size=1, max_size=4))
+def test_no_reader_finds_a_formula_a_row_or_a_column(names: list[str]) -> None:
+    content, _ = table_bytes({"name": names, "cluster": list(range(len(names)))})
+    text = content.decode("utf-8")
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    assert [row[1:] for row in rows] == [["cluster"], *([str(k)] for k in range(len(names)))]
+    assert [without_apostrophe(row[0]) for row in rows[1:]] == names
+    for cell in cells_of_any_reader(text):
+        shown = cell.lstrip(' \t\r\n"\ufeff')
+        whole_number = re.fullmatch(r"[+-][0-9.e+-]*", shown.split(",")[0].rstrip()) is not None
+        assert not shown.startswith(SIGNS) or whole_number, (names, cell)
+
+
+def test_a_history_has_protected_cells_too(tmp_path: Path) -> None:
+    X = np.ones((4, 4))
+    runs = symnmf.compare(X, 1, solvers=[("=1+1;=2", "pgd")], max_iter=1)
+    runs.to_csv(tmp_path / "history.csv")
+    assert "\"'=1+1;'=2\"" in (tmp_path / "history.csv").read_text()

@@ -8,77 +8,22 @@ signature: whoever reads an array still checks that it is what compiled code may
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import math
 import os
-import re
-import secrets
 import stat
 import zipfile
-from collections.abc import Callable
-from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
 from symnmf.errors import InputError
+from symnmf.outputs import as_path, write_atomically
 
 CHECKSUM = "checksum"
 #: NumPy writes the arrays of one archive with headers of some hundred bytes.
 MAX_HEADER = 4096
 MAX_MEMBERS = 100
-
-#: Failures that no other path would mend.
-MACHINE_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
-
-
-def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], Any]) -> None:
-    """Let ``write`` fill a temporary file in the same folder, then put it in place of ``path``.
-
-    The old file is whole until the new one is on the disk, whatever happens in between. A place
-    that cannot be written to is an InputError, a disk that is full or fails an OSError.
-    """
-    target = Path(path)
-    # created exclusively under a drawn name, so no file in the folder can be in its way, and with
-    # the permissions any new file of this user gets
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        try:
-            with open(temporary, "xb") as stream:
-                write(stream)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        if error.errno in MACHINE_FAILED:
-            raise
-        reason = error.strerror or type(error).__name__
-        raise InputError(f"{str(target)!r} cannot be written ({reason}).") from error
-    _sync_folder(target.parent)
-
-
-def clear_leftovers(path: str | os.PathLike[str]) -> None:
-    """Remove the temporary files that writers of ``path`` left when they were killed."""
-    target = Path(path)
-    name = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{16}}\.tmp")
-    for file in target.parent.iterdir():
-        if name.fullmatch(file.name):
-            file.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable; not every system can open a folder."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _checksum(arrays: dict[str, np.ndarray]) -> str:
@@ -123,6 +68,7 @@ def read_archive(path: str | os.PathLike[str], expected_format: str) -> dict[str
     InputError
         Whatever is wrong with the file.
     """
+    path = as_path(path)
     whole = "is not a whole npz archive written by symnmf; pass another file."
     try:
         with open_regular(path) as file:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symnmf.archives import write_atomically
 from symnmf.coupling import Coupling
 from symnmf.errors import InputError
+from symnmf.outputs import write_atomically
 from symnmf.parallel import one_blas_thread
+from symnmf.readers.writing import table_bytes
 from symnmf.run.loop import solve, warn_unless_converged
 from symnmf.run.problem import Problem
 from symnmf.run.result import COLUMNS, Result
@@ -241,9 +240,5 @@ class Comparison(Mapping[str, np.ndarray]):
 
     def to_csv(self, path: str | Path) -> None:
         """Write the table as comma-separated text, every number with all its digits."""
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(zip(*(self[column].tolist() for column in self.columns), strict=True))
-        content = text.getvalue().encode()
+        content, _ = table_bytes({column: self[column] for column in self.columns})
         write_atomically(path, lambda stream: stream.write(content))

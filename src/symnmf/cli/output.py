@@ -136,28 +136,22 @@ def _inside(path: Path, folder: Path) -> bool:
 def check_writable(*paths: tuple[Path | None, tuple[str, ...]]) -> None:
     """Refuse outputs that could not be written before anything is computed."""
     from symnmf.errors import InputError
+    from symnmf.outputs import check_output
 
     for path, endings in paths:
         if path is None:
             continue
         if endings and not path.name.lower().endswith(endings):
             raise InputError(f"the output {str(path)!r} must end in {' or '.join(endings)}.")
-        folder = path.parent
-        if not folder.is_dir():
-            raise InputError(
-                f"the output {str(path)!r} cannot be written: the folder {str(folder)!r} does "
-                f"not exist; create it first."
-            )
-        if path.is_dir() or not os.access(folder, os.W_OK):
-            raise InputError(f"the output {str(path)!r} cannot be written; choose another place.")
+        check_output(path, "the output")
 
 
 PICTURES = (".png", ".svg", ".pdf")
 
 
 def save_picture(figure: Any, path: Path) -> None:
-    """Write a figure whole or not at all, and never through a link to some other file."""
-    from symnmf.archives import write_atomically
+    """Write a figure whole or not at all."""
+    from symnmf.outputs import write_atomically
 
     kind = path.suffix[1:].lower()
     write_atomically(path, lambda stream: figure.savefig(stream, format=kind, dpi=150))

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from symnmf import __version__
-from symnmf.archives import write_atomically
 from symnmf.experiments.claims import Part, PartVerdict, Verdict, gathered
 from symnmf.experiments.experiment import Experiment
 from symnmf.experiments.runs import Runs, Table, write_csv
+from symnmf.outputs import write_atomically
 from symnmf.parallel import available_cores
 
 WORDS = ("holds", "partly", "fails", "undecided", "not checked")

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symnmf.archives import write_atomically
 from symnmf.experiments.tasks import Problem, Record, Task, load
+from symnmf.outputs import write_atomically
 
 OURS = ("symanls", "symhals", "a-symhals")
 OTHERS = ("admm", "tsvd", "beta-snmf", "pgd")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from symnmf.errors import InputError
 from symnmf.readers.arrays import as_float, read_array
 from symnmf.readers.edges import TABLES, is_header, read_edges
 from symnmf.readers.graph_files import read_gml, read_graphml
@@ -59,10 +60,21 @@ def _begins_as_edges(path: AnyPath, max_bytes: int, max_ratio: float) -> bool:
         return False
 
 
+def _check_header(path: AnyPath, header: bool | None) -> None:
+    if header is None:
+        return
+    if not isinstance(header, bool):
+        raise InputError(f"header must be True, False or None, got {header!r}.")
+    if split_ending(checked_path(path))[0] not in TABLES:
+        said = f"is for .csv and .tsv tables, and file {shown(path, 300)} is none; leave it out."
+        raise InputError(f"header {said}", in_shell=f"--header {said}")
+
+
 def read_matrix(
     path: AnyPath,
     *,
     missing: str | None = None,
+    header: bool | None = None,
     max_bytes: int = MAX_BYTES,
     max_ratio: float = MAX_RATIO,
 ) -> MatrixFile:
@@ -77,6 +89,9 @@ def read_matrix(
     missing : "nan", "unstored" or None
         As for :func:`symnmf.factorize`: with "nan" a dense matrix may hold NaN, and in a table
         cells that are empty or hold the mark of a missing value (NA, null, ?) become NaN.
+    header : bool or None
+        Whether the first line of a .csv or .tsv table is a header. None lets the table tell: words
+        are a header and numbers a row, and what may be either (``$12``, ``1%``) is refused.
     max_bytes : int, default=8 GiB
         Most bytes the file may hold once decompressed.
     max_ratio : float, default=200
@@ -93,9 +108,11 @@ def read_matrix(
         Whatever is wrong with the file, in one sentence that names it and the line.
     """
     check_missing(missing)
-    edges = _begins_as_edges(path, max_bytes, max_ratio)
+    _check_header(path, header)
+    edges = header is not False and _begins_as_edges(path, max_bytes, max_ratio)
     nan = missing == "nan"
-    with opened(path, max_bytes=max_bytes, max_ratio=max_ratio, nan=nan) as source:
+    limits = {"max_bytes": max_bytes, "max_ratio": max_ratio}
+    with opened(path, **limits, nan=nan, header=header) as source:
         reader = read_edges if edges else READERS.get(source.ending)
         if reader is None:
             raise source.error(

@@ -11,7 +11,7 @@ import numpy as np
 from symnmf.readers.arrays import as_labels, read_array
 from symnmf.readers.npz import open_archive
 from symnmf.readers.source import MAX_BYTES, MAX_RATIO, AnyPath, Source, opened, shown
-from symnmf.readers.tables import NAME_WORDS, delimiter_of, margin_of, split_cells
+from symnmf.readers.tables import NAME_WORDS, delimiter_of, is_doubtful, margin_of, split_cells
 from symnmf.readers.text import Line, blocks, integers, number
 
 LABEL_WORDS = ["label", "labels", "y", "class", "classes", "cluster", "clusters", "target"]
@@ -148,6 +148,12 @@ def _read_text(source: Source) -> _Text:
         or (width == 2 and called == [0])
         or (len(labels) > 1 and number(labels[0]) is None and _whole(labels[1:]) is not None)
     )
+    if header and column not in headed and is_doubtful(labels[0]):
+        raise source.error(
+            f"its label {shown(labels[0])} is not an integer, and the others are; write it as one,"
+            " or let the first line be label",
+            lines[0][0],
+        )
     if header:
         lines, rows, labels = lines[1:], rows[1:], labels[1:]
     if not labels:

@@ -42,6 +42,12 @@ SPARSE_NAN_ADVICE: Advice = (
 )
 """For NaN among the entries of a sparse matrix."""
 
+HEADER_ADVICE: Advice = (
+    "; write it as a number, or pass header=True or header=False",
+    "; write it as a number, or give --header or --no-header",
+)
+"""For a first line that may be a header or a row."""
+
 NO_ADVICE: Advice = ("", "")
 
 AnyPath = str | os.PathLike[str]
@@ -73,6 +79,8 @@ class Source:
         Whether ``raw`` decompresses, so that ``size`` says nothing about its length.
     nan : bool
         Whether NaN in a dense matrix stands for what was not observed, and is let through.
+    header : bool or None
+        Whether the first line of a table is a header; None where the table itself must tell.
     """
 
     path: str
@@ -83,6 +91,7 @@ class Source:
     max_bytes: int
     max_ratio: float
     nan: bool = False
+    header: bool | None = None
     total: int = 0
 
     def read(self, size: int) -> bytes:
@@ -172,6 +181,7 @@ def opened(
     max_bytes: int = MAX_BYTES,
     max_ratio: float = MAX_RATIO,
     nan: bool = False,
+    header: bool | None = None,
 ) -> Iterator[Source]:
     """Open ``path`` for one reader; file-system and memory errors become ``InputError``."""
     _check_limits(max_bytes, max_ratio)
@@ -181,7 +191,8 @@ def opened(
         with _open_regular(name) as file:
             size = os.fstat(file.fileno()).st_size
             raw = gzip.GzipFile(fileobj=file, mode="rb") if zipped else file
-            source = Source(name, ending, size, raw, zipped, max_bytes, float(max_ratio), nan)
+            limits = max_bytes, float(max_ratio)
+            source = Source(name, ending, size, raw, zipped, *limits, nan, header)
             if size == 0:
                 raise source.error("it is empty")
             if not zipped and size > max_bytes:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import re
 from itertools import chain
 
 import numpy as np
 
 from symnmf.readers.matrix_file import MatrixFile
-from symnmf.readers.source import NAN_ADVICE, Source, shown
+from symnmf.readers.source import HEADER_ADVICE, NAN_ADVICE, Advice, Source, shown
 from symnmf.readers.text import (
     MARGIN,
     Line,
@@ -49,6 +50,11 @@ def split_cells(source: Source, line: Line, delimiter: bytes) -> list[bytes]:
     return [cell.strip().encode("utf-8") for cell in row]
 
 
+OR_HEADER: Advice = (
+    ", or pass header=True or header=False",
+    ", or give --header or --no-header",
+)
+
 #: What a header calls a column of row names.
 NAME_WORDS = (b"name", b"names", b"id", b"ids", b"node", b"nodes", b"vertex", b"row", b"rows")
 
@@ -74,23 +80,53 @@ class _Table:
         self.delimiter = delimiter_of(self.source, line[1])
         cells = split_cells(self.source, line, self.delimiter)
         self.width = len(cells)
+        if self.source.header is not None:
+            return self._start_as_told(cells, following)
         header = any(map(self._is_word, cells))
+        self._check_doubtful(cells, line)
         if self.source.nan and not header and not cells[0] and self.width > 1:
             # pandas numbers rows and columns alike, so that read as a row they are symmetric too
             raise self.source.error(
                 "cell 1 is empty, so the line may be a header of numbers or a row; write nan into"
                 " the cell of a row, and leave out a header of numbers and the column below it",
                 line[0],
+                OR_HEADER,
             )
         self.named = header and not cells[0] and self.width > 1
         if not header or self.named or self.width == 1 or following is None:
             return header
         below = split_cells(self.source, following, self.delimiter)[0]
         if self._is_word(below):
+            if cells[0].lower() not in NAME_WORDS:
+                self._check_doubtful(cells[1:], line, 2)
             self.named = True
             header = any(map(self._is_word, cells[1:])) or cells[0].lower() in NAME_WORDS
             self.first_name = (following[0], below) if header else (line[0], cells[0])
         return header
+
+    def _start_as_told(self, cells: list[bytes], following: Line | None) -> bool:
+        """Learn the layout where the caller says whether there is a header."""
+        header = bool(self.source.header)
+        if self.width > 1:
+            below = cells[0]
+            if following is not None:
+                below = split_cells(self.source, following, self.delimiter)[0]
+            words = [cell for cell in (below,) if header] or [cells[0], below]
+            self.named = all(map(self._is_word, words))
+            self.named |= header and not cells[0]
+        return header
+
+    def _check_doubtful(self, cells: list[bytes], line: Line, first: int = 1) -> None:
+        """Refuse a line without a plain word that has a cell which may be a number or a name."""
+        words = [(place, cell) for place, cell in enumerate(cells, first) if self._is_word(cell)]
+        if words and all(is_doubtful(cell) for _, cell in words):
+            place, cell = words[0]
+            raise self.source.error(
+                f"cell {place} is {shown(cell)}, which is not a number, and the line may be a row"
+                " or a header",
+                line[0],
+                HEADER_ADVICE,
+            )
 
     def _is_word(self, cell: bytes) -> bool:
         return _is_word(cell) and not (self.source.nan and _is_absent(cell))
@@ -101,10 +137,17 @@ class _Table:
         A header is words. Numbers may follow its first word, as years do; a word among numbers
         and the mark of a missing value belong to a row, which must not be dropped as a header.
         """
+        if self.source.header:
+            return
         cells = split_cells(self.source, line, self.delimiter)
         numbered = any(cell and not self._is_word(cell) for cell in cells)
+        numbered |= bool(cells) and is_doubtful(cells[0])
         for place, cell in enumerate(cells):
-            mixed = numbered and place and cells[0].lower() not in (b"", *NAME_WORDS)
+            mixed = (
+                numbered
+                and (place or is_doubtful(cell))
+                and cells[0].lower() not in (b"", *NAME_WORDS)
+            )
             if self._is_word(cell) and (mixed or cell.lower() in MISSING):
                 raise self.source.error(
                     f"cell {place + 1} is {shown(cell)}, which is not a number, and the line is no"
@@ -175,6 +218,15 @@ def _is_absent(cell: bytes) -> bool:
     return not cell or cell.lower() in MISSING or is_nan(cell)
 
 
+#: A digit behind nothing but signs: 1,200 and $12, 1% and 0x1, but also the 1st of a header.
+_DOUBTFUL = re.compile(r"\W*\d")
+
+
+def is_doubtful(cell: bytes) -> bool:
+    """Whether a cell is no number and may have been meant as one."""
+    return _is_word(cell) and _DOUBTFUL.match(cell.decode("utf-8", "replace")) is not None
+
+
 def _is_word(cell: bytes) -> bool:
     return bool(cell) and number(cell) is None
 
@@ -187,7 +239,8 @@ def read_table(source: Source) -> MatrixFile:
     numbers, or the mark of a missing value, is refused. The first column holds row names when the
     header's first cell is empty, as pandas and R write it, or when it holds text in every row; with
     such names a first line whose other cells are all numbers is a header only when it starts with a
-    word such as ``name`` or ``id``.
+    word such as ``name`` or ``id``. A first line whose only words begin with a digit (``1%``,
+    ``$12``) is refused. Where the source says whether there is a header, that is believed.
     Where NaN may be, an empty cell and the mark of a missing value are NaN.
     Cells are separated by commas (semicolons where the first line has no comma), in .tsv by tabs.
     Blank lines and lines that start with ``#`` are skipped.

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
-import os
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from symnmf.archives import write_atomically
 from symnmf.errors import InputError
+from symnmf.outputs import write_atomically
 from symnmf.readers.source import AnyPath, checked_path, shown, split_ending
 from symnmf.readers.text import number
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 APOSTROPHE = "'"
+#: What a spreadsheet takes for the start of a formula, and what it may turn into that: full-width,
+#: small, raised and lowered signs.
+SIGNS = "=+\\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212"
+SIGNS += "\u207c\u207a\u207b\u208c\u208a\u208b"
+#: What some reader takes for the end of a cell or of a row, whatever the file's own separator is.
+ENDS = ",;|\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
+#: What some reader skips before a cell.
+SKIPPED = r"[\s\0-\x1f\x7f\ufeff\u200b\"]*"
+
+_FORMULA = re.compile(rf"((?:^|[{ENDS}]){SKIPPED})(?='*[{SIGNS}])|^(?='*[\t\r\n])")
+_PROTECTED = re.compile(rf"((?:^|[{ENDS}]){SKIPPED})'(?='*[{SIGNS}])|^'(?='*[\t\r\n])")
+_QUOTED = re.compile(rf"[{ENDS}\0-\x1f\x7f\"]|^\s|\s$")
 
 
 def write_table(path: AnyPath, columns: Mapping[str, Sequence[object] | np.ndarray]) -> int:
@@ -36,11 +45,13 @@ def write_table(path: AnyPath, columns: Mapping[str, Sequence[object] | np.ndarr
     Returns
     -------
     int
-        How many cells were changed to keep spreadsheets from running them: text that starts with
-        ``=``, ``+``, ``-``, ``@``, a tab or a carriage return gets an apostrophe in front, in the
-        header too, and so does text that has such an apostrophe already, so that no two cells
-        become one. Numbers, also those written as text (``-5``), stay as they are, and floats are
-        written so that reading them gives the same float.
+        How many cells were changed to keep spreadsheets from running them. An apostrophe is put
+        before a sign that starts a formula (``=``, ``+``, ``-``, ``@`` and their full-width forms)
+        at the start of a text cell, and behind a separator or a line break inside it, since a
+        reader with another separator sees a cell there. The header is treated alike. Text that has
+        such an apostrophe already gets another, so that no two cells become one. Numbers, also
+        those written as text (``-5``), stay as they are, and floats are written so that reading
+        them gives the same float. Text with separators, line breaks or quotes is quoted.
 
     Raises
     ------
@@ -54,15 +65,29 @@ def write_table(path: AnyPath, columns: Mapping[str, Sequence[object] | np.ndarr
     ending, zipped = split_ending(name)
     if ending != ".csv":
         raise InputError(f"path must end in .csv or .csv.gz, got {shown(name, 300)}.")
+    content, changed = table_bytes(columns)
+    whole = gzip.compress(content, mtime=0) if zipped else content
+    write_atomically(name, lambda stream: stream.write(whole))
+    return changed
+
+
+def table_bytes(
+    columns: Mapping[str, Sequence[object] | np.ndarray],
+) -> tuple[bytes, int]:
+    """Columns as the content of a .csv file, and how many cells were changed to protect them."""
     rows, changed = _cells(columns)
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    lines = [",".join(map(_field, row)) or '""' for row in rows]
     try:
-        content = text.getvalue().encode("utf-8")
+        return "".join(f"{line}\n" for line in lines).encode("utf-8"), changed
     except UnicodeEncodeError as error:
         raise InputError("columns must hold valid Unicode, and a cell does not.") from error
-    _replace(name, gzip.compress(content, mtime=0) if zipped else content)
-    return changed
+
+
+def _field(cell: object) -> str:
+    if not isinstance(cell, str):
+        return "" if cell is None else str(cell)
+    doubled = cell.replace('"', '""')
+    return f'"{doubled}"' if _QUOTED.search(cell) else cell
 
 
 def _cells(
@@ -97,19 +122,12 @@ def _plain(cell: object) -> object:
 
 
 def _safe(cell: object) -> object:
-    if not isinstance(cell, str) or not cell.lstrip(APOSTROPHE).startswith(FORMULA_STARTS):
+    if not isinstance(cell, str) or number(cell.encode("utf-8", "replace")) is not None:
         return cell
-    is_number = number(cell.encode("utf-8", "replace")) is not None
-    return cell if is_number else APOSTROPHE + cell
+    safe = _FORMULA.sub(lambda found: (found[1] or "") + APOSTROPHE, cell)
+    return cell if safe == cell else safe
 
 
 def without_apostrophe(cell: str) -> str:
     """The text that :func:`write_table` wrote as ``cell``."""
-    bare = cell.lstrip(APOSTROPHE)
-    return cell[1:] if bare != cell and bare.startswith(FORMULA_STARTS) else cell
-
-
-def _replace(path: str, content: bytes) -> None:
-    if os.path.lexists(path) and not os.path.isfile(path):
-        raise InputError(f"path must be a regular file, and {shown(path, 300)} is not one.")
-    write_atomically(path, lambda stream: stream.write(content))
+    return _PROTECTED.sub(lambda found: found[1] or "", cell)

@@ -18,10 +18,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import plots
-from symnmf.archives import write_atomically
 from symnmf.errors import InputError
 from symnmf.fit import Fitted
 from symnmf.metrics import adjusted_rand, clustering_accuracy, normalized_mutual_info
+from symnmf.outputs import write_atomically
 from symnmf.placing import top_features
 from symnmf.quality import Quality, plain
 from symnmf.report.pictures import pictures

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-from symnmf.archives import write_atomically
+from symnmf.outputs import write_atomically
 from symnmf.report.page import Cell, _facts, _page, _section, _table
 from symnmf.report.pictures import as_figure
 from symnmf.selection import RankSelection

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.archives import clear_leftovers, read_archive, write_archive
+from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError, warn
 from symnmf.ops import Ops
+from symnmf.outputs import clear_leftovers
 from symnmf.run.memory import Kept, check_memory
 from symnmf.run.result import OTHER, History
 from symnmf.run.settings import Settings

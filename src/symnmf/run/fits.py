@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.archives import clear_leftovers, read_archive, write_archive
+from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError
+from symnmf.outputs import clear_leftovers
 from symnmf.run.checkpoint import Keeping, OwnedPath, check_identity
 from symnmf.run.start import RandomState, as_generator, drawn_seed
 
