@@ -2,6 +2,9 @@
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -16,8 +19,10 @@ import symnmf
 from symnmf.cli.app import app as program
 from symnmf.errors import InputError
 from symnmf.readers import read_matrix
-from symnmf.readers.converting import convert, read_names
+from symnmf.readers.converting import convert
 from symnmf.storage import Blocks
+from symnmf.storage.folder import BlockFolder
+from symnmf.storage.names import read_names
 
 
 def some_graph(n=150, seed=0):
@@ -45,13 +50,17 @@ def whole(folder):
     return matrix.matmul(np.eye(matrix.shape[0], dtype=matrix.dtype))
 
 
+def names_of(folder):
+    return read_names(folder, BlockFolder(folder).n)
+
+
 def same_as_reader(path, folder, memory=20_000, **options):
     made = convert(path, folder, memory=memory, **options)
     found = read_matrix(path)
     data = found.data.toarray() if sp.issparse(found.data) else found.data
     np.testing.assert_allclose(whole(folder), data, rtol=1e-12)
     names = None if found.names is None else found.names.tolist()
-    assert read_names(folder) == names
+    assert names_of(folder) == names
     assert not (folder / ".scratch").exists()
     return made
 
@@ -76,7 +85,7 @@ def test_names_survive_whatever_they_are(tmp_path):
     lines = "".join(f"{i} {i + 1}\n" for i in range(60_000)) + "last 0\n"  # text, but late
     (tmp_path / "late.edges").write_text(lines)
     convert(tmp_path / "late.edges", tmp_path / "late", memory="20MB")
-    assert read_names(tmp_path / "late") == read_matrix(tmp_path / "late.edges").names.tolist()
+    assert names_of(tmp_path / "late") == read_matrix(tmp_path / "late.edges").names.tolist()
 
 
 @pytest.mark.parametrize("symmetry", ["symmetric", "general"])
@@ -125,7 +134,7 @@ def test_what_is_wrong_is_said_and_nothing_is_left_behind(name, content, said, t
     (tmp_path / name).write_text(content)
     with pytest.raises(InputError, match=said):
         convert(tmp_path / name, tmp_path / "blocks")
-    assert not any((tmp_path / "blocks").iterdir())
+    assert not (tmp_path / "blocks").exists()
 
 
 def test_what_cannot_be_done_is_refused(tmp_path):
@@ -168,3 +177,72 @@ def test_a_memory_that_is_too_small_is_refused_with_the_arithmetic(tmp_path):
     )
     assert found.exit_code == 2
     assert "leaves no room for X" in found.output
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the limit on file sizes is POSIX's")
+@pytest.mark.parametrize("name", ["X.npy", "X.csv", "X.edges", "X.mtx"])
+@pytest.mark.parametrize("made", [True, False])
+def test_a_disk_that_fills_up_leaves_nothing_behind(name, made, tmp_path):
+    """A limit on the size of files stands for the full disk: writing fails in the middle."""
+    A = some_graph(120)
+    if name == "X.npy":
+        np.save(tmp_path / name, A.toarray())
+    elif name == "X.csv":
+        np.savetxt(tmp_path / name, A.toarray(), delimiter=",")
+    elif name == "X.edges":
+        write_edges(tmp_path / name, A)
+    else:
+        scipy.io.mmwrite(tmp_path / name, A)
+    target = tmp_path / "blocks"
+    if made:
+        target.mkdir()
+    code = (
+        "import resource, sys, signal\n"
+        "from symnmf.readers.converting import convert\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (9000, resource.RLIM_INFINITY))\n"
+        "try:\n"
+        "    convert(sys.argv[1], sys.argv[2], memory='50MB')\n"
+        "except OSError as error:\n"
+        "    print(error.strerror)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / name, target], capture_output=True, text=True
+    )
+    assert done.stdout == "File too large\n", done.stderr
+    assert target.exists() == made
+    assert not made or not list(target.iterdir())
+
+
+@pytest.mark.parametrize("name", ["names.npy", "names.json"])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "not a regular file"),
+        (b"[" * 100_000, "cannot be read"),
+        (b"PK\x03\x04" + bytes(100), "cannot be read"),
+        (b'["a", "b"]', "cannot be read"),
+        (b'{"a": 1}', "cannot be read"),
+        ("wrong", "names for 150 rows"),
+        (b"", "cannot be read"),
+    ],
+    ids=["pipe", "nested", "zip", "few", "no list", "wrong number", "empty"],
+)
+def test_names_that_are_no_names_are_refused_before_the_run(name, content, words, tmp_path):
+    convert(write_edges(tmp_path / "A.edges", some_graph()), tmp_path / "blocks", memory="1MB")
+    path = tmp_path / "blocks" / name
+    path.unlink(missing_ok=True)
+    if content is None:
+        os.mkfifo(path)
+    elif content == "wrong":
+        names = np.arange(7)
+        np.save(path, names) if name == "names.npy" else path.write_text('["a"]')
+    else:
+        path.write_bytes(content)
+    out = tmp_path / "U.npz"
+    ended = CliRunner().invoke(
+        program, ["factorize", str(tmp_path / "blocks"), "-r", "2", "-o", str(out)]
+    )
+    assert ended.exit_code == 2
+    assert words in " ".join(ended.stderr.split())
+    assert not out.exists()

@@ -13,6 +13,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from reader_files import Make, dense, npy, npz, refused, stored, write_file
+from symnmf.errors import InputError
 from symnmf.readers import MAX_LINE, read_labels, read_matrix
 from symnmf.readers.labels import read_named_labels
 
@@ -367,3 +368,44 @@ def test_labels_with_their_names(
     found, values = read_named_labels(make(name, content))
     assert (None if found is None else found.tolist()) == names
     assert values.tolist() == labels
+
+
+DOUBTFUL = ['"1,200",2', "$12,3", "1.5e,2", "1%,2", "0x1,2", "\uff11\uff12,3", ",1%", "1st,2nd"]
+
+
+@pytest.mark.parametrize("first", DOUBTFUL)
+def test_a_first_row_that_may_be_a_header_is_refused_with_its_cell(make: Make, first: str) -> None:
+    path = make("a.csv", f"{first}\n3,4\n5,6\n")
+    refused(path, "line 1: cell ", "header=True or header=False")
+    assert read_matrix(path, header=True).data.shape[0] == 2
+    refused(path, "line 1: cell ", header=False)
+
+
+def test_a_first_row_of_names_and_doubtful_numbers_is_no_header(make: Make) -> None:
+    refused(make("a.csv", "alice,$12,3\nbob,4,5\n"), "cell 2 is '$12'")
+    assert read_matrix(make("b.csv", "name,1st,2nd\nbob,4,5\n")).names is not None
+    assert read_matrix(make("c.csv", "a,1st\n4,5\n")).data.tolist() == [[4, 5]]
+
+
+def test_the_caller_says_whether_there_is_a_header(make: Make) -> None:
+    years = make("a.csv", "2020,2021\n1,2\n")
+    assert read_matrix(years).data.tolist() == [[2020, 2021], [1, 2]]
+    assert read_matrix(years, header=False).data.tolist() == [[2020, 2021], [1, 2]]
+    assert read_matrix(years, header=True).data.tolist() == [[1, 2]]
+    named = make("b.csv", "a,1\nb,2\n")
+    assert read_matrix(named, header=False).data.tolist() == [[1], [2]]
+    assert read_matrix(named, header=True).data.tolist() == [[2]]
+    absent = make("c.csv", ",2\n3,4\n")
+    refused(absent, "header=True", missing="nan")
+    assert read_matrix(absent, header=True, missing="nan").data.tolist() == [[4]]
+    assert np.isnan(read_matrix(absent, header=False, missing="nan").data[0, 0])
+    assert read_matrix(make("d.csv", "source,target\n1,2\n"), header=True).kind == "graph"
+    for wrong, path in ((1, years), ("yes", years), (True, make("a.edges", "0 1\n"))):
+        with pytest.raises(InputError, match="header "):
+            read_matrix(path, header=wrong)  # type: ignore[arg-type]
+
+
+def test_a_first_label_that_may_be_a_number_is_not_dropped(make: Make) -> None:
+    for name in ("a.csv", "b.txt"):
+        refused(make(name, "1%\n1\n2\n"), "line 1: its label '1%'", read=read_labels)
+    assert read_labels(make("c.csv", "kind\n1\n2\n")).tolist() == [1, 2]

@@ -200,7 +200,7 @@ def _keep_owner(stream: IO[bytes], found: os.stat_result) -> None:
 def _write_into(target: Path, found: os.stat_result, write: Callable[[IO[bytes]], Any]) -> None:
     """Write into a device or a pipe, which has no other file to be replaced by."""
     with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as whole:
-        write(whole)  # type: ignore[arg-type]  # a file like any other
+        write(whole)
         whole.seek(0)
         # a pipe that nobody reads would be waited for; opened like this it fails at once
         flags = os.O_WRONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)

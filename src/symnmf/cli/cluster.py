@@ -45,6 +45,7 @@ def cluster(
         Path | None,
         typer.Option("-o", "--output", help="Table of labels, .csv or .csv.gz; else to stdout."),
     ] = None,
+    header: inputs.Header = None,
     affinity: inputs.Affinity = None,
     neighbors: inputs.Neighbors = None,
     normalize: inputs.Normalize = None,
@@ -131,6 +132,7 @@ def cluster(
     )
     check_threshold(threshold, in_shell)
     streamed = memory is not None or inputs.is_stored(given)
+    inputs.check_header(header, given, streamed)
     if triangles and report:
         raise InputError(
             "--triangles goes with -o, --json and --plot but not with --report, whose page is of a "
@@ -181,7 +183,7 @@ def cluster(
             loaded = inputs.stored(given, memory, pipeline.plan.rank, jobs, bool(normalize))
             how: dict[str, Any] = {}
         else:
-            loaded = inputs.load(given, missing, signed=allow_negative)
+            loaded = inputs.load(given, missing, signed=allow_negative, header=header)
             how = inputs.chosen(loaded, affinity, neighbors, False if triangles else normalize)
         classes = inputs.with_truth(loaded, truth)
         prepared = replace(pipeline, **how).prepare(loaded.data)

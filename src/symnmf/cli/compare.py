@@ -73,6 +73,7 @@ def compare(
         Quantity, typer.Option(help="The picture's vertical axis.", rich_help_panel=options.FILES)
     ] = Quantity.error,
     runs: Annotated[int, typer.Option(help="Starts per solver.", rich_help_panel=options.RUN)] = 1,
+    header: inputs.Header = None,
     affinity: inputs.Affinity = None,
     neighbors: inputs.Neighbors = None,
     normalize: inputs.Normalize = None,
@@ -113,7 +114,7 @@ def compare(
     )
     chosen = list(dict.fromkeys(solver or DEFAULT_SOLVERS))
     with step("reading and building the graph", quiet=quiet):
-        loaded = inputs.load(given)
+        loaded = inputs.load(given, header=header)
         classes = inputs.with_truth(loaded, truth)
         A = inputs.similarities(loaded, affinity, neighbors, normalize, jobs)
     settings = {"init": init, "random_state": seed, "n_runs": runs}

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from symnmf.cli import options
+from symnmf.cli import inputs, options
 from symnmf.cli.output import print_json, say
 from symnmf.cli.progress import step
 
@@ -34,6 +34,7 @@ def convert(
             "--assume-symmetric", help="Believe that an array is symmetric; read half of it."
         ),
     ] = False,
+    header: inputs.Header = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -50,7 +51,14 @@ def convert(
     if dtype not in ("float32", "float64"):
         raise InputError(f"--dtype must be float32 or float64, got {dtype!r}.")
     with step("converting", quiet=quiet):
-        made = write(given, folder, memory=memory, dtype=dtype, assume_symmetric=assume_symmetric)
+        made = write(
+            given,
+            folder,
+            memory=memory,
+            dtype=dtype,
+            assume_symmetric=assume_symmetric,
+            header=header,
+        )
     if json:
         print_json(
             {

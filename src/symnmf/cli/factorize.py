@@ -50,6 +50,7 @@ def factorize(
         typer.Option("--normalize", help="Divide X by the roots of its row sums first."),
     ] = False,
     missing: inputs.Missing = None,
+    header: inputs.Header = None,
     init: options.Init = "scaled-random",
     seed: options.Seed = None,
     solver: options.Solver = "auto",
@@ -103,6 +104,7 @@ def factorize(
     )
     streamed = memory is not None or inputs.is_stored(given)
     _check_missing(missing, given, streamed, normalize)
+    inputs.check_header(header, given, streamed)
     say_going_on(checkpoint)
     settings = Settings.of(
         solver, options.as_coupling(coupling), tol=tol, max_iter=max_iter, max_time=max_time
@@ -111,7 +113,7 @@ def factorize(
         if streamed:
             loaded = inputs.stored(given, memory, rank, jobs, normalize)
         else:
-            loaded = inputs.load(given, missing)
+            loaded = inputs.load(given, missing, header=header)
         X = _square(loaded, normalize)
     with noticing() as signals:
         problem = Problem.of(X, n_jobs=jobs, device=device, missing=missing).for_rank(rank)

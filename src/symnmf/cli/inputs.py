@@ -57,6 +57,14 @@ Components = Annotated[
     str,
     typer.Option(help="all, or largest: only the largest connected component is clustered."),
 ]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line of a .csv or .tsv INPUT is a header.",
+        show_default="words are a header, numbers a row",
+    ),
+]
 Truth = Annotated[
     Path | None,
     typer.Option(help="A file with the known class of each row, to compare with."),
@@ -94,7 +102,9 @@ class Loaded:
     features: Any = None
 
 
-def load(given: str, missing: str | None = None, signed: bool = False) -> Loaded:
+def load(
+    given: str, missing: str | None = None, signed: bool = False, header: bool | None = None
+) -> Loaded:
     """Read a file, or a data set by its name.
 
     A file may hold NaN where ``missing`` says so, and a graph negative weights where it may be
@@ -104,12 +114,23 @@ def load(given: str, missing: str | None = None, signed: bool = False) -> Loaded
     if path.exists() or path.suffix or len(path.parts) > 1:
         from symnmf.readers import read_matrix
 
-        file = read_matrix(path, missing=missing)
+        file = read_matrix(path, missing=missing, header=header)
         names = None if file.names is None else file.names.tolist()
         if file.kind == "graph" and not signed:
             _check_weights(path, file.data, names)
         return Loaded(path.name, file.data, file.kind == "graph", names, file.labels)
+    check_header(header, given, True)
     return _built_in(given)
+
+
+def check_header(header: bool | None, given: str, elsewhere: bool) -> None:
+    """Refuse --header where INPUT is not a table: a data set, or a matrix read in blocks."""
+    from symnmf.errors import InputError
+
+    if header is not None and elsewhere:
+        raise InputError(
+            f"--header is for .csv and .tsv tables, and {given} is none; leave it out."
+        )
 
 
 def is_stored(given: str) -> bool:
@@ -121,8 +142,8 @@ def is_stored(given: str) -> bool:
 def stored(given: str, memory: str | None, rank: int, jobs: int | None, normalize: bool) -> Loaded:
     """Open a matrix on disk, to be read in blocks within the memory that is allowed."""
     from symnmf.errors import InputError
-    from symnmf.readers.converting import read_names
     from symnmf.storage.blocks import MEMORY, Blocks, as_bytes
+    from symnmf.storage.names import read_names
     from symnmf.storage.opening import open_store
 
     if normalize:
@@ -138,7 +159,7 @@ def stored(given: str, memory: str | None, rank: int, jobs: int | None, normaliz
                 f"{besides / 1e6:.0f} MB; allow more."
             )
         allowed -= besides
-    names = read_names(path) if path.is_dir() else None
+    names = read_names(path, store.n) if path.is_dir() else None
     X = Blocks(store, memory=allowed, n_jobs=jobs, name=path.name)
     return Loaded(path.name, X, False, names)
 

@@ -32,6 +32,7 @@ def rank(
     least: Annotated[int, typer.Option("--min", help="Fewest clusters to try.")] = 2,
     most: Annotated[int, typer.Option("--max", help="Most clusters to try.")] = 20,
     folds: Annotated[int, typer.Option(help="Parts that the pairs are cut into.")] = 5,
+    header: inputs.Header = None,
     affinity: inputs.Affinity = None,
     neighbors: inputs.Neighbors = None,
     normalize: inputs.Normalize = None,
@@ -82,7 +83,7 @@ def rank(
     if folds < 2:
         raise InputError(f"--folds must be at least 2, got {folds}.")
     with step("reading and building the graph", quiet=quiet):
-        loaded = inputs.load(given)
+        loaded = inputs.load(given, header=header)
         A = inputs.similarities(loaded, affinity, neighbors, normalize, jobs)
     n = loaded.data.shape[0]
     if most > n:

@@ -60,7 +60,8 @@ def _begins_as_edges(path: AnyPath, max_bytes: int, max_ratio: float) -> bool:
         return False
 
 
-def _check_header(path: AnyPath, header: bool | None) -> None:
+def check_header(path: AnyPath, header: bool | None) -> None:
+    """Refuse ``header`` where it is no answer, or the file no table."""
     if header is None:
         return
     if not isinstance(header, bool):
@@ -108,11 +109,10 @@ def read_matrix(
         Whatever is wrong with the file, in one sentence that names it and the line.
     """
     check_missing(missing)
-    _check_header(path, header)
+    check_header(path, header)
     edges = header is not False and _begins_as_edges(path, max_bytes, max_ratio)
     nan = missing == "nan"
-    limits = {"max_bytes": max_bytes, "max_ratio": max_ratio}
-    with opened(path, **limits, nan=nan, header=header) as source:
+    with opened(path, max_bytes=max_bytes, max_ratio=max_ratio, nan=nan, header=header) as source:
         reader = read_edges if edges else READERS.get(source.ending)
         if reader is None:
             raise source.error(

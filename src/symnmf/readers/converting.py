@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.errors import InputError
-from symnmf.readers.choosing import read_matrix
+from symnmf.outputs import as_path
+from symnmf.readers.choosing import check_header, read_matrix
 from symnmf.readers.edges import Nodes, edge_chunks
 from symnmf.readers.market import market_chunks
 from symnmf.readers.source import AnyPath, Source, opened, shown, split_ending
@@ -50,6 +51,7 @@ def convert(
     memory: int | str = "1GB",
     dtype: Any = np.float64,
     assume_symmetric: bool = False,
+    header: bool | None = None,
 ) -> Converted:
     """Write a matrix or a graph as a folder of blocks, for :class:`symnmf.storage.Blocks`.
 
@@ -66,10 +68,13 @@ def convert(
         What blocks hold.
     assume_symmetric : bool
         Believe that an array on disk is symmetric, and read its upper triangle only.
+    header : bool or None
+        As in :func:`read_matrix`, for .csv and .tsv files.
     """
     size = as_bytes(memory)
-    kind = float_dtype(np.dtype(dtype), "dtype")
-    path, target = Path(source), Path(folder)
+    kind = _as_dtype(dtype)
+    path, target = as_path(source, "source"), as_path(folder, "folder")
+    check_header(path, header)
     if is_stored(path) or path.is_dir():
         _convert_array(path, target, size, kind, assume_symmetric)
     elif split_ending(str(path))[0] in EDGES:
@@ -77,9 +82,16 @@ def convert(
     elif split_ending(str(path))[0] == ".mtx":
         _convert_entries(_market(path, target), path, target, size, kind)
     else:
-        _convert_whole(path, target, size, kind)
+        _convert_whole(path, target, size, kind, header)
     written = BlockFolder(target)
     return Converted(written.n, len(written.tiles(UNBOUNDED)), written.largest_block)
+
+
+def _as_dtype(dtype: Any) -> np.dtype:
+    try:
+        return float_dtype(np.dtype(dtype), "dtype")
+    except (TypeError, ValueError) as error:
+        raise InputError(f"dtype must be float32 or float64, got {dtype!r}.") from error
 
 
 def _edges_of(n: int, side: int) -> list[int]:
@@ -95,13 +107,14 @@ def _convert_array(
     matrix = Blocks(store, memory=memory, assume_symmetric=assume_symmetric)
     side = max(1, int(np.sqrt(memory / AT_A_TIME / 2 / matrix.dtype.itemsize)))
     bounds = _edges_of(store.n, side)
-    writer = FolderWriter(target, bounds, dtype, "dense")
-    for tile, block in matrix.squares(side):
-        writer.add(tile.top // side, tile.left // side, block)
-    writer.close()
+    with FolderWriter(target, bounds, dtype, "dense") as writer:
+        for tile, block in matrix.squares(side):
+            writer.add(tile.top // side, tile.left // side, block)
 
 
-def _convert_whole(path: Path, target: Path, memory: int, dtype: np.dtype) -> None:
+def _convert_whole(
+    path: Path, target: Path, memory: int, dtype: np.dtype, header: bool | None
+) -> None:
     try:
         size = path.stat().st_size
     except OSError as error:
@@ -111,17 +124,16 @@ def _convert_whole(path: Path, target: Path, memory: int, dtype: np.dtype) -> No
             f"file {str(path)!r} has {size} bytes and its format cannot be streamed within "
             f"{memory}; allow {8 * size}, or save it as .npy, .mtx or an edge list."
         )
-    found = read_matrix(path)
+    found = read_matrix(path, header=header)
     as_symmetric(found.data, name=f"file {str(path)!r}")
     n, sparse = found.data.shape[0], sp.issparse(found.data)
     pieces = 1 + int(np.sqrt(2.0 * 16 * size / (memory / AT_A_TIME)))
     bounds = _edges_of(n, -(-n // pieces))
-    writer = FolderWriter(target, bounds, dtype, "csr" if sparse else "dense")
-    for i in range(len(bounds) - 1):
-        for j in range(i, len(bounds) - 1):
-            writer.add(i, j, found.data[bounds[i] : bounds[i + 1], bounds[j] : bounds[j + 1]])
-    _write_names(target, found.names)
-    writer.close()
+    with FolderWriter(target, bounds, dtype, "csr" if sparse else "dense") as writer:
+        for i in range(len(bounds) - 1):
+            for j in range(i, len(bounds) - 1):
+                writer.add(i, j, found.data[bounds[i] : bounds[i + 1], bounds[j] : bounds[j + 1]])
+        writer.add_names(found.names)
 
 
 # Entries that arrive in any order ---------------------------------------------------------------
@@ -155,7 +167,7 @@ def _scratch(target: Path) -> Path:
     return folder
 
 
-def _edges(path: Path, target: Path) -> Iterator[Any]:
+def _edges(path: Path, target: Path) -> Generator[Any]:
     """Write the edges of a list as they come; yield the scratch folder, then what arrived."""
     scratch = _scratch(target)
     yield scratch
@@ -178,9 +190,10 @@ def _edges(path: Path, target: Path) -> Iterator[Any]:
                 entries = np.empty(len(pairs), ENTRY)
                 entries["row"], entries["column"] = pairs.T
                 entries["value"] = 1.0 if weights is None else weights
-                entries.tofile(out)
+                out.write(entries.view(np.uint8).data)
                 count += len(pairs)
             else:
+                out.flush()  # entries are read again while this generator waits
                 if text:
                     assert nodes.index is not None
                     names = np.array([name.decode("utf-8") for name in nodes.index], dtype=object)
@@ -213,7 +226,7 @@ class _Ids:
         return self.known
 
 
-def _market(path: Path, target: Path) -> Iterator[Any]:
+def _market(path: Path, target: Path) -> Generator[Any]:
     """Write the entries of a Matrix Market file as they come; see :func:`_edges`."""
     scratch = _scratch(target)
     yield scratch
@@ -232,7 +245,7 @@ def _market(path: Path, target: Path) -> Iterator[Any]:
             market.lines.clear()
             entries = np.empty(len(row), ENTRY)
             entries["row"], entries["column"], entries["value"] = row, column, value
-            entries.tofile(out)
+            out.write(entries.view(np.uint8).data)
             count += len(entries)
     yield Arrived(n, count, rule)
 
@@ -247,8 +260,9 @@ def _checked_size(source: Source, banner: tuple[str, str, str], sizes: list[int]
 
 
 def _convert_entries(
-    arriving: Iterator[Any], path: Path, target: Path, memory: int, dtype: np.dtype
+    arriving: Generator[Any], path: Path, target: Path, memory: int, dtype: np.dtype
 ) -> None:
+    made = not target.exists()
     scratch = next(arriving)
     try:
         arrived: Arrived = next(arriving)
@@ -267,21 +281,23 @@ def _convert_entries(
                 f"{largest * PER_ENTRY} bytes to build; allow more memory."
             )
         bounds = _edges_of(arrived.n, side)
-        writer = FolderWriter(target / SCRATCH / "blocks", bounds, dtype, "csr")
-        for i in range(len(bounds) - 1):
-            for j in range(i, len(bounds) - 1):
-                bucket = scratch / f"bucket-{i}-{j}"
-                if bucket.exists():
-                    entries = np.fromfile(bucket, ENTRY)
-                    bucket.unlink()
-                    writer.add(i, j, _block(entries, i, j, bounds, arrived, path))
-        writer.close()
-        _write_names(scratch / "blocks", arrived.names)
-        manifest = scratch / "blocks" / "manifest.json"
-        for file in [f for f in (scratch / "blocks").iterdir() if f != manifest] + [manifest]:
-            file.rename(target / file.name)
-    finally:
+        with FolderWriter(target, bounds, dtype, "csr", beside=SCRATCH) as writer:
+            for i in range(len(bounds) - 1):
+                for j in range(i, len(bounds) - 1):
+                    bucket = scratch / f"bucket-{i}-{j}"
+                    if bucket.exists():
+                        entries = np.fromfile(bucket, ENTRY)
+                        bucket.unlink()
+                        writer.add(i, j, _block(entries, i, j, bounds, arrived, path))
+            writer.add_names(arrived.names)
+    except BaseException:
+        arriving.close()  # or the file that entries go to would stay open
         shutil.rmtree(scratch, ignore_errors=True)
+        if made:
+            with contextlib.suppress(OSError):
+                target.rmdir()
+        raise
+    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _distribute(scratch: Path, arrived: Arrived, side: int, most: int) -> int:
@@ -303,7 +319,7 @@ def _distribute(scratch: Path, arrived: Arrived, side: int, most: int) -> int:
             for at, part in zip(found, np.split(order, starts[1:]), strict=True):
                 i, j = divmod(int(at), rows)
                 with (scratch / f"bucket-{i}-{j}").open("ab") as bucket:
-                    entries[part].tofile(bucket)
+                    bucket.write(entries[part].view(np.uint8).data)
                 sizes[i, j] = sizes.get((i, j), 0) + len(part)
     return max(sizes.values(), default=0)
 
@@ -372,26 +388,3 @@ def _refuse(
     named = ends if arrived.names is None else [arrived.names[end] for end in ends]
     one, other = (shown(end) if isinstance(end, str) else int(end) for end in named)
     raise InputError(f"file {str(path)!r}: the entry between {one} and {other} {what}.")
-
-
-def _write_names(folder: Path, names: np.ndarray | None) -> None:
-    if names is None:
-        return
-    if names.dtype.kind in "iu":
-        np.save(folder / "names.npy", names)
-    else:
-        (folder / "names.json").write_text(json.dumps(names.tolist()), "utf-8")
-
-
-def read_names(folder: Path) -> list[Any] | None:
-    """Return the names of the rows of a folder of blocks; None where they are only numbered."""
-    try:
-        if (folder / "names.npy").exists():
-            return list(np.load(folder / "names.npy", allow_pickle=False).tolist())
-        if (folder / "names.json").exists():
-            return [str(name) for name in json.loads((folder / "names.json").read_text("utf-8"))]
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(
-            f"folder {str(folder)!r}: its names cannot be read ({error}); convert it again."
-        ) from error
-    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import stat
@@ -24,6 +25,9 @@ FREE_BYTES = 64 * 2**20
 
 CHUNK = 2**20
 SHOWN = 60
+
+#: Failures of a disk that something made of the file is written to: none of the file's own.
+WRITE_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 Advice = tuple[str, str]
 """What to do about a fault, in Python and in the shell."""
@@ -199,6 +203,8 @@ def opened(
                 source.check_growth(size)
             yield source
     except OSError as error:
+        if error.errno in WRITE_FAILED:
+            raise
         reason = error.strerror or type(error).__name__
         raise InputError(f"file {shown(name, 300)}: it cannot be read ({reason}).") from error
     except MemoryError as error:

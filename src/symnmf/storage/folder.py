@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -14,7 +15,9 @@ import scipy.sparse as sp
 
 from symnmf.archives import open_regular, read_header, read_members, unpacked_size
 from symnmf.errors import InputError
+from symnmf.outputs import write_atomically
 from symnmf.storage.dtypes import float_dtype
+from symnmf.storage.names import write_names
 from symnmf.storage.stores import Store, filled
 from symnmf.storage.tiles import Block, Tile
 
@@ -195,6 +198,8 @@ def _whole_csr(matrix: Any) -> bool:
 class FolderWriter:
     """Writes a folder of blocks; its manifest comes last, so half a folder is not taken for one.
 
+    Used in a ``with`` block, which removes whatever was written if it ends in an error.
+
     Parameters
     ----------
     folder : path
@@ -203,34 +208,77 @@ class FolderWriter:
         The rows at which blocks begin, and n.
     dtype : numpy dtype
     kind : {"csr", "dense"}
+    beside : str
+        The name of something that the folder may hold already.
     """
 
-    def __init__(self, folder: Path, bounds: list[int], dtype: np.dtype, kind: str) -> None:
+    def __init__(
+        self, folder: Path, bounds: list[int], dtype: np.dtype, kind: str, *, beside: str = ""
+    ) -> None:
         self.folder, self.bounds = folder, bounds
         self.dtype, self.kind = np.dtype(dtype), kind
         self.pairs: list[tuple[int, int]] = []
         self.checksums: list[int] = []
+        self.written: list[Path] = []
+        self.made = not folder.exists()
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            others = [file for file in folder.iterdir() if file.name != beside]
         except OSError as error:
             raise InputError(
                 f"folder {str(folder)!r} cannot be made ({error.strerror}); name another."
             ) from error
-        if any(folder.iterdir()):
+        if others:
             raise InputError(f"folder {str(folder)!r} is not empty; name a new one, or empty it.")
 
     def add(self, i: int, j: int, block: Block) -> None:
         """Write block (i, j), i <= j; nothing is stored of a sparse block without entries."""
         if self.kind == "dense":
             whole = np.ascontiguousarray(block, dtype=self.dtype)
-            np.save(self.folder / f"{i}-{j}.npy", whole)
+            with self._new(f"{i}-{j}.npy") as file:
+                header = np.lib.format.header_data_from_array_1_0(whole)
+                np.lib.format.write_array_header_1_0(file, header)
+                file.write(whole.data)  # NumPy's own way of writing says less about a full disk
             self.checksums.append(zlib.crc32(whole.data))
         elif block.nnz:
             whole = sp.csr_array(block, dtype=self.dtype)
-            sp.save_npz(self.folder / f"{i}-{j}.npz", whole, compressed=False)
+            with self._new(f"{i}-{j}.npz") as file:
+                sp.save_npz(file, whole, compressed=False)
         else:
             return
         self.pairs.append((i, j))
+
+    def add_names(self, names: np.ndarray | None) -> None:
+        """Write the names of the rows, where there are any."""
+        if names is not None:
+            self.written.append(write_names(self.folder, names))
+
+    def _new(self, name: str) -> IO[bytes]:
+        path = self.folder / name
+        file = path.open("xb")
+        self.written.append(path)
+        return file
+
+    def __enter__(self) -> FolderWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            try:
+                self.close()
+                return
+            except BaseException:
+                self._discard()
+                raise
+        self._discard()
+
+    def _discard(self) -> None:
+        """Leave the folder as it was found."""
+        for path in self.written:
+            path.unlink(missing_ok=True)
+        if self.made:
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()
 
     def close(self) -> None:
         """Write the manifest."""
@@ -243,4 +291,5 @@ class FolderWriter:
             "blocks": self.pairs,
             "checksums": self.checksums,
         }
-        (self.folder / MANIFEST).write_text(json.dumps(manifest), "utf-8")
+        content = json.dumps(manifest).encode("utf-8")
+        write_atomically(self.folder / MANIFEST, lambda stream: stream.write(content))
