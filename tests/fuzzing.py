@@ -124,6 +124,7 @@ def main(count: int, folder: Path, formats: list[str]) -> None:
     seen = json.loads(done.read_text()) if done.exists() else {}
     text.BLOCK = 64  # so that compiled code has a part in small files too
     warnings.simplefilter("error")
+    warnings.filterwarnings("ignore", ".*parallel edges")  # summed, which is said
     warm(folder)
     with capped_memory():
         for number in range(-(-count // ROUND)):

@@ -44,7 +44,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore:.*parallel edges")
 @pytest.mark.parametrize("name", SEEDS)
 def test_damaged_files_raise_only_input_errors(name: str, tmp_path: Path) -> None:
     make, tally = Maker(random.Random(f"short {name}"), name), Tally()

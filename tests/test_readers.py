@@ -296,3 +296,48 @@ def test_real_graphs(name: str) -> None:
     assert read.data.shape == (n, n)
     assert stored(read.data) == 2 * len(edges)
     assert (read.data[edges[:, 0], edges[:, 1]] == 1).all()
+
+
+# Graph files
+
+
+GRAPHML = (
+    '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
+    '<key id="w" for="edge" attr.name="weight" attr.type="double"/>{}</graphml>'
+)
+EDGE = '<edge source="a" target="b"><data key="w">{}</data></edge>'
+
+
+def graphml(*graphs: str) -> str:
+    inner = "".join(f'<graph edgedefault="undirected">{graph}</graph>' for graph in graphs)
+    return GRAPHML.format(inner)
+
+
+def test_parallel_edges_are_summed_and_that_is_said(make: Make) -> None:
+    pytest.importorskip("networkx")
+    nodes = '<node id="a"/><node id="b"/>'
+    path = make("a.graphml", graphml(nodes + EDGE.format(1) + EDGE.format(5)))
+    with pytest.warns(UserWarning, match="1 parallel edges; the weights of such edges were summed"):
+        assert dense(read_matrix(path).data).tolist() == [[0, 6], [6, 0]]
+    gml = 'graph [ multigraph 1 node [ id 0 label "a" ] node [ id 1 label "b" ] {} {} ]'
+    edge = "edge [ source 0 target 1 weight {} ]"
+    path = make("a.gml", gml.format(edge.format(2), edge.format(3)))
+    with pytest.warns(UserWarning, match="summed"):
+        assert dense(read_matrix(path).data).tolist() == [[0, 5], [5, 0]]
+
+
+def test_a_file_of_several_graphs_is_refused(make: Make) -> None:
+    pytest.importorskip("networkx")
+    one = '<node id="a"/><node id="b"/>' + EDGE.format(1)
+    refused(make("a.graphml", graphml(one, one)), "holds 2 graphs")
+    nested = '<node id="c"><graph edgedefault="undirected"><node id="d"/></graph></node>'
+    refused(make("b.graphml", graphml(one + nested)), "holds 2 graphs")
+
+
+def test_a_weight_of_thousands_of_digits_is_refused(make: Make) -> None:
+    pytest.importorskip("networkx")
+    node = 'node [ id {} label "{}" ] '
+    for multi in ("", "multigraph 1 "):
+        text = f"graph [ {multi}" + node.format(0, "a") + node.format(1, "b")
+        text += f"edge [ source 0 target 1 weight {'9' * 4000} ] ]"
+        refused(make("a.gml", text))

@@ -213,3 +213,59 @@ def test_a_signal_the_caller_ignores_stays_ignored(tmp_path, number):
         signal.signal(number, before)
     assert result.n_iter == 9
     assert result.status == "max_iter"
+
+
+#: Kernels of the library's own kind that compile in a moment; all of it takes minutes.
+KERNELS = """
+from symnmf.kernels.compiling import compiled
+
+@compiled()
+def double(x):
+    return 2 * x
+
+@compiled()
+def quadruple(x):
+    return double(double(x))
+"""
+LIMIT = (
+    "import resource, signal;"
+    "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+    "resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY));"
+)
+
+
+def run_kernels(folder: Path, code: str = "") -> subprocess.CompletedProcess[str]:
+    (folder / "kernels_here.py").write_text(KERNELS)
+    code += "import kernels_here as k; print(k.double(1.5), k.quadruple(2))"
+    return subprocess.run(
+        [sys.executable, "-B", "-c", code],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("ending", [".nbi", ".nbc"])
+def test_a_damaged_cache_of_numba_is_said_once_and_made_again(tmp_path, ending):
+    assert run_kernels(tmp_path).returncode == 0
+    damaged = sorted((tmp_path / "cache").rglob(f"*{ending}"))
+    assert len(damaged) >= 2
+    for place, file in enumerate(damaged):
+        whole = file.read_bytes()
+        file.write_bytes([b"", whole[: len(whole) // 2], b"\x80\x05garbage."][place % 3])
+    done = run_kernels(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "3.0 8\n"
+    assert done.stderr.count("numba's cache in") == 1
+    again = run_kernels(tmp_path)
+    assert again.stdout == "3.0 8\n"
+    assert not again.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the limit on file sizes is POSIX's")
+def test_a_full_disk_under_the_cache_of_numba_stops_nothing(tmp_path):
+    done = run_kernels(tmp_path, LIMIT)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "3.0 8\n"
+    assert done.stderr.count("numba's cache in") == 1

@@ -66,9 +66,9 @@ def from_graph(
         raise InputError("G has no nodes; pass a graph with at least one.")
     try:
         values = np.array([1.0 if w is None else float(w) for w in weights])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(
-            f"edge attribute {weight!r} of G holds values that are not numbers; "
+            f"edge attribute {weight!r} of G holds values that are not numbers, or too large; "
             f"name another one or pass weight=None."
         ) from None
     ends = np.array(pairs, dtype=np.intp).reshape(-1, 2)

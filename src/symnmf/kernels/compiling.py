@@ -2,15 +2,63 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
+
+from symnmf.errors import warn
 
 #: What lets sums run in SIMD lanes, for ``fastmath``.
 REORDER = {"reassoc", "contract", "nsz"}
 #: Rows of a factor that stay in cache through all that a kernel does to them.
 BLOCK = 256
+
+
+class ForgivingCache:
+    """numba's cache of one kernel, whose damage costs time and nothing else.
+
+    A file that was cut short makes numba raise whatever unpickling stumbles over, and a full disk
+    stops the compilation that had just succeeded. Either way the kernel is compiled again.
+    """
+
+    warned: ClassVar[bool] = False
+
+    def __init__(self, cache: Any) -> None:
+        self._cache = cache
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cache, name)
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Return the compiled kernel from the disk; None where there is none that can be used."""
+        try:
+            return self._cache.load_overload(signature, target)
+        except Exception as error:
+            with contextlib.suppress(Exception):
+                self._cache.flush()  # an index that cannot be read could not be added to either
+            self._say(error)
+            return None
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        """Keep a compiled kernel, where that works."""
+        try:
+            self._cache.save_overload(signature, data)
+        except Exception as error:
+            self._say(error)
+
+    def _say(self, error: Exception) -> None:
+        if ForgivingCache.warned:
+            return
+        ForgivingCache.warned = True
+        said = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        warn(
+            f"numba's cache in {self._cache.cache_path!r} cannot be used ({said[:200]}), so "
+            f"kernels are compiled again; remove its files, or name another folder in "
+            f"NUMBA_CACHE_DIR.",
+            RuntimeWarning,
+        )
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -23,8 +71,11 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def decorate(function: Callable[..., Any]) -> Any:
         try:
-            return numba.njit(cache=True, **settings)(function)
-        except RuntimeError:  # numba: "cannot cache function ...: no locator available"
+            kernel = numba.njit(cache=True, **settings)(function)
+        except (RuntimeError, OSError):  # numba: "cannot cache function ...: no locator available"
             return numba.njit(**settings)(function)
+        if hasattr(kernel, "_cache"):  # not where NUMBA_DISABLE_JIT leaves the function as it is
+            kernel._cache = ForgivingCache(kernel._cache)
+        return kernel
 
     return decorate

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from xml.parsers import expat
 
 import numpy as np
 
-from symnmf.errors import InputError
+from symnmf.errors import InputError, warn
 from symnmf.readers.matrix_file import MatrixFile
 from symnmf.readers.source import Source, shown
 
@@ -20,7 +21,23 @@ def read_graphml(source: Source) -> MatrixFile:
     content = _content(source)
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
         raise source.error("it declares entities, which a graph has no use for; remove them")
-    return _graph(source, lambda nx: nx.parse_graphml(content.decode("utf-8")))
+    return _graph(source, lambda nx: _first_graph(nx, content))
+
+
+def _first_graph(nx: Any, content: bytes) -> Any:
+    """The graph of the file, if it is the only one: networkx reads the first and says nothing."""
+    count = 0
+
+    def begin(name: str, _: object) -> None:
+        nonlocal count
+        count += name.rpartition(":")[2] == "graph"
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = begin
+    parser.Parse(content, True)
+    if count > 1:
+        raise ValueError(f"it holds {count} graphs, side by side or nested; keep one")
+    return nx.parse_graphml(content.decode("utf-8"))
 
 
 def read_gml(source: Source) -> MatrixFile:
@@ -49,7 +66,7 @@ def _graph(source: Source, parse: Callable[[Any], Any]) -> MatrixFile:
     except Exception as error:  # the parsers raise whatever they stumble over
         raise source.error(f"it cannot be read as {source.ending} ({shown(error)})") from error
     if graph.is_multigraph():
-        graph = nx.Graph(graph)
+        graph = _summed(nx, graph, source)
     from symnmf.graphs import from_graph  # loads scikit-learn, which other files have no need of
 
     try:
@@ -59,3 +76,28 @@ def _graph(source: Source, parse: Callable[[Any], Any]) -> MatrixFile:
     named = np.empty(len(names), dtype=object)
     named[:] = [str(name) for name in names]
     return MatrixFile(A, "graph", named)
+
+
+def _summed(nx: Any, graph: Any, source: Source) -> Any:
+    """The graph whose edges have the sums of the weights of parallel ones."""
+    simple = (nx.DiGraph if graph.is_directed() else nx.Graph)()
+    simple.add_nodes_from(graph.nodes)
+    parallel = 0
+    for u, v, attributes in graph.edges(data=True):
+        weight = attributes.get("weight", 1.0)
+        try:
+            weight = float(weight)
+        except (TypeError, ValueError, OverflowError):
+            said = f"the edge between {shown(u)} and {shown(v)} has the weight {shown(weight)}"
+            raise source.error(f"{said}, which is no number that fits") from None
+        if simple.has_edge(u, v):
+            parallel += 1
+            weight += simple[u][v]["weight"]
+        simple.add_edge(u, v, weight=weight)
+    if parallel:
+        warn(
+            f"file {shown(source.path, 300)} has {parallel} parallel edges; the weights of such "
+            f"edges were summed.",
+            UserWarning,
+        )
+    return simple
