@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,7 +102,7 @@ def leading_subspace(X: SymmetricMatrix, count: int) -> Basis:
         return Basis(np.ascontiguousarray(vectors[:, : -count - 1 : -1]), values[: -count - 1 : -1])
     width = count + SPARE
     block = np.random.default_rng(0).standard_normal((n, width))
-    block = _orthonormal(_times(X, block))
+    block = orthonormal(_times(X, block))
     for _ in range(ROUNDS):
         image = _times(X, block)
         ritz = np.linalg.eigvalsh(block.T @ image)
@@ -110,12 +111,13 @@ def leading_subspace(X: SymmetricMatrix, count: int) -> Basis:
             break
         # X >= 0, so no eigenvalue lies below -top; what is above the edge is blown up
         edge = max(ritz[SPARE // 2], 0.05 * top)
-        block = _orthonormal(_filtered(X, block, image, -top, edge, top))
+        multiply = functools.partial(_times, X)
+        block = orthonormal(filtered(multiply, block, image, (-top, edge, top), DEGREE))
     values, turn = np.linalg.eigh(block.T @ _times(X, block))
     return Basis(block @ turn[:, : -count - 1 : -1], values[: -count - 1 : -1])
 
 
-def _orthonormal(block: np.ndarray) -> np.ndarray:
+def orthonormal(block: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis of the columns, with zeros where there are too few directions.
 
     By the Gram matrix, once more against the rounding of the first time: a fifth of the time of
@@ -133,17 +135,25 @@ def _times(X: SymmetricMatrix, block: np.ndarray) -> np.ndarray:
     return np.asarray(X.ops.get(X.matmul(tall)), dtype=np.float64)
 
 
-def _filtered(
-    X: SymmetricMatrix, block: np.ndarray, image: np.ndarray, low: float, edge: float, top: float
+def filtered(
+    multiply: Callable[[np.ndarray], np.ndarray],
+    block: np.ndarray,
+    image: np.ndarray,
+    ends: tuple[float, float, float],
+    degree: int,
 ) -> np.ndarray:
-    """Return p(X) block, p the Chebyshev polynomial that is small on [low, edge], 1 at ``top``."""
+    """Return p(A) block, p the Chebyshev polynomial that is small on [low, edge], 1 at ``top``.
+
+    ``ends`` are low, edge and top, and ``image`` is A block.
+    """
+    low, edge, top = ends
     half, centre = (edge - low) / 2, (edge + low) / 2
     first = half / (top - centre)
     scale = first
     before, now = block.copy(), (image - centre * block) * (scale / half)
-    for _ in range(DEGREE - 1):
+    for _ in range(degree - 1):
         following = 1 / (2 / first - scale)
-        step = _times(X, now)
+        step = multiply(now)
         step *= 2 * following / half
         step -= (2 * following / half * centre) * now
         before *= scale * following

@@ -102,9 +102,13 @@ class LowRank(HostMatrix):
     def chunks(self, width: int) -> list[Bounds]:
         return self.threads.split(self.shape[0], 2.0 * self.B.shape[1] * width)
 
-    def compute_sqnorm(self) -> float:
+    def core(self) -> np.ndarray:
+        """Return a small matrix with the eigenvalues of X, but for zeros."""
         R = _triangle(self.B)
-        core = R @ self.C @ R.T
+        return np.asarray(R @ self.C @ R.T)
+
+    def compute_sqnorm(self) -> float:
+        core = self.core()
         return float(np.vdot(core, core))
 
     def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float:

@@ -144,15 +144,21 @@ def lanczos(X: SymmetricMatrix, steps: int = 20) -> Spectrum:
 
     The estimates lie inside the spectrum, and near its ends after a few steps.
     """
-    n = X.shape[0]
+    return lanczos_ends(X.shape[0], as_operator(X).matvec, steps)
+
+
+def lanczos_ends(
+    n: int, multiply: Callable[[np.ndarray], np.ndarray], steps: int = 20
+) -> Spectrum:
+    """Estimate both ends of the n x n matrix behind ``multiply``, which takes one vector."""
     # a random sign pattern: the positive vector of `_fixed_start` is almost blind to the low end
     current = np.random.default_rng(0).standard_normal(n)
     current /= np.linalg.norm(current)
-    before, multiply = np.zeros(n), as_operator(X)
+    before = np.zeros(n)
     diagonal: list[float] = []
     off: list[float] = []
     for _ in range(min(steps, n)):
-        image = multiply @ current
+        image = multiply(current)
         alpha = float(image @ current)
         image -= alpha * current + (off[-1] if off else 0.0) * before
         diagonal.append(alpha)

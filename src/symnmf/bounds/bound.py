@@ -1,0 +1,143 @@
+"""A bound on the best possible error, in numbers and in words."""
+
+from __future__ import annotations
+
+import decimal
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+#: Gap from which on a result counts as the best possible, where nothing else is said.
+GLOBAL_TOL = 1e-6
+
+How = Literal["eigenvalues", "prices", "groups", "none"]
+
+WAYS = {
+    "eigenvalues": "from the leading eigenvalues of X",
+    "prices": "from the leading eigenvalues of X + N, N >= 0 chosen to raise the bound",
+    "groups": "from the leading eigenvalues of X + N, N >= 0 constant between groups of rows",
+    "none": "no bound is known",
+}
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What no factor U >= 0 with this many columns can beat.
+
+    Attributes
+    ----------
+    value : float
+        No U has a smaller objective (the terms added to the misfit included). NaN where no bound is
+        known.
+    error : float
+        The same as a relative error E, where nothing is added to the misfit; NaN otherwise.
+    reached, reached_error : float
+        The objective and E of the U that the bound was asked for.
+    rank : int
+        Columns of U.
+    how : {"eigenvalues", "prices", "groups", "none"}
+        What it comes from: the leading eigenvalues of X, or of X + N for an N >= 0 that was looked
+        for; "none" where no bound is known.
+    failure : float
+        The probability that the bound is not one. 0: it holds, up to the rounding that was allowed
+        for. Otherwise the eigenvalues come from products with X alone, and ten random vectors say
+        that none was missed.
+    steps : int
+        Steps of the search for N.
+    seconds : float
+        What it took.
+    rounding : float
+        E below which nothing can be told from 0.
+    tol : float
+        The gap from which on U counts as a global minimum.
+    """
+
+    value: float
+    error: float
+    reached: float
+    reached_error: float
+    rank: int
+    how: How
+    failure: float = 0.0
+    steps: int = 0
+    seconds: float = 0.0
+    rounding: float = 0.0
+    tol: float = GLOBAL_TOL
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a bound at all."""
+        return self.how != "none"
+
+    @property
+    def gap(self) -> float:
+        """By which part of itself the objective could be lower at most; 0 where it is 0.
+
+        NaN where no bound is known.
+        """
+        if not self.known:
+            return float("nan")
+        if self.reached == 0.0 or self.reached_error <= self.rounding:
+            return 0.0
+        return max((self.reached - self.value) / abs(self.reached), 0.0)
+
+    @property
+    def proved_global(self) -> bool:
+        """Whether U is a global minimum: no other is better by more than ``tol`` of it."""
+        return self.known and self.gap <= self.tol
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in one sentence."""
+        if not self.known:
+            return "No bound on the best possible error is known for this problem."
+        columns = f"{self.rank} column{'s' if self.rank != 1 else ''}"
+        if self.reached_error <= self.rounding:
+            return f"The best possible: U U^T is X to rounding ({self.reached_error:.2g})."
+        plain = np.isfinite(self.error)
+        what = "an error" if plain else "an objective"
+        least, own = (self.error, self.reached_error) if plain else (self.value, self.reached)
+        digits = shown_digits(own, least)
+        told = (
+            f"No U with {columns} has {what} below {rounded_down(least, digits)}; "
+            f"this one has {own:.{digits}g}"
+        )
+        if self.proved_global:
+            return f"{told}: a global minimum to {percent(max(self.gap, 1e-15))}."
+        return f"{told}, within {percent(self.gap)}."
+
+    def __str__(self) -> str:
+        if not self.known:
+            return self.sentence
+        ground = (
+            "holds up to the rounding allowed for"
+            if self.failure == 0.0
+            else f"holds with probability 1 - {self.failure:.0e}"
+        )
+        steps = f", {self.steps} steps" if self.steps else ""
+        return f"{self.sentence}\n  {WAYS[self.how]}; {ground} ({self.seconds:.2g} s{steps})"
+
+
+def shown_digits(value: float, other: float) -> int:
+    """Return how many digits tell two numbers apart, five at least."""
+    apart = abs(value - other) / max(abs(value), abs(other), np.finfo(float).tiny)
+    return int(np.clip(np.ceil(-np.log10(max(apart, 1e-12))) + 1, 5, 12))
+
+
+def rounded_down(value: float, digits: int) -> str:
+    """Return a number of so many digits that is not above ``value``, so that a bound stays one."""
+    if value == 0.0 or not np.isfinite(value):
+        return f"{value:g}"
+    exact = decimal.Decimal(value)
+    places = exact.adjusted() - digits + 1
+    down = exact.quantize(decimal.Decimal(1).scaleb(places), rounding=decimal.ROUND_FLOOR)
+    return f"{float(down):.{digits}g}"
+
+
+def percent(part: float) -> str:
+    """Return a part of something in percent, two digits, rounded up so that "within" stays true."""
+    exact = decimal.Decimal(100.0 * part)
+    places = min(exact.adjusted() - 1, 0)
+    up = exact.quantize(decimal.Decimal(1).scaleb(places), rounding=decimal.ROUND_CEILING)
+    return f"{up:f}%"

@@ -1,0 +1,131 @@
+"""The bound of an objective: eigenvalues first, then a search for a better N."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from symnmf.bounds.bound import GLOBAL_TOL, Bound, How
+from symnmf.bounds.groups import between_groups
+from symnmf.bounds.prices import admm
+from symnmf.bounds.squares import Squares, by_factoring
+from symnmf.bounds.target import DENSE_UP_TO, SUMS, Target
+
+FIRST_LOOK = 10  # steps after which N is tried for the first time, and then each time doubled
+SETTLED_AFTER = 80  # steps from which on the search may end by itself
+GAIN = 0.02  # of the gap: where the last doubling brought less, the search ends
+
+
+def best_bound(
+    target: Target | None,
+    U: np.ndarray,
+    reached: float,
+    *,
+    max_time: float | None = 10.0,
+    tol: float = GLOBAL_TOL,
+    plain: bool = True,
+    reached_error: float | None = None,
+) -> Bound:
+    """Bound the objective behind ``target`` from below; see :class:`Bound`.
+
+    Parameters
+    ----------
+    target : Target or None
+        None where no bound is known.
+    U : ndarray
+        The factor at hand; a search for N sets out from it.
+    reached : float
+        Its objective.
+    max_time : float or None
+        Seconds for the search for N; 0 for the eigenvalues of X alone, None for no limit.
+    tol : float
+        The gap that is small enough.
+    plain : bool
+        Whether the objective is the misfit alone, so that the bound is one on E.
+    reached_error : float or None
+        Its E; None where that is the objective over half the squared norm of the data.
+    """
+    began, rank = time.perf_counter(), U.shape[1]
+    unit = 1.0 if target is None or target.unit == 0.0 else target.unit
+    own = reached / unit if reached_error is None else reached_error
+
+    def told(value: float, how: How, failure: float, steps: int, slack: float) -> Bound:
+        return Bound(
+            value,
+            value / unit if plain else float("nan"),
+            reached,
+            own,
+            rank,
+            how,
+            failure,
+            steps,
+            time.perf_counter() - began,
+            slack,
+            tol,
+        )
+
+    if target is None:
+        return told(float("nan"), "none", 0.0, 0, 0.0)
+    U = U if target.rows is None else U[target.rows]
+    if target.n <= rank and target.rows is not None:
+        return told(float("nan"), "none", 0.0, 0, 0.0)
+    found = target.squares(rank)
+    # what rounding leaves of an exact fit
+    noise = 2.0 * SUMS + (found.slack / (2.0 * unit) if found.failure == 0.0 else 0.0)
+    if not plain:
+        noise = 0.0
+    bound = told(target.value(found), "eigenvalues", found.failure, 0, noise)
+    seconds = np.inf if max_time is None else max_time - (time.perf_counter() - began)
+    if bound.gap <= tol or seconds <= 0.0 or not U.any():
+        return bound
+    if target.array is not None and target.n <= DENSE_UP_TO:
+        searched = _with_prices(target, U, reached, bound, seconds, tol)
+    else:
+        searched = _with_groups(target, U, found, seconds)
+    value, how, failure, steps = searched
+    if not value > bound.value:
+        return told(bound.value, "eigenvalues", bound.failure, steps, noise)
+    return told(value, how, failure, steps, noise)
+
+
+def _with_prices(
+    target: Target, U: np.ndarray, reached: float, known: Bound, seconds: float, tol: float
+) -> tuple[float, How, float, int]:
+    """Look for any N >= 0; return the best value, and how it was found."""
+    assert target.array is not None
+    A, rank = target.array(), U.shape[1]
+    until, look = time.perf_counter() + seconds, FIRST_LOOK
+    best, before, evaluation = known.value, known.value, 0.0
+    step = 0
+    root = np.sqrt(target.factor)  # of the multiplier, which stands for the rank-r part of A + N
+    for step, Y in enumerate(admm(A, U / root), 1):
+        late = time.perf_counter() + evaluation >= until
+        if step < look and not late:
+            continue
+        began = time.perf_counter()
+        raised = np.maximum(Y - A.astype(Y.dtype), 0.0).astype(np.float64)
+        raised += raised.T
+        raised *= 0.5
+        raised += A
+        before, best = best, max(best, target.value(by_factoring(raised, rank, start=U)))
+        evaluation = time.perf_counter() - began
+        left = reached - best
+        settled = step >= SETTLED_AFTER and best - before <= GAIN * left
+        if late or settled or left <= tol * abs(reached):
+            break
+        look *= 2
+    return best, "prices", 0.0, step
+
+
+def _with_groups(
+    target: Target, U: np.ndarray, found: Squares, seconds: float
+) -> tuple[float, How, float, int]:
+    """Look for an N that is constant between groups of rows."""
+    rank = U.shape[1]
+    searched = between_groups(target, rank, U, found.vectors, seconds)
+    if searched is None:
+        return -np.inf, "groups", 0.0, 0
+    N, steps = searched
+    squares = target.plus(N.times, N.size).sampled(rank, found.vectors)
+    return target.value(squares), "groups", squares.failure, steps
