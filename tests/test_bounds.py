@@ -120,9 +120,7 @@ def test_copies_of_a_component_are_all_counted(method: str, monkeypatch) -> None
 
 @settings(max_examples=60)
 @given(st.integers(0, 2**32), st.integers(12, 60), st.integers(1, 6), st.booleans())
-def test_sums_of_squares_are_never_too_small(
-    seed: int, n: int, rank: int, repeated: bool
-) -> None:
+def test_sums_of_squares_are_never_too_small(seed: int, n: int, rank: int, repeated: bool) -> None:
     """By each of the three ways, for spectra with ties, gaps, and a large negative end."""
     rng = np.random.default_rng(seed)
     spectrum = rng.standard_normal(n) * 10.0 ** rng.uniform(-2, 2)

@@ -147,9 +147,7 @@ def lanczos(X: SymmetricMatrix, steps: int = 20) -> Spectrum:
     return lanczos_ends(X.shape[0], as_operator(X).matvec, steps)
 
 
-def lanczos_ends(
-    n: int, multiply: Callable[[np.ndarray], np.ndarray], steps: int = 20
-) -> Spectrum:
+def lanczos_ends(n: int, multiply: Callable[[np.ndarray], np.ndarray], steps: int = 20) -> Spectrum:
     """Estimate both ends of the n x n matrix behind ``multiply``, which takes one vector."""
     # a random sign pattern: the positive vector of `_fixed_start` is almost blind to the low end
     current = np.random.default_rng(0).standard_normal(n)
