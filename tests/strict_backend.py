@@ -146,6 +146,11 @@ class StrictOps(Ops):
         step = float(t) * line.D
         return self.clip(U + step), product + float(t) * line.image, step
 
+    def put_at_zero(self, U, product, gram, curvature):
+        held = (U > 0) & (curvature * U <= self.times(U, gram) - product)
+        U[held] = 0.0
+        return int(xp.sum(xp.astype(held, xp.int64)))
+
     def slot(self, ring, number):
         return ring[number, ...]
 
@@ -163,7 +168,7 @@ class StrictOps(Ops):
             sums[pairs.NUMBERS, 0] = self.inner(s, s)
         gradient[...] = slope
         reach = U - self.descend(U, slope, 1.0 / level if level > 0.0 else 0.0)
-        sums[pairs.NUMBERS, 1] = self.inner(reach, reach)
+        sums[pairs.NUMBERS, 1] = self.inner(slope, reach)
         free = xp.where((U > 0.0) | (slope < 0.0), slope, zero)
         for j in (int(k) for k in slots):
             p, q = steps[j, ...], changes[j, ...]

@@ -214,7 +214,7 @@ def test_pairs_and_target_are_those_of_the_definition(
             continue
         level = float(np.sum(U**2)) / U.shape[1]
         slot = int(counters[quasi_newton.SLOT])
-        dots, distance = quasi_newton.look(matrix, state, level)
+        dots, promise = quasi_newton.look(matrix, state, level)
         s, y = points[-1] - points[-2], slopes[-1] - slopes[-2]
         unit = float(np.sum(X * X)) ** 0.25  # of U; a gradient has its cube
         size = unit**3
@@ -222,7 +222,8 @@ def test_pairs_and_target_are_those_of_the_definition(
         kept = state.memory["changes"][slot]
         np.testing.assert_allclose(kept[s != 0], y[s != 0], atol=1e-6 * size)
         reach = U - np.maximum(U - slopes[-1] / level, 0.0)
-        assert distance == pytest.approx(float(np.sum(reach**2)), rel=1e-3, abs=1e-12 * unit**2)
+        first_order = float(np.vdot(slopes[-1], reach))
+        assert promise == pytest.approx(first_order, rel=1e-3, abs=1e-12 * unit**4)
         free = np.where((U > 0) | (state.memory["gradient"] < 0), state.memory["gradient"], 0)
         used = int(counters[quasi_newton.USED])
         kept_slots = (int(counters[quasi_newton.SLOT]) - used + np.arange(used)) % depth

@@ -35,7 +35,7 @@ def gradient_rows(
     and ``changes[newest]`` is written: zero where U did not move, for there a bound stops the
     step and not curvature. Return the dot products of s and y of the newest slot with those of
     ``slots``, and of these with the gradient g on the free entries {U > 0 or g < 0}; then the
-    squared length of the newest s and of U - max(U - g / level, 0).
+    squared length of the newest s, and <g, U - max(U - g / level, 0)>.
     """
     r = U.shape[1]
     depth = steps.shape[0]
@@ -63,7 +63,7 @@ def gradient_rows(
             g[k] = value
             before, move = np.float64(u[k]), scale * np.float64(value)
             held = before if before < move else move  # u - max(u - move, 0)
-            residual += held * held
+            residual += np.float64(value) * held
             slope[k] = value if u[k] > zero or value < zero else zero
         sums[NUMBERS, 1] += residual
         for j in slots:

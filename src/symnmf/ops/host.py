@@ -223,6 +223,13 @@ class HostOps(Ops):
         )
         return U, product, line.D
 
+    def put_at_zero(
+        self, U: np.ndarray, product: np.ndarray, gram: np.ndarray, curvature: float
+    ) -> int:
+        held = (U > 0) & (curvature * U <= self.times(U, gram) - product)
+        U[held] = 0
+        return int(np.count_nonzero(held))
+
     def slot(self, ring: np.ndarray, number: int) -> np.ndarray:
         return ring[number]
 

@@ -230,6 +230,10 @@ class Ops(ABC):
         """
 
     @abstractmethod
+    def put_at_zero(self, U: Tall, product: Tall, gram: np.ndarray, curvature: float) -> int:
+        """Set the entries 0 < u <= (U G - X U) / curvature of U to zero; return how many."""
+
+    @abstractmethod
     def slot(self, ring: Tall, number: int) -> Tall:
         """Return factor ``number`` of a stack, to be overwritten."""
 

@@ -274,6 +274,11 @@ class TorchOps(Ops):
         # rounding could leave a crumb below zero where the step goes all the way to it
         return U.add_(step).clamp_(min=0), product.add_(line.image, alpha=t), step
 
+    def put_at_zero(self, U: Tensor, product: Tensor, gram: np.ndarray, curvature: float) -> int:
+        held = (U > 0) & (curvature * U <= self.times(U, gram).sub_(product))
+        U.masked_fill_(held, 0)
+        return int(held.sum())
+
     def slot(self, ring: Tensor, number: int) -> Tensor:
         return ring[number]
 
@@ -301,7 +306,7 @@ class TorchOps(Ops):
         held = torch.minimum(U.double(), move)  # u - max(u - move, 0)
         slope = torch.where((U > 0) | (value < 0), value, 0)
         s, y = (steps[newest], changes[newest]) if newest >= 0 else (slope, slope)
-        sums = [summed_dot(s, s), summed_dot(held, held)]
+        sums = [summed_dot(s, s), summed_dot(held, value.double())]
         for j in slots:
             p, q = steps[j], changes[j]
             sums += [summed_dot(a, b) for a, b in ((s, q), (y, p), (y, q), (p, slope), (q, slope))]

@@ -183,10 +183,11 @@ def pair_sums_kernel(
     tl.store(gradient + place, value, inside)
     tl.store(changes + newest * ring + place, y, inside & fresh)
     s64, y64 = s.to(tl.float64), y.to(tl.float64)
-    kept = tl.minimum(u.to(tl.float64), scale * value.to(tl.float64))
+    value64 = value.to(tl.float64)
+    kept = tl.minimum(u.to(tl.float64), scale * value64)
     own = sums + tile * (2 + 5 * DEPTH)
     tl.store(own, tl.sum(tl.sum(s64 * s64, 1)))
-    tl.store(own + 1, tl.sum(tl.sum(kept * kept, 1)))
+    tl.store(own + 1, tl.sum(tl.sum(kept * value64, 1)))
     m64 = tl.where((u > 0.0) | (value < 0.0), value, 0.0).to(tl.float64)
     for j in tl.static_range(DEPTH):
         p64 = tl.load(steps + j * ring + place, inside, 0.0).to(tl.float64)

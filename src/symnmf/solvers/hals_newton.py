@@ -20,8 +20,8 @@ from symnmf.steps.revival import column_from_residual, dead_columns
 from symnmf.storage import SymmetricMatrix
 
 PROXIMAL = 0.01  # lambda of the sweep, in units of the mean diagonal of U^T U
-SUFFICIENT_DECREASE = 1e-4  # of mean diagonal times squared distance to the projected gradient step
-STEP_DECREASE = 1e-8  # of mean diagonal times the squared length of a Gauss-Newton step
+SUFFICIENT_DECREASE = 1e-4  # of what a projected gradient step would gain to first order
+STEP_DECREASE = 1e-8  # of mean diagonal times the squared length of a step that is no sweep
 FIRST_SWEEPS = 3  # before the gradient of one point says anything about the next
 DEPTH = 3  # pairs kept by the quasi-Newton steps
 GUARD = 9  # Gauss-Newton steps between two others
@@ -173,11 +173,16 @@ class HalsNewton(Solver):
         """Step towards what the pairs kept so far say, or else towards a sweep."""
         depth = len(state.memory["pair_dots"][0])
         if depth and state.iteration >= FIRST_SWEEPS:
-            slopes, distance = quasi_newton.look(X, state, level)
+            slopes, promise = quasi_newton.look(X, state, level)
             if state.memory["counters"][quasi_newton.USED]:
                 target = quasi_newton.quasi_newton_target(X, state, slopes)
-                enough = SUFFICIENT_DECREASE * level * distance
-                t, step = line_step(X, state, target, enough=enough)
+                t, step = line_step(
+                    X,
+                    state,
+                    target,
+                    enough=SUFFICIENT_DECREASE * promise,
+                    per_length=STEP_DECREASE * level,
+                )
                 if t > 0.0:
                     quasi_newton.stepped(state, step)
                     return
@@ -215,10 +220,29 @@ def _sweeps_by_entries(X: SymmetricMatrix, state: State) -> bool:
 def _refresh(X: SymmetricMatrix, state: State, full: SymmetricMatrix) -> float:
     """Compute X U and U^T U where that is due; return E, for ||X|| of the ``full`` precision."""
     if state.iteration > 0 and state.iteration % REFRESH == 0:
+        _settle(X, state)
         U = state.U
         product = X.product_at(U.values, U.values, out=U.known_product)
         state.moved(U.values, product=product)
     return quick_sqnorm(X, state.U, full) / full.sqnorm
+
+
+def _settle(X: SymmetricMatrix, state: State) -> None:
+    """Set entries to zero that tend to it, so that the zeros of the limit are found.
+
+    A step ends at its target only where the line search goes all the way, so an entry whose
+    target is 0 may halve again and again. With g = U G - X U and C an upper bound on the
+    curvature, f(U + D) <= f(U) + 2 <g, D> + C ||D||^2 where ||D|| <= ||U||. So f falls by at
+    least C ||D||^2 where all entries 0 < u <= g / C become zero. This is called where X U is
+    computed afresh in any case; docs/theory/hals-newton.md has what it proves.
+    """
+    U = state.U
+    size, longest = float(np.trace(U.gram)), float(np.linalg.eigvalsh(U.gram)[-1])
+    misfit = np.sqrt(max(quick_sqnorm(X, U, X), 0.0))
+    # the last term is more than a ridge on rows of which little is observed can add
+    curvature = misfit + 2.0 * longest + 2.0 * np.sqrt(longest * size) + 0.5 * size + 0.01 * X.norm
+    if X.ops.put_at_zero(U.values, U.product(X), U.gram, float(curvature)):
+        quasi_newton.leave_out(state)
 
 
 def _rescale(X: SymmetricMatrix, state: State) -> bool:

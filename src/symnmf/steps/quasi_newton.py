@@ -46,6 +46,11 @@ def forget(state: State) -> None:
     state.memory["counters"][[USED, PENDING]] = 0
 
 
+def leave_out(state: State) -> None:
+    """Keep no pair of the latest step, since U has moved otherwise after it."""
+    state.memory["counters"][PENDING] = 0
+
+
 def next_slot(state: State) -> Tall:
     """Return where the next target may be written; the step found there is remembered."""
     return state.U.ops.slot(state.memory["steps"], int(state.memory["counters"][SLOT]))
@@ -62,7 +67,8 @@ def look(X: SymmetricMatrix, state: State, level: float) -> tuple[np.ndarray, fl
     """Bring gradient and pairs up to date, for a ``level`` of the mean diagonal of U^T U.
 
     Return the dot products of each slot's step and change with the gradient on the free entries,
-    and the squared distance ||U - max(U - g / level, 0)||^2, g = U U^T U - X U.
+    and <g, U - max(U - g / level, 0)>, g = U U^T U - X U: what a projected gradient step would
+    gain to first order, and what every step has to gain a share of.
     """
     memory, U = state.memory, state.U
     step_change, change_change = memory["pair_dots"]
@@ -80,7 +86,7 @@ def look(X: SymmetricMatrix, state: State, level: float) -> tuple[np.ndarray, fl
         slot if counters[PENDING] else -1,
         (slot - used + np.arange(used + int(counters[PENDING]))) % depth,
     )
-    length, distance = sums[kernels.NUMBERS, :2]
+    length, promise = sums[kernels.NUMBERS, :2]
     if counters[PENDING]:
         counters[PENDING] = 0
         step_change[slot] = sums[kernels.STEP_CHANGE, :depth]
@@ -90,7 +96,7 @@ def look(X: SymmetricMatrix, state: State, level: float) -> tuple[np.ndarray, fl
             used += 1
             counters[SLOT] = (slot + 1) % depth
         counters[USED] = used
-    return sums[kernels.STEP_SLOPE : kernels.CHANGE_SLOPE + 1, :depth], float(distance)
+    return sums[kernels.STEP_SLOPE : kernels.CHANGE_SLOPE + 1, :depth], float(promise)
 
 
 def quasi_newton_target(X: SymmetricMatrix, state: State, slopes: np.ndarray) -> Tall:

@@ -1,4 +1,4 @@
-"""Schedules for lambda, the weight of sum_{p<q} ||U_p - U_q||^2; proofs are in docs/tensors.md."""
+"""Schedules for lambda, the weight of sum_{p<q} ||U_p - U_q||^2; see docs/theory/tensors.md."""
 
 from __future__ import annotations
 
@@ -50,14 +50,21 @@ class TensorTheory(Coupling):
 
 @dataclass(frozen=True)
 class TensorShrinking(TensorTheory):
-    """The bound at the objective reached so far: it never rises, and neither does the objective."""
+    """The bound at the objective reached so far, followed down in steps of a tenth or more.
+
+    It never rises, and neither does the objective; where that ends above zero there are finitely
+    many steps, so that the analysis of a constant lambda holds from the last one on.
+    """
+
+    step: float = 0.9
 
     def next(self, X: SymmetricTensor, state: State) -> float:  # type: ignore[override]
         reached = float(np.sqrt(2.0 * measure(X, state).objective))
         bound = self.margin * theory_bound(X.order, X.norm, reached)
         # never zero, whatever the fit: strong convexity is what the theorem stands on
         floor = 1e-12 * X.norm ** (2.0 - 2.0 / X.order)
-        return min(state.coupling, max(bound, floor))
+        target = max(bound, floor)
+        return target if target <= self.step * state.coupling else state.coupling
 
 
 COUPLINGS: dict[str, Any] = {

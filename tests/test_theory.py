@@ -1,0 +1,410 @@
+"""The inequalities of docs/theory, each on random problems, with weights where it has them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import symnmf
+from symnmf.kernels.hals import hals_rows
+from symnmf.kernels.pairs import direction_weights
+from symnmf.run.state import Point
+from symnmf.solvers import HalsNewton
+from symnmf.solvers import hals_newton as module
+from symnmf.steps.gauss_newton import gauss_newton_target
+from symnmf.storage import as_symmetric, observed
+
+pytestmark = pytest.mark.filterwarnings("ignore::symnmf.errors.ConvergenceWarning")
+Array = np.ndarray
+Drawn = tuple[Array, Array, Array, Array]
+
+
+@st.composite
+def weighted(draw: st.DrawFn) -> Drawn:
+    """Draw X with entries of any sign, weights with zeros among them, and two factors."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, r = draw(st.integers(2, 9)), draw(st.integers(1, 3))
+    X = rng.standard_normal((n, n)) + draw(st.sampled_from([0.0, 1.0]))
+    W = rng.random((n, n)) * (rng.random((n, n)) < draw(st.sampled_from([0.4, 1.0])))
+    W = np.triu(W) + np.triu(W, 1).T
+    if draw(st.booleans()):
+        np.fill_diagonal(W, 0.0)
+    if not W.any():
+        W[0, 1] = W[1, 0] = 1.0
+    U, V = (rng.random((n, r)) * (rng.random((n, r)) < 0.7) for _ in range(2))
+    return (X + X.T) / 2, W / W.max(), U, V
+
+
+def split(X: Array, W: Array, U: Array, V: Array, coupling: float) -> float:
+    return 0.5 * float(np.sum(W * (X - U @ V.T) ** 2) + coupling * np.sum((U - V) ** 2))
+
+
+def slopes(X: Array, W: Array, U: Array, V: Array, coupling: float) -> tuple[Array, Array]:
+    R = W * (U @ V.T - X)
+    return R @ V + coupling * (U - V), R.T @ U - coupling * (U - V)
+
+
+def curvature(X: Array, W: Array, U: Array, V: Array) -> float:
+    R = W * (U @ V.T - X)
+    return float(np.linalg.eigvalsh((R + R.T) / 2)[-1])
+
+
+def held_back(U: Array, slope: Array) -> Array:
+    return np.where(U > 0, slope, np.minimum(slope, 0.0))
+
+
+@settings(max_examples=150, deadline=None)
+@given(weighted(), st.floats(0.0, 5.0))
+def test_gradients_of_the_split_problem_tell_how_far_apart_the_factors_are(
+    drawn: Drawn, coupling: float
+) -> None:
+    X, W, U, V = drawn
+    D, skew = U - V, U @ V.T - V @ U.T
+    first, second = slopes(X, W, U, V, coupling)
+    R = W * (U @ V.T - X)
+    left = float(np.vdot(first - second, D))
+    right = 2 * coupling * np.vdot(D, D) + 0.5 * np.sum(W * skew**2)
+    right -= np.vdot((R + R.T) / 2, D @ D.T)
+    assert left == pytest.approx(right, rel=1e-9, abs=1e-9)
+    mu = curvature(X, W, U, V)
+    apart = np.linalg.norm(held_back(U, first) - held_back(V, second))
+    assert (2 * coupling - mu) * np.linalg.norm(D) <= apart + 1e-9
+    misfit = np.sqrt(np.sum(W * (X - U @ V.T) ** 2))
+    assert mu <= misfit + 1e-9
+    assert misfit <= np.sqrt(2 * split(X, W, U, V, coupling)) + 1e-9
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(0.01, 0.499))
+def test_below_a_half_no_minimum_of_the_sharp_example_has_equal_factors(coupling: float) -> None:
+    X, W = np.array([[0.0, 1.0], [1.0, 0.0]]), np.ones((2, 2))
+    root = np.sqrt(1 - 2 * coupling)
+    a, c = (1 + root) / 2, (1 - root) / 2
+    U, V = np.array([[a, c], [c, a]]), np.array([[c, a], [a, c]])
+    for slope in slopes(X, W, U, V, coupling):
+        np.testing.assert_allclose(slope, 0.0, atol=1e-12)
+    assert curvature(X, W, U, V) == pytest.approx(2 * coupling)
+    assert np.linalg.norm(U - V) == pytest.approx(2 * root)
+    value = split(X, W, U, V, coupling)
+    assert value == pytest.approx(2 * coupling * (1 - coupling))
+    assert 0.5 - value == pytest.approx(0.5 * (1 - 2 * coupling) ** 2, abs=1e-12)
+    best = np.full((2, 2), 0.5)
+    assert split(X, W, best, best, coupling) == pytest.approx(0.5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 1))
+def test_a_critical_point_splits_where_lambda_is_below_what_the_residual_asks(
+    seed: int, dependent: int
+) -> None:
+    """A positive critical U by construction: X = U U^T - mu v v^T with v orthogonal to U."""
+    rng = np.random.default_rng(seed)
+    U = rng.random((6, 3)) + 0.1
+    if dependent:
+        U[:, 2] = U[:, 1]
+    v = np.linalg.svd(U)[0][:, -1]
+    mu = float(rng.uniform(0.5, 3.0))
+    X = U @ U.T - mu * np.outer(v, v)
+    W = np.ones_like(X)
+    _, values, turned = np.linalg.svd(U)
+    sigma = 0.0 if dependent else values[-1]
+    Z = np.outer(v, turned[-1])
+    for share, falls in ((0.9, True), (1.1, False)):
+        coupling = share * (mu - sigma**2) / 2
+        if coupling <= 0:
+            continue
+        step = 1e-3
+        change = split(X, W, U + step * Z, U - step * Z, coupling) - split(X, W, U, U, coupling)
+        expected = step**2 * (sigma**2 - mu + 2 * coupling) + 0.5 * step**4
+        assert change == pytest.approx(expected, rel=1e-3, abs=1e-13)
+        assert (change < 0) == falls
+
+
+@settings(max_examples=100, deadline=None)
+@given(weighted(), st.integers(0, 2**32 - 1), st.floats(0.01, 2.0))
+def test_the_majoriser_of_the_weighted_objective_is_one(
+    drawn: Drawn, seed: int, coupling: float
+) -> None:
+    X, W, U, V = drawn
+    Z = np.random.default_rng(seed).random(U.shape)
+    filled = U @ V.T + W * (X - U @ V.T)
+    ones = np.ones_like(W)
+    above = split(filled, ones, Z, V, coupling) - split(filled, ones, U, V, coupling)
+    assert split(X, W, Z, V, coupling) - split(X, W, U, V, coupling) <= above + 1e-9
+    full = slopes(filled, ones, U, V, coupling)[0]
+    np.testing.assert_allclose(full, slopes(X, W, U, V, coupling)[0], atol=1e-9)
+    at_Z = slopes(filled, ones, Z, V, coupling)[0] - slopes(X, W, Z, V, coupling)[0]
+    assert np.linalg.norm(at_Z) <= np.sum(V**2) * np.linalg.norm(Z - U) + 1e-9
+
+
+def run_with_rule(
+    drawn: Drawn, rule: str, iterations: int
+) -> tuple[list[float], list[float], Drawn]:
+    """A-SymHALS on the majoriser in plain NumPy, with the rules of docs/theory/rules.md."""
+    X, W, U, _ = drawn
+    V, before = U.copy(), U.copy()
+    misfit = np.sqrt(np.sum(W * (X - U @ U.T) ** 2))
+    coupling = 1.01 / 2 * misfit if rule == "shrinking" else 0.01 * misfit
+    couplings, values = [coupling], [0.5 * misfit**2]
+    for k in range(iterations):
+        for target, other, transposed in ((U, V, False), (V, U, True)):
+            model = U @ V.T
+            filled = model + W * (X - model)
+            gram, cross = other.T @ other, (filled.T if transposed else filled) @ other
+            for _ in range(2):
+                for j in range(U.shape[1]):
+                    slope = target @ gram[:, j] - cross[:, j] + coupling * (target - other)[:, j]
+                    target[:, j] = np.maximum(target[:, j] - slope / (gram[j, j] + coupling), 0)
+        value = split(X, W, U, V, coupling)
+        couplings.append(coupling)
+        values.append(value)
+        safe = 2 * coupling > np.sqrt(2 * value)
+        if rule == "shrinking":
+            candidate = 1.01 / 2 * np.sqrt(2 * value)
+            coupling = candidate if candidate <= 0.9 * coupling else coupling
+        elif not safe and k > 5 and np.sum((U - V) ** 2) > 25 * np.sum((U - before) ** 2):
+            coupling *= 1.5
+        before = U.copy()
+    return couplings, values, (X, W, U, V)
+
+
+@settings(max_examples=12, deadline=None)
+@given(weighted(), st.sampled_from(["shrinking", "rising"]))
+def test_the_rules_bring_the_factors_together_with_weights(drawn: Drawn, rule: str) -> None:
+    X, W, U0, _ = drawn
+    np.fill_diagonal(W, np.maximum(np.diag(W), 0.2))  # bounded level sets
+    if not np.sum(W * X * (U0 @ U0.T)) > 0:
+        return
+    couplings, values, (_, _, U, V) = run_with_rule(drawn, rule, 2500)
+    couplings_, values_ = np.array(couplings), np.array(values)
+    ratios = couplings_[1:] / couplings_[:-1]
+    if rule == "shrinking":
+        assert np.all((ratios == 1.0) | (ratios <= 0.9))
+        assert np.all(np.diff(values_) <= 1e-12 * values_[0])
+        assert np.all(2 * couplings_[1:] >= 1.0 * np.sqrt(2 * values_[1:]))
+    else:
+        first = couplings_[0]
+        most = 1 + np.log(max(values_[0] / (2 * first**2), 1.0)) / np.log(1.1)
+        assert np.sum(ratios > 1) <= most
+        assert np.all(values_ <= values_[0] * couplings_ / first * (1 + 1e-12))
+    rho = np.sqrt(2 * values_[0])
+    bound = rho**2 / couplings_.min() + 2 * np.sum(
+        np.abs(np.diag(X)) + rho / np.sqrt(np.diag(W))
+    ) * (couplings_.max() / couplings_.min())
+    assert np.sum(U**2) + np.sum(V**2) <= bound
+    distance = np.linalg.norm(U - V)
+    if curvature(X, W, U, V) < 1.9 * couplings_[-1]:
+        first_slope, second_slope = slopes(X, W, U, V, couplings_[-1])
+        apart = np.linalg.norm(held_back(U, first_slope) - held_back(V, second_slope))
+        assert distance <= apart / (2 * couplings_[-1] - curvature(X, W, U, V)) + 1e-12
+    assert distance <= 0.02 * (1 + np.linalg.norm(V))
+
+
+# --- the default method
+
+
+def objective(X: Array, W: Array, U: Array) -> float:
+    return 0.5 * float(np.sum(W * (X - U @ U.T) ** 2))
+
+
+def half_gradient(X: Array, W: Array, U: Array) -> Array:
+    return (W * (U @ U.T - X)) @ U
+
+
+@settings(max_examples=150, deadline=None)
+@given(weighted(), st.integers(0, 2**32 - 1), st.floats(-6, 1))
+def test_bounds_on_the_quartic_along_a_line(drawn: Drawn, seed: int, size: float) -> None:
+    X, W, U, _ = drawn
+    D = np.random.default_rng(seed).standard_normal(U.shape) * 10.0**size
+    f, d, norm = objective(X, W, U), float(np.linalg.norm(D)), float(np.linalg.norm(U, 2))
+    A, K = U @ D.T + D @ U.T, D @ D.T
+    c2 = 0.5 * np.sum(W * A**2) - np.sum(W * (X - U @ U.T) * K)
+    c3, c4 = np.sum(W * A * K), 0.5 * np.sum(W * K**2)
+    slope = 2 * float(np.vdot(half_gradient(X, W, U), D))
+    total = objective(X, W, U + D)
+    assert total == pytest.approx(f + slope + c2 + c3 + c4, rel=1e-9, abs=1e-9)
+    assert -np.sqrt(2 * f) * d**2 <= c2 + 1e-12
+    assert c2 <= (np.sqrt(2 * f) + 2 * norm**2) * d**2 * (1 + 1e-9)
+    assert abs(c3) <= 2 * norm * d**3 * (1 + 1e-9)
+    assert 0 <= c4 <= 0.5 * d**4 * (1 + 1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(weighted(), st.floats(-8, -1), st.booleans())
+def test_setting_entries_to_zero_lowers_the_objective_as_promised(
+    drawn: Drawn, tiny: float, all_observed: bool
+) -> None:
+    X, W, U, _ = drawn
+    W = np.ones_like(W) if all_observed else W
+    U = np.where(U < 0.3, U * 10.0**tiny, U)
+    U[0, 0] += not U.any()
+    if all_observed:
+        problem = as_symmetric(X, n_jobs=1, allow_negative=True)
+    else:
+        problem = observed(X, weights=W, n_jobs=1, allow_negative=True)
+    state = HalsNewton().start(problem, U.copy())
+    module._settle(problem, state)
+    after = problem.ops.get(state.U.values)
+    changed = after != U
+    assert np.all(after[changed] == 0.0)
+    size, longest = np.sum(U**2), np.linalg.norm(U, 2) ** 2
+    misfit = np.sqrt(2 * objective(X, W, U))
+    bound = misfit + 2 * longest + 2 * np.sqrt(longest * size) + 0.5 * size
+    promised = bound * np.sum((after - U) ** 2)
+    fall = objective(X, W, U) - objective(X, W, after)
+    assert fall >= promised - 1e-12 * (1 + objective(X, W, U))
+    held = half_gradient(X, W, U) >= 1.05 * (bound + 0.01 * np.linalg.norm(X)) * U
+    if not (np.sum(W > 0, axis=1) < U.shape[1]).any():  # else a ridge has a say
+        assert np.all(after[held & (U > 0)] == 0.0)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.floats(-10, 10), st.floats(-10, 10), st.floats(0, 5), st.floats(1e-2, 10))
+def test_gains_at_two_slopes_are_comparable(a: float, b: float, u: float, gamma: float) -> None:
+    def gain(slope: float) -> float:
+        return slope * min(u, slope / gamma)
+
+    assert gain(a) <= 2 * gain(b) + 2 / gamma * (a - b) ** 2 + 1e-9
+
+
+@settings(max_examples=100, deadline=None)
+@given(weighted())
+def test_a_sweep_gains_a_share_of_what_a_projected_gradient_step_promises(drawn: Drawn) -> None:
+    X, _, U, _ = drawn
+    U[0, 0] += not U.any()
+    W = np.ones_like(X)
+    gram, h = U.T @ U, half_gradient(X, W, U)
+    r = U.shape[1]
+    m = float(np.trace(gram)) / r
+    tau = module.PROXIMAL * m
+    Z = U.copy()
+    hals_rows(Z, X @ U, U, gram, tau, 1, 0, len(U))
+    F = Z - U
+    d = float(np.linalg.norm(F))
+    model = float(np.vdot(h, F) + 0.5 * np.vdot(F @ (gram + tau * np.eye(r)), F))
+    fall = -model
+    rounding = 1e-11 * (1 + np.sum(X * X))
+    assert fall >= 0.5 * tau * d**2 - rounding
+    promise = float(np.sum(h * np.minimum(U, h / m)))
+    assert promise >= m * np.sum(np.minimum(U, h / m) ** 2) - rounding
+    share = (r + 1) * (4 + 4 * np.sum(gram**2) / tau**2)
+    assert promise <= share * (fall + rounding)
+    f, norm = objective(X, W, U), float(np.linalg.norm(U, 2))
+    reach = np.sqrt(2 * f) + 2 * norm**2 + 2 * norm * d + 0.5 * d**2
+    lowest = min(objective(X, W, U + t * F) for t in np.linspace(0, 1, 401))
+    if d > 0:
+        asked = min(1.0, tau / (2 * reach)) * fall
+        assert f - lowest >= asked * (1 - 1e-2) - rounding
+
+
+@settings(max_examples=80, deadline=None)
+@given(weighted())
+def test_value_and_subgradient_after_a_projected_gradient_step(drawn: Drawn) -> None:
+    X, W, U, _ = drawn
+    U[0, 0] += not U.any()
+    h, m = half_gradient(X, W, U), float(np.sum(U**2)) / U.shape[1]
+    e = np.minimum(U, h / m)
+    after = U - e
+    promise, d = float(np.sum(h * e)), float(np.linalg.norm(e))
+    f, norm = objective(X, W, U), float(np.linalg.norm(U, 2))
+    fall = f - objective(X, W, after)
+    assert fall <= 2 * promise + (np.sqrt(2 * f) + 2 * norm * d) * d**2 + 1e-9 * (1 + f)
+    there = half_gradient(X, W, after)
+    distance = np.linalg.norm(held_back(after, 2 * there))
+    assert distance <= 2 * np.linalg.norm(there - h + m * e) + 1e-9 * (1 + np.linalg.norm(h))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.01, 0.03, 1.0]))
+def test_the_multiplier_of_the_gauss_newton_steps_contracts(seed: int, weight: float) -> None:
+    rng = np.random.default_rng(seed)
+    U = rng.random((8, 2)) * (rng.random((8, 2)) < 0.8)
+    U[0] += 0.1
+    X = as_symmetric(U @ U.T + 0.1 * np.eye(8), n_jobs=1)
+    level = float(np.sum(U**2)) / 2
+    duals = [-rng.random(U.shape) for _ in range(2)]
+    ends = []
+    for dual in duals:
+        Z, following = gauss_newton_target(X, Point(X.ops, U.copy()), weight * level, dual.copy())
+        assert np.all(Z * following == 0.0)
+        ends.append(Z + following)
+    before, after = np.linalg.norm(duals[0] - duals[1]), np.linalg.norm(ends[0] - ends[1])
+    assert after < before * (1 - 1e-4)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_pairs_with_exact_searches_give_the_directions_of_conjugate_gradients(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    root = rng.standard_normal((10, 10))
+    H = root @ root.T + np.eye(10)
+    x, conjugate = rng.standard_normal(10), None
+    steps, changes = np.zeros((3, 10)), np.zeros((3, 10))
+    slope = H @ x
+    for k in range(6):
+        if conjugate is None:
+            direction = conjugate = -slope
+        else:
+            order = np.arange(max(k - 3, 0), k) % 3
+            own, along, across = direction_weights(
+                steps @ changes.T, changes @ changes.T, steps @ slope, changes @ slope, order
+            )
+            direction = own * slope + along @ steps + across @ changes
+            last = changes[(k - 1) % 3]
+            beta = (slope @ last) / (conjugate @ last)
+            conjugate = -slope + beta * conjugate
+            cosine = direction @ conjugate / np.linalg.norm(direction) / np.linalg.norm(conjugate)
+            assert cosine == pytest.approx(1.0, abs=1e-5)
+        t = -(slope @ direction) / (direction @ H @ direction)
+        steps[k % 3], changes[k % 3] = t * direction, t * (H @ direction)
+        x = x + steps[k % 3]
+        slope = H @ x
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.floats(-6, 0))
+def test_the_factor_of_gauss_newton_is_at_most_what_residual_and_damping_allow(
+    seed: int, noise: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    U = rng.random((6, 2))
+    N = rng.standard_normal((6, 6)) * 10.0**noise
+    X = U @ U.T + (N + N.T) / 2
+    damping = 3e-5 * float(np.sum(U**2)) / 2
+    units = np.eye(U.size).reshape(U.size, *U.shape)
+    images = np.array([(E @ U.T + U @ E.T).ravel() for E in units])
+    J = images @ images.T
+    residual = np.kron(U @ U.T - X, np.eye(2))
+    H, B = J + 2 * residual, J + 2 * damping * np.eye(U.size)
+    keep = np.linalg.eigh(J)[1][:, 1:]  # the antisymmetric direction costs nothing
+    flat = np.linalg.eigvalsh(J)
+    assert flat[0] <= 1e-9 < flat[1]
+    for D in (keep @ rng.standard_normal((U.size - 1, 20))).T:
+        beta = (D @ H @ D) / (D @ B @ D)
+        size = np.linalg.norm(X - U @ U.T, 2)
+        assert abs(1 - beta) <= 2 * (damping + size) / (flat[1] + 2 * damping) * (1 + 1e-9)
+
+
+def test_the_zeros_of_the_limit_are_found_in_finitely_many_steps() -> None:
+    rng = np.random.default_rng(0)
+    A = (rng.random((40, 40)) < 0.15) | (
+        np.add.outer(np.arange(40) // 10, -(np.arange(40) // 10)) == 0
+    )
+    X = np.triu(A, 1).astype(float)
+    X = X + X.T
+    patterns: list[bytes] = []
+    values: list[float] = []
+    smallest: list[float] = []
+
+    def watch(now: symnmf.Snapshot) -> None:
+        patterns.append((now.U > 0).tobytes())
+        values.append(now.error)
+        smallest.append(float(now.U[now.U > 0].min()))
+
+    symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=400, callback=watch)
+    assert len(set(patterns[150:])) == 1
+    assert len(set(patterns)) > 1
+    assert smallest[-1] > 1e-6  # no crumbs
+    assert values[-1] == pytest.approx(values[200], rel=1e-12)
