@@ -123,6 +123,18 @@ def test_the_line_and_the_step_along_it(both):
     )
 
 
+def test_entries_that_tend_to_zero_are_set_to_it(both):
+    U, P = both.factor(sparse=True), both.factor(signed=True)
+    U, gram = U * (1e-3 if U.dtype == np.float64 else 1e-2), np.eye(U.shape[1])
+    mine, theirs = U.copy(), both.device.put(U)
+    counts = [
+        both.host.put_at_zero(mine, P, gram, 20.0),
+        both.device.put_at_zero(theirs, both.device.put(P), gram, 20.0),
+    ]
+    assert counts[0] == counts[1] == np.count_nonzero((U > 0) & (mine == 0)) > 0
+    both.same(mine, theirs)
+
+
 @pytest.mark.parametrize(("newest", "slots"), [(-1, []), (-1, [0, 2]), (1, [0, 1]), (2, [2, 0, 1])])
 def test_the_memory_of_quasi_newton_steps(both, newest, slots):
     U, P, g = both.factor(sparse=True), both.factor(), both.factor(signed=True)
