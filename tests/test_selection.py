@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import symnmf
 from conftest import synthetic_problem
+from symnmf.agreement import adjusted_mutual_information
 from symnmf.archives import read_archive, write_archive
 from symnmf.parallel import Threads
 from symnmf.run.problem import Problem
@@ -25,7 +26,6 @@ from symnmf.selection.paths import rank_path
 from symnmf.selection.search import spaced
 from symnmf.selection.spectra import bethe_hessian_count
 from symnmf.selection.stability import (
-    adjusted_mutual_information,
     consensus,
     matched_cosine,
     without_clusters,

@@ -9,9 +9,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import nnls
-from sklearn.metrics.pairwise import cosine_similarity
-from sklearn.neighbors import NearestNeighbors
 
 from symnmf import graphs
 from symnmf.errors import InputError
@@ -29,6 +26,8 @@ def place(similarities: Any, U: np.ndarray) -> np.ndarray:
     It minimises ||s - U u||^2, s the point's similarities to the fitted rows: the same least
     squares that every row of U solves in the fit, up to the point's similarity to itself.
     """
+    from scipy.optimize import nnls
+
     cross = np.asarray(similarities @ U, dtype=np.float64)
     gram = U.astype(np.float64).T @ U.astype(np.float64)
     scale = np.trace(gram) / len(gram)
@@ -52,11 +51,13 @@ class Neighbourhood:
     degrees: np.ndarray
     widths: np.ndarray | None
     gamma: float
-    finder: NearestNeighbors
+    finder: Any
 
     @classmethod
     def of(cls, points: Any, kind: str, n_neighbors: int | None) -> Neighbourhood:
         """Measure the fitted points once."""
+        from sklearn.neighbors import NearestNeighbors
+
         kind = kind.lower().replace("_", "-")
         with unsaid():  # the fit has said it
             A = graphs.build(points, kind, n_neighbors=n_neighbors, normalize=False)
@@ -90,6 +91,8 @@ class Neighbourhood:
         k = min(self.n_neighbors or default, n)
         found = max(k, min(SCALE_NEIGHBOR, n))
         if self.kind == "cosine":
+            from sklearn.metrics.pairwise import cosine_similarity
+
             every = np.maximum(cosine_similarity(new, self.points), 0.0)
             index = np.argpartition(-every, k - 1, axis=1)[:, :k]
             weight = np.take_along_axis(every, index, axis=1)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.metrics import adjusted_mutual_info_score
 
+from symnmf.agreement import adjusted_mutual_information
 from symnmf.errors import warn
 from symnmf.graphs import self_tuning
 from symnmf.graphs.adjacency import degrees
@@ -117,7 +117,8 @@ def assess(A: Any, labels: np.ndarray, search: Search) -> Quality:
     leaving[(sizes > 0) & ~np.isfinite(leaving)] = 0.0  # all there is, so nothing leaves
     kept = int(np.argmin(np.nan_to_num(search.errors, nan=np.inf)))
     others = [result.labels for i, result in enumerate(search.finished) if i != kept]
-    scores = [adjusted_mutual_info_score(labels, other) for other in others]
+    # labels start at -1, for rows in no cluster
+    scores = [adjusted_mutual_information(labels + 1, other + 1, asked + 1) for other in others]
     left = 1.0 - search.bound
     return Quality(
         asked,

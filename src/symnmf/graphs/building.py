@@ -9,8 +9,6 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from scipy.sparse.csgraph import connected_components
-from sklearn.metrics.pairwise import rbf_kernel
 
 from symnmf.errors import InputError
 from symnmf.graphs import adjacency
@@ -158,6 +156,8 @@ def rbf(
     if isinstance(n_neighbors, str):
         if n_neighbors != "all":
             raise InputError(f"n_neighbors must be an integer, None or 'all', not {n_neighbors!r}.")
+        from sklearn.metrics.pairwise import rbf_kernel
+
         kernel = rbf_kernel(points, gamma=gamma)
         kernel = np.maximum(kernel, kernel.T)
         np.fill_diagonal(kernel, 0)
@@ -396,6 +396,8 @@ def _assemble(
             f"{isolated - told} of {n} points are isolated (similarity 0 to every other): their "
             f"rows are zero, and a factorization assigns them to no cluster."
         )
+    from scipy.sparse.csgraph import connected_components
+
     parts = connected_components(graph, directed=False, return_labels=False) - isolated
     if parts > n_clusters:
         others = f" besides {isolated} isolated points" if isolated else ""

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from symnmf.graphs.neighbors import Array
 from symnmf.graphs.warning import warn
@@ -32,6 +31,8 @@ def restrict(A: Any, components: str, clusters: int, advice: str) -> Any:
         What the reader is to write for the largest component alone.
     """
     chosen = lookup(str(components), CHOICES, "components")
+    from scipy.sparse.csgraph import connected_components
+
     count, part = connected_components(sp.csr_array(A), directed=False)
     sizes = np.bincount(part)
     real = np.count_nonzero(sizes > 1)

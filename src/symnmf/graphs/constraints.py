@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linear_sum_assignment
 
 from symnmf.errors import InputError
 
@@ -127,6 +126,8 @@ def numbered_by_class(U: np.ndarray, known: np.ndarray) -> np.ndarray:
 
     Classes that are not numbered from 0 to the columns of U leave these as they are.
     """
+    from scipy.optimize import linear_sum_assignment
+
     clusters, told = U.shape[1], known != UNKNOWN
     if not told.any() or known[told].min() < 0 or known[told].max() >= clusters:
         return np.arange(clusters)

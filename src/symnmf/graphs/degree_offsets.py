@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from symnmf.graphs.adjacency import degrees, normalized
 from symnmf.parallel import one_blas_thread
@@ -44,6 +43,8 @@ def with_degree_offset(A: Any, clusters: int) -> tuple[float, Any, Basis | None]
         return 0.0, normalized(A), None
     pieces = 0  # of what is known by its products alone they cannot be counted
     if not stored:
+        from scipy.sparse.csgraph import connected_components
+
         count, part = connected_components(sp.csr_array(A), directed=False)
         pieces = count - int((np.bincount(part) == 1).sum())
     inside = degrees(A) > 0

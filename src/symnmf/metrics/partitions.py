@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from symnmf.errors import InputError
 
@@ -34,6 +32,8 @@ def clustering_accuracy(labels_true: Labels, labels_pred: Labels) -> float:
     >>> clustering_accuracy([0, 0, 1, 1], ["b", "b", "a", "c"])
     0.75
     """
+    from scipy.optimize import linear_sum_assignment
+
     table = _contingency(labels_true, labels_pred)
     rows, cols = linear_sum_assignment(table, maximize=True)
     return float(table[rows, cols].sum() / table.sum())
@@ -51,11 +51,15 @@ def purity(labels_true: Labels, labels_pred: Labels) -> float:
 
 def normalized_mutual_info(labels_true: Labels, labels_pred: Labels) -> float:
     """Mutual information over the mean of the two entropies: scikit-learn's score."""
+    from sklearn.metrics import normalized_mutual_info_score
+
     return float(normalized_mutual_info_score(*_codes(labels_true, labels_pred)))
 
 
 def adjusted_rand(labels_true: Labels, labels_pred: Labels) -> float:
     """Rand index corrected for chance, 0 on average for random labels: scikit-learn's score."""
+    from sklearn.metrics import adjusted_rand_score
+
     return float(adjusted_rand_score(*_codes(labels_true, labels_pred)))
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from symnmf import graphs
 from symnmf.storage import HostMatrix, SparseMatrix, as_symmetric
@@ -43,6 +42,8 @@ def bethe_hessian_count(X: HostMatrix, most: int) -> int | None:
     if wanted >= n - 1 or n <= 200:
         values = np.linalg.eigvalsh(H.toarray())
     else:
+        from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
         start = np.random.default_rng(0).standard_normal(n)
         try:
             values = eigsh(H, k=wanted, which="SA", v0=start, return_eigenvectors=False)

@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linear_sum_assignment
 
+from symnmf.agreement import adjusted_mutual_information
 from symnmf.parallel import Threads
 from symnmf.storage import DenseMatrix, HostMatrix, SparseMatrix
 
@@ -17,6 +17,8 @@ SAMPLED_PAIRS = 20_000
 
 def matched_cosine(U: np.ndarray, V: np.ndarray) -> float:
     """Return the mean cosine between columns of U and V that belong together (Hungarian)."""
+    from scipy.optimize import linear_sum_assignment
+
     sizes = np.linalg.norm(U, axis=0), np.linalg.norm(V, axis=0)
     cosines = (U.T @ V) / np.maximum(np.outer(*sizes), np.finfo(np.float64).tiny)
     return float(cosines[linear_sum_assignment(-cosines)].mean())
@@ -31,33 +33,6 @@ def agreements(factors: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         np.array([adjusted_mutual_information(labels[a], labels[b], rank) for a, b in both]),
         np.array([matched_cosine(factors[a], factors[b]) for a, b in both]),
     )
-
-
-def adjusted_mutual_information(one: np.ndarray, other: np.ndarray, count: int) -> float:
-    """Return the AMI of labels from 0 to ``count`` - 1.
-
-    scikit-learn's own checks labels of any kind first, which takes longer than the score.
-    """
-    from sklearn.metrics.cluster import expected_mutual_information
-
-    n = len(one)
-    joint = np.bincount(one * count + other, minlength=count * count).reshape(count, count)
-    joint = joint[joint.any(axis=1)][:, joint.any(axis=0)]
-    rows, columns = joint.sum(axis=1), joint.sum(axis=0)
-    if len(rows) == 1 or len(columns) == 1:  # one cluster says nothing of others
-        return float(len(rows) == len(columns))
-    both = entropy(rows) + entropy(columns)
-    shared = both - entropy(joint[joint > 0])
-    expected = expected_mutual_information(joint, n)
-    room = both / 2 - expected
-    # no room where every sample is a cluster of its own, and nobody can disagree
-    return float((shared - expected) / room) if room > 1e-12 * both else 1.0
-
-
-def entropy(sizes: np.ndarray) -> float:
-    """Return the entropy, in nats, of a cut into parts of these sizes, none of them 0."""
-    shares = sizes / sizes.sum()
-    return -float(shares @ np.log(shares))
 
 
 def consensus(factors: list[np.ndarray], rng: np.random.Generator) -> tuple[float, float]:

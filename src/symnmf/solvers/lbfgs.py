@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import Bounds, minimize
 
 from symnmf.errors import InputError
 from symnmf.run.state import Point, State
@@ -45,6 +44,8 @@ class LBFGS(OriginalSolver):
                 raise InputError(f"{argument} must be a whole number of at least 1, got {value!r}.")
 
     def step(self, X: SymmetricMatrix, state: State) -> None:
+        from scipy.optimize import Bounds, minimize
+
         ops, here = X.ops, X.ops.get(state.U.values)
         best: Move | None = None
         unit = np.sqrt(X.norm)  # of U: scipy's first step has length 1 in its variables

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from symnmf.ops import Tall
 from symnmf.run.state import State
@@ -66,6 +65,8 @@ class Newton(OriginalSolver):
                 length *= self.shrink
 
     def _direction(self, X: SymmetricMatrix, point: Tall, gradient: Tall) -> Tall:
+        from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
         assert X.entries is not None
         misfit = X.entries.residual(point)
         U, slope = X.ops.get(point), X.ops.get(gradient)

@@ -6,7 +6,7 @@ import numpy as np
 
 from symnmf.run.state import Point
 from symnmf.storage import SymmetricMatrix
-from symnmf.storage.spectrum import as_operator
+from symnmf.storage.spectrum import host_product
 
 CANDIDATES = 8  # columns that are tried at once
 STEPS = 20  # of the projected power method
@@ -26,11 +26,11 @@ def column_from_residual(X: SymmetricMatrix, U: Point) -> np.ndarray | None:
     the projected power method on R, from the rows with most left to explain. A handful of products
     with a few columns, on the rare occasion.
     """
-    factor, multiply = X.ops.get(U.values).astype(np.float64), as_operator(X).matmat
+    factor = X.ops.get(U.values).astype(np.float64)
     n = X.shape[0]
 
     def residual(V: np.ndarray) -> np.ndarray:
-        return np.asarray(multiply(V)) - factor @ (factor.T @ V)
+        return host_product(X, V) - factor @ (factor.T @ V)
 
     rows = np.argsort(-residual(np.ones((n, 1)))[:, 0], kind="stable")[: CANDIDATES - 1]
     single = np.zeros((n, len(rows)))

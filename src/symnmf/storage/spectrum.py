@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import eigh, eigh_tridiagonal
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from symnmf.storage.symmetric import SymmetricMatrix
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
 
 SMALL = 64  # up to this n the dense eigenvalues are cheaper than Lanczos
 MIDDLING = 2000  # up to this n they are cheaper than one Lanczos run after another
@@ -33,12 +35,18 @@ def _fixed_start(n: int) -> np.ndarray:
     return 1.0 + np.random.default_rng(0).random(n)
 
 
+def host_product(X: SymmetricMatrix, v: np.ndarray) -> np.ndarray:
+    """Return X times a vector or a few of them in host memory, in float64."""
+    thin = np.ascontiguousarray(v.reshape(X.shape[0], -1), dtype=X.dtype)
+    return X.ops.get(X.matmul(X.ops.put(thin))).astype(np.float64).reshape(v.shape)
+
+
 def as_operator(X: SymmetricMatrix) -> LinearOperator:
     """Wrap X for scipy's iterative eigensolvers, in float64."""
+    from scipy.sparse.linalg import LinearOperator
 
     def multiply(v: np.ndarray) -> np.ndarray:
-        thin = np.ascontiguousarray(v.reshape(X.shape[0], -1), dtype=X.dtype)
-        return X.ops.get(X.matmul(X.ops.put(thin))).astype(np.float64).reshape(v.shape)
+        return host_product(X, v)
 
     return LinearOperator(X.shape, matvec=multiply, matmat=multiply, dtype=np.float64)
 
@@ -76,25 +84,31 @@ def leading_eigenpairs(X: SymmetricMatrix, count: int) -> tuple[np.ndarray, np.n
 
 
 def _dense_eigenpairs(X: SymmetricMatrix, count: int) -> tuple[np.ndarray, np.ndarray]:
+    from scipy.linalg import eigh
+
     n = X.shape[0]
-    values, vectors = eigh(as_operator(X) @ np.eye(n), subset_by_index=(n - count, n - 1))
+    values, vectors = eigh(host_product(X, np.eye(n)), subset_by_index=(n - count, n - 1))
     return values[::-1], vectors[:, ::-1]
 
 
 def _largest(
     operator: LinearOperator, count: int, start: np.ndarray, tol: float = 1e-10
 ) -> tuple[np.ndarray, np.ndarray]:
+    from scipy.sparse.linalg import eigsh
+
     return eigsh(operator, k=count, which="LA", v0=start, tol=tol)
 
 
 def _without(X: SymmetricMatrix, values: np.ndarray, vectors: np.ndarray) -> LinearOperator:
     """Return X with the given eigenvalues moved below all others."""
-    multiply = as_operator(X).matmat
+    from scipy.sparse.linalg import LinearOperator
+
     lowered = values + X.norm
 
     def deflated(v: np.ndarray) -> np.ndarray:
         thin = v.reshape(X.shape[0], -1)
-        return (multiply(thin) - vectors @ (lowered[:, None] * (vectors.T @ thin))).reshape(v.shape)
+        image = host_product(X, thin) - vectors @ (lowered[:, None] * (vectors.T @ thin))
+        return image.reshape(v.shape)
 
     return LinearOperator(X.shape, matvec=deflated, matmat=deflated, dtype=np.float64)
 
@@ -106,6 +120,8 @@ def largest_eigenvalue(n: int, multiply: Callable[[np.ndarray], np.ndarray]) -> 
     """
     if n <= SMALL:
         return float(np.linalg.eigvalsh(multiply(np.eye(n)))[-1])
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
     operator = LinearOperator(
         (n, n),
         matvec=lambda v: multiply(v.reshape(n, 1))[:, 0],
@@ -120,10 +136,12 @@ def spectrum(X: SymmetricMatrix) -> Spectrum:
     """Return the smallest and the largest eigenvalue of X, to about 1e-6 relative."""
     n = X.shape[0]
     if n <= SMALL:
-        values = np.linalg.eigvalsh(as_operator(X) @ np.eye(n))
+        values = np.linalg.eigvalsh(host_product(X, np.eye(n)))
         return Spectrum(float(values[0]), float(values[-1]))
     if X.sqnorm == 0.0:
         return Spectrum(0.0, 0.0)
+    from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
     try:
         values = eigsh(
             as_operator(X),
@@ -144,7 +162,7 @@ def lanczos(X: SymmetricMatrix, steps: int = 20) -> Spectrum:
 
     The estimates lie inside the spectrum, and near its ends after a few steps.
     """
-    return lanczos_ends(X.shape[0], as_operator(X).matvec, steps)
+    return lanczos_ends(X.shape[0], lambda v: host_product(X, v), steps)
 
 
 def lanczos_ends(n: int, multiply: Callable[[np.ndarray], np.ndarray], steps: int = 20) -> Spectrum:
@@ -165,6 +183,8 @@ def lanczos_ends(n: int, multiply: Callable[[np.ndarray], np.ndarray], steps: in
             break
         off.append(beta)
         before, current = current, image / beta
+    from scipy.linalg import eigh_tridiagonal
+
     values = eigh_tridiagonal(
         np.array(diagonal), np.array(off[: len(diagonal) - 1]), eigvals_only=True
     )
