@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symnmf.kernels.filtering import STEP, keep_nearest
+from symnmf.kernels.candidates import STEP, keep_nearest
 from symnmf.parallel import Threads, one_blas_thread
 
 Array = NDArray[Any]
