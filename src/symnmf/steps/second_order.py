@@ -1,0 +1,154 @@
+"""The lowest curvature of f on the free entries, and the way down where it is negative.
+
+A point where the gradient vanishes on the free entries may be a saddle: a column that is as good as
+zero, or two columns that are the same, are. First-order steps do not see it, since the gradient
+along the way out is zero too. The curvature does:
+
+    H D = 2 (U D^T U + D U^T U - S D),   S = X - U U^T,
+
+one product with X for each step of Lanczos.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh_tridiagonal
+
+STEPS = 40  # of Lanczos
+KEPT = 2**26  # entries of its vectors that are kept in memory, in float32
+FEWEST = 6  # steps however large a factor is
+
+#: Curvature, over ||X||_F, that is called negative; rounding and what Lanczos leaves lie above.
+NEGATIVE = -1e-5
+
+#: Cosine of two columns, and size of one against the largest, from which on a stationary point is
+#: looked at before it is called the end.
+ALIKE, SMALL = 1.0 - 1e-4, 1e-2
+
+#: Lengths, against ||U||_F, at which the way down is tried.
+LENGTHS = 2.0 ** -np.arange(13)
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """The lowest curvature that was found.
+
+    Attributes
+    ----------
+    lowest : float
+        <H D, D> over ||X||_F, for the unit D found.
+    direction : ndarray of shape (n, r)
+        D, zero where U is.
+    steps : int
+        Steps of Lanczos; the lowest curvature of all may be somewhat lower.
+    """
+
+    lowest: float
+    direction: np.ndarray
+    steps: int
+
+    @property
+    def negative(self) -> bool:
+        """Whether f falls along the direction."""
+        return self.lowest < NEGATIVE
+
+
+def suspicious(gram: np.ndarray) -> bool:
+    """Whether columns of U are nearly zero or nearly the same, given U^T U."""
+    sizes = np.sqrt(np.maximum(gram.diagonal(), 0.0))
+    if sizes.min() <= SMALL * sizes.max():
+        return True
+    cosines = gram / np.outer(sizes, sizes)
+    np.fill_diagonal(cosines, 0.0)
+    return bool(cosines.max() >= ALIKE)
+
+
+def lowest_curvature(f: Any, U: np.ndarray, *, steps: int = STEPS) -> Curvature:
+    """Look for the lowest curvature of f at U on the entries above 0, by Lanczos.
+
+    ``f`` is an objective of matrices and U a host array in its units. The vectors are
+    orthogonalised against all earlier ones.
+    """
+    U = U.astype(np.float64)
+    free = U > 0.0
+    steps = min(int(np.clip(KEPT // max(U.size, 1), FEWEST, steps)), int(free.sum()))
+    if steps == 0:
+        return Curvature(0.0, np.zeros_like(U), 0)
+    hessian = Hessian(f, U)
+    current = np.where(free, np.random.default_rng(0).standard_normal(U.shape), 0.0)
+    current /= np.linalg.norm(current)
+    basis = np.empty((steps, U.size), np.float32 if U.size > 10_000 else np.float64)
+    diagonal: list[float] = []
+    off: list[float] = []
+    for step in range(steps):
+        basis[step] = current.ravel()
+        image = np.where(free, hessian(current), 0.0)
+        diagonal.append(float(np.vdot(image, current)))
+        flat = image.ravel()
+        for _ in range(2):
+            flat = flat - basis[: step + 1].T @ (basis[: step + 1] @ flat)
+        length = float(np.linalg.norm(flat))
+        if length <= 1e-10 * max(map(abs, diagonal)) or step == steps - 1:
+            break
+        off.append(length)
+        current = (flat / length).reshape(U.shape)
+    values, vectors = eigh_tridiagonal(
+        np.array(diagonal), np.array(off), select="i", select_range=(0, 0)
+    )
+    direction = (vectors[:, 0] @ basis[: len(diagonal)]).reshape(U.shape).astype(np.float64)
+    direction /= max(float(np.linalg.norm(direction)), np.finfo(float).tiny)
+    norm = float(f.norm)
+    return Curvature(float(values[0]) / norm if norm > 0.0 else 0.0, direction, len(diagonal))
+
+
+class Hessian:
+    """H at U, as a product."""
+
+    def __init__(self, f: Any, U: np.ndarray) -> None:
+        self.f, self.U, self.gram = f, U, U.T @ U
+        self.tall = self._put(U)
+
+    def _put(self, T: np.ndarray) -> Any:
+        return self.f.ops.put(np.ascontiguousarray(T, dtype=self.f.dtype))
+
+    def __call__(self, D: np.ndarray) -> np.ndarray:
+        """Return H D, in float64."""
+        bent = self.f.residual_times(self.tall, self.tall, D)
+        return 2.0 * (self._model(D) - bent)
+
+    def _model(self, D: np.ndarray) -> np.ndarray:
+        """Return [W o (U D^T + D U^T)] U.
+
+        With weights it is half the difference of two residuals: the quadratic parts of
+        (U + D)(U + D)^T and (U - D)(U - D)^T are the same.
+        """
+        if self.f.unit_weights:
+            return self.U @ (D.T @ self.U) + D @ self.gram
+        scale = np.linalg.norm(self.U) / np.linalg.norm(D)
+        less, more = (self._put(self.U + sign * scale * D) for sign in (-1.0, 1.0))
+        times = self.f.residual_times
+        return (times(less, less, self.U) - times(more, more, self.U)) / (2.0 * scale)
+
+
+def way_down(f: Any, U: np.ndarray, value: Any, curvature: Curvature) -> np.ndarray | None:
+    """Return a factor with a lower f along the direction, both ways and clipped at 0, or None.
+
+    ``value`` takes a host array and returns f.
+    """
+    if not curvature.negative:
+        return None
+    size = float(np.linalg.norm(U))
+    least, best = value(U), None
+    least -= 1e-12 * abs(least) + np.finfo(f.dtype).eps ** 2 * f.norm**2
+    for length in LENGTHS:
+        for sign in (1.0, -1.0):
+            moved = np.maximum(U + sign * length * size * curvature.direction, 0.0).astype(U.dtype)
+            reached = value(moved)
+            if reached < least:
+                least, best = reached, moved
+        if best is not None and length < LENGTHS[2]:
+            break
+    return best
