@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -128,6 +129,34 @@ def test_the_race_gives_up_what_cannot_win_and_nothing_else():
     assert not race.lost(1)
 
 
+def gives_up(gain, to_beat=1.0, above=0.05):
+    """Whether a start is given up that is above by so much and gains this in each 8 iterations."""
+    race = Race()
+    finished = Plan(1, n_init=1).search(np.ones((4, 4)) + np.eye(4)).finished
+    race.open([replace(finished[0], error=to_beat)])
+    return any(race.see(1, to_beat * (1 + above) - gain * i / 8) for i in range(20))
+
+
+def test_a_start_that_comes_down_slowly_is_not_given_up():
+    """Decreases come in bursts, so a start may gain many times what its last steps foretell."""
+    assert not gives_up(gain=0.05 / 300)
+    assert gives_up(gain=0.05 / 1000)
+    assert gives_up(gain=0.0)
+
+
+def test_more_starts_are_run_unless_the_first_has_nearly_all_there_is():
+    clear = np.kron(np.eye(4), np.ones((15, 15))) + 0.01
+    search = Plan(4, Settings.of(tol=1e-4), random_state=0).search(clear)
+    assert search.begun == 1
+    rng = np.random.default_rng(0)
+    edges = np.triu(rng.random((120, 120)) < 0.08, 1)
+    A = graphs.normalize(sp.csr_array((edges + edges.T).astype(float)))
+    search = Plan(10, Settings.of(tol=1e-4), n_init=3, random_state=0).search(A)
+    explained = (1 - search.finished[0].error) / (1 - search.bound)
+    assert 0.8 < explained < 0.95  # the first start leaves something to be found
+    assert search.begun == 3
+
+
 def test_a_graph_with_whiskers_does_not_collapse():
     G, truth = camps()
     labels = [truth[v] for v in G]
@@ -228,6 +257,26 @@ def test_a_new_node_goes_where_its_edges_lead():
     assert found.predict([]) == -1
     with pytest.raises(InputError, match="edges leads to 'nobody'"):
         found.predict(["nobody"])
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.7])
+def test_a_new_node_with_the_edges_of_an_old_one_has_its_row(offset):
+    """Of rank 3 after any scaling of rows and columns, so the fit is exact and the rows known."""
+    B = np.kron(np.eye(3), np.ones((8, 1))) * np.random.default_rng(0).uniform(0.3, 3, (24, 1))
+    W = B @ B.T
+    found = communities(W, 3, degree_offset=offset, tol=1e-8, random_state=0)
+    assert found.result.error < 1e-12
+    for node in (0, 9, 23):
+        row = found.transform({other: W[node, other] for other in np.flatnonzero(W[node])})
+        np.testing.assert_allclose(row, found.result.U[node], rtol=1e-4, atol=1e-6)
+        strong = found.transform({other: 5 * W[node, other] for other in range(24)})
+        if offset == 0:  # a node with the same neighbours and more of each edge
+            np.testing.assert_allclose(strong, row * np.sqrt(5), rtol=1e-4, atol=1e-6)
+    model = SymNMF(3, affinity="precomputed", normalize=True, degree_offset=offset, tol=1e-8)
+    model.set_params(random_state=0).fit(W)
+    new = np.vstack([W[4], 1.5 * W[4]])
+    rows = [found.transform(dict(enumerate(row))) for row in new]
+    np.testing.assert_allclose(model.transform(new), rows, rtol=1e-4, atol=1e-6)
 
 
 def test_words_of_a_cluster():

@@ -351,6 +351,15 @@ def test_one_standard_error_takes_the_smallest_and_trifles_do_not_count():
     assert by_heldout([1, 2, 3], tiny).rank == 2
 
 
+def test_a_rank_is_as_good_within_one_standard_error_and_not_beyond():
+    # ranks 1, 2 and 3 in eight folds: 2 is worse than 3 by 0.05 of what 3 gains, which is no trifle
+    noise = np.array([1, -1, 1, -1, 1, -1, 1, -1.0])
+    for spread, rank in ((0.2, 2), (0.1, 3)):
+        # the standard error of the difference is spread * 0.378
+        errors = np.column_stack([np.full(8, 2.0), np.full(8, 1.05) + spread * noise, np.ones(8)])
+        assert by_heldout([1, 2, 3], errors).rank == rank
+
+
 def test_recommendations_say_why():
     ranks = range(1, 10)
     fewer = "Fewer than 3 predict hidden pairs worse and more do not better"

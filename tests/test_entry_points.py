@@ -1,0 +1,415 @@
+"""The entry points that cluster are faces of one pipeline, and answer alike.
+
+Each test gives the same data, seed and settings to several of them. What may differ is how
+arguments are spelt.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import symnmf
+from extras import optional
+from symnmf import InputError, SymNMF, communities, storage
+from symnmf.storage import LowRank
+
+anndata = optional("anndata")
+dask_array = optional("dask.array")
+testing = optional("typer.testing")
+pd = optional("pandas")
+
+
+def planted(groups=3, size=16, inside=0.55, across=0.06, seed=3, alone=2):
+    """A weighted graph with groups of decreasing size, and nodes without edges."""
+    rng = np.random.default_rng(seed)
+    sizes = [size - 2 * group for group in range(groups)]
+    labels = np.repeat(np.arange(groups), sizes)
+    labels = rng.permutation(labels)
+    n = len(labels)
+    odds = np.where(labels[:, None] == labels, inside, across)
+    A = np.zeros((n + alone, n + alone))
+    A[:n, :n] = np.triu((rng.random((n, n)) < odds) * rng.uniform(0.5, 1.5, (n, n)), 1)
+    return A + A.T
+
+
+GRAPH = planted()
+
+
+def by_estimator(A, k, *, normalize=True, **options):
+    model = SymNMF(k, affinity="precomputed", normalize=normalize, **options).fit(A)
+    return model.labels_, model.embedding_, model.quality_
+
+
+def by_communities(A, k, **options):
+    found = communities(A, k, **options)
+    return found.labels, found.result.U, found.quality
+
+
+def by_scanpy(A, k, **options):
+    adata = anndata.AnnData(np.zeros((A.shape[0], 1)))
+    adata.obsp["graph"] = sp.csr_matrix(A)
+    symnmf.scanpy.cluster(adata, k, obsp="graph", **options)
+    return adata.obs["symnmf"].astype(int).to_numpy(), adata.obsm["X_symnmf"], None
+
+
+FLAGS = ("allow_negative", "ignore_diagonal", "overlapping")
+
+
+def by_command(A, k, *, normalize=True, tmp_path, order=2, **options):
+    """Run ``symnmf cluster``; options go by their names in the shell."""
+    from symnmf.cli.app import app
+
+    name = "graph.npy" if isinstance(A, np.ndarray) else "graph.npz"
+    if name.endswith("npz"):
+        sp.save_npz(tmp_path / name, sp.csr_matrix(A))
+    else:
+        np.save(tmp_path / name, A)
+    told = ["cluster", str(tmp_path / name), "-k", str(k), "--affinity", "precomputed", "--json"]
+    told += ["--normalize" if normalize else "--no-normalize"]
+    told += ["--triangles"] if order == 3 else []
+    names = {"random_state": "seed", "n_init": "starts"}
+    for option, value in options.items():
+        spelt = "--" + names.get(option, option).replace("_", "-")
+        told += [spelt] if option in FLAGS else [spelt, str(value)]
+    answer = testing.CliRunner().invoke(app, told)
+    if answer.exit_code == 2:
+        raise InputError(answer.stderr.removeprefix("symnmf: ").strip())
+    for line in answer.stderr.splitlines():
+        if line.startswith("symnmf: warning: "):
+            warnings.warn(line.removeprefix("symnmf: warning: "), UserWarning, stacklevel=1)
+    found = json.loads(answer.stdout)
+    return np.array(found["table"]["cluster"]), None, found["quality"]
+
+
+FACES = {
+    "SymNMF": by_estimator,
+    "communities": by_communities,
+    "scanpy": by_scanpy,
+    "cluster": by_command,
+}
+
+SETTINGS = {
+    "as they are": {},
+    "not normalized": {"normalize": False},
+    "a given offset": {"degree_offset": 0.5},
+    "the largest component": {"components": "largest"},
+    "without the diagonal": {"ignore_diagonal": True},
+    "random starts": {"init": "scaled-random", "n_init": 3},
+    "another solver": {"solver": "symhals", "coupling": "adaptive", "tol": 1e-3},
+    "few iterations": {"max_iter": 3, "init": "scaled-random", "n_init": 2},
+}
+
+
+@pytest.fixture
+def faces(tmp_path):
+    def call(name, A, k, **options):
+        face = FACES[name]
+        more = {"tmp_path": tmp_path} if face is by_command else {}
+        return face(A, k, **options, **more)
+
+    return call
+
+
+def said(call):
+    """Return the warnings of a call but for how arguments are spelt, and what it returns."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        answer = call()
+    ours = [str(w.message) for w in seen if not issubclass(w.category, DeprecationWarning)]
+    # how a run ended is said by the command in its summary
+    return answer, [plainly(text) for text in ours if "did not converge" not in text]
+
+
+def plainly(text):
+    """Return a sentence without the spelling of its arguments."""
+    text = re.sub(r"--components largest|components='largest'", "COMPONENTS", text)
+    text = re.sub(r"--normalize|normalize=True", "NORMALIZE", text)
+    return text.replace("--degree-offset", "degree_offset")
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_labels_numbers_and_warnings_are_the_same(faces, settings, kind):
+    options = {"random_state": 5, **SETTINGS[settings]}
+    (labels, U, quality), warned = said(lambda: faces("SymNMF", kind(GRAPH), 3, **options))
+    assert (labels[-2:] == -1).all()  # nodes without edges
+    sizes = np.bincount(labels[labels >= 0])
+    assert (np.diff(sizes) <= 0).all()
+    assert (labels >= 0).sum() == len(labels) - 2
+    for name in ("communities", "scanpy", "cluster"):
+        (same, factor, judged), told = said(
+            lambda name=name: faces(name, kind(GRAPH), 3, **options)
+        )
+        np.testing.assert_array_equal(same, labels, err_msg=name)
+        assert told == warned, name
+        if factor is not None:
+            np.testing.assert_allclose(factor, U, atol=1e-9, err_msg=name)
+        if isinstance(judged, dict):
+            assert judged["modularity"] == pytest.approx(quality.modularity, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_triangles_are_the_same(faces, seed):
+    options = {"order": 3, "random_state": seed, "n_init": 3}
+    labels, U, _ = faces("communities", GRAPH, 3, **options)
+    assert len(np.unique(labels)) == 4
+    for name in ("scanpy", "cluster"):
+        same, factor, _ = faces(name, GRAPH, 3, **options)
+        np.testing.assert_array_equal(same, labels, err_msg=name)
+        if factor is not None:
+            np.testing.assert_allclose(factor, U, atol=1e-9)
+
+
+def test_overlapping_communities_are_the_same(tmp_path):
+    from symnmf.cli.app import app
+
+    np.save(tmp_path / "A.npy", GRAPH)
+    found = communities(GRAPH, 3, overlapping=True, threshold=0.1, random_state=0)
+    told = f"cluster {tmp_path / 'A.npy'} -k 3 --overlapping --threshold 0.1 --seed 0 --json"
+    answer = testing.CliRunner().invoke(
+        app, [*told.split(), "--affinity", "precomputed", "--normalize"]
+    )
+    lists = json.loads(answer.stdout)["table"]["all_clusters"]
+    expected = [[j for j, nodes in enumerate(found) if i in nodes] for i in range(len(GRAPH))]
+    assert [list(map(int, row.split())) for row in lists] == expected
+    assert max(map(len, expected)) > 1
+
+
+def test_signed_graphs_are_the_same(faces):
+    A = GRAPH.copy()
+    A[A > 1.3] *= -0.5
+    options = {"allow_negative": True, "random_state": 0}
+    labels, U, _ = faces("SymNMF", A, 3, **options)
+    for name in ("communities", "scanpy", "cluster"):
+        same, factor, _ = faces(name, A, 3, **options)
+        np.testing.assert_array_equal(same, labels, err_msg=name)
+        if factor is not None:
+            np.testing.assert_allclose(factor, U, atol=1e-9)
+
+
+def test_missing_entries_are_the_same(faces):
+    A = GRAPH.copy()
+    rng = np.random.default_rng(0)
+    hidden = np.triu(rng.random(A.shape) < 0.1)
+    A[hidden | hidden.T] = np.nan
+    options = {"missing": "nan", "random_state": 0, "normalize": False}
+    labels, U, _ = faces("SymNMF", A, 3, **options)
+    mask = ~np.isnan(A)
+    filled = np.where(mask, A, 7.0)
+    for name in ("communities", "cluster"):
+        np.testing.assert_array_equal(faces(name, A, 3, **options)[0], labels, err_msg=name)
+    masked = communities(filled, 3, mask=mask, random_state=0, normalize=False)
+    np.testing.assert_array_equal(masked.result.U, U)
+    weighed = communities(filled, 3, entry_weights=1.0 * mask, random_state=0, normalize=False)
+    np.testing.assert_array_equal(weighed.result.U, U)
+    by_name = communities(A, 3, missing="nan", random_state=0)  # degrees of what was observed
+    assert by_name.degree_offset is not None
+    np.testing.assert_array_equal(
+        by_name.labels, communities(filled, 3, mask=mask, random_state=0).labels
+    )
+
+
+# Asymmetry ------------------------------------------------------------------------------------
+
+
+def lopsided(by):
+    A = GRAPH.copy()
+    i, j = np.unravel_index(A.argmax(), A.shape)
+    A[i, j] += by * A.max()
+    return A
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("by", [1e-12, 1e-9, 9e-7])
+def test_a_little_asymmetry_passes_everywhere_and_the_mean_is_taken(faces, by, kind):
+    A = lopsided(by)
+    mean = (A + A.T) / 2 if by > 1e-10 else A
+    options = {"normalize": False, "random_state": 0}
+    expected = faces("SymNMF", kind(mean), 3, **options)[0]
+    for name in FACES:
+        np.testing.assert_array_equal(faces(name, kind(A), 3, **options)[0], expected, name)
+    one, other = (symnmf.factorize(kind(X), 3, random_state=0).U for X in (A, mean))
+    np.testing.assert_array_equal(one, other)
+    symnmf.select_rank(kind(A), [2, 3], criteria=("eigengap",), random_state=0)
+
+
+@pytest.mark.parametrize("by", [2e-6, 1e-3])
+def test_more_is_refused_everywhere(faces, by):
+    A = lopsided(by)
+    calls = [lambda name=name: faces(name, A, 3) for name in FACES]
+    calls += [lambda: symnmf.factorize(A, 3), lambda: symnmf.select_rank(A, [2, 3])]
+    for call in calls:
+        with pytest.raises(InputError, match="is not symmetric: entries differ from their mirror"):
+            call()
+
+
+def test_the_command_does_not_take_a_fault_for_points(tmp_path):
+    from symnmf.cli.app import app
+
+    def told(by):
+        np.save(tmp_path / "A.npy", lopsided(by))
+        return testing.CliRunner().invoke(app, ["cluster", str(tmp_path / "A.npy"), "-k", "3"])
+
+    assert "taken as similarities" in told(1e-9).stderr
+    assert told(1e-3).exit_code == 2
+    assert "nearly symmetric" in told(1e-3).stderr
+
+
+# Refusals -------------------------------------------------------------------------------------
+
+
+def broken(kind):
+    A = GRAPH.copy()
+    if kind == "nan":
+        A[0, 1] = A[1, 0] = np.nan
+    elif kind == "negative":
+        A[0, 1] = A[1, 0] = -1.0
+    elif kind == "lopsided":
+        A[0, 1] += 1.0
+    return A
+
+
+@pytest.mark.parametrize(
+    ("kind", "k", "options"),
+    [
+        ("nan", 3, {}),
+        ("negative", 3, {}),
+        ("lopsided", 3, {}),
+        ("whole", 45, {}),
+        ("whole", 43, {}),
+        ("whole", 0, {}),
+        ("whole", 3, {"components": "big"}),
+        ("whole", 3, {"degree_offset": -1.5}),
+        ("whole", 3, {"solver": "hal"}),
+        ("whole", 3, {"init": "spectrl"}),
+        ("whole", 3, {"missing": "nan", "degree_offset": -1.5}),
+    ],
+)
+def test_refusals_name_the_same_fault(faces, kind, k, options):
+    faults = {}
+    for name in FACES:
+        if name == "cluster" and kind == "nan":  # the reader says where in the file it is
+            continue
+        with pytest.raises(InputError) as refused:
+            faces(name, broken(kind), k, **options)
+        fault = str(refused.value).removeprefix("Negative values in data: ").partition(";")[0]
+        for spelt, plain in (
+            (r"^(X|G|INPUT)\b", "DATA"),
+            (r"(samples|nodes|rows) of (X|G|INPUT)", "ROWS"),
+            (r"-k (?=\d)|n_clusters=", "K="),
+            (r"-k |n_clusters ", "K "),
+            (r"--degree-offset|degree_offset", "OFFSET"),
+            (r"--components|components", "COMPONENTS"),
+            (r" \(the nearest.*", ""),
+        ):
+            fault = re.sub(spelt, plain, fault)
+        faults[name] = fault
+    assert len(set(faults.values())) == 1, faults
+
+
+# Storages -------------------------------------------------------------------------------------
+
+
+def low_rank():
+    rng = np.random.default_rng(1)
+    return np.kron(np.eye(3), np.ones((14, 1))) + 0.1 * rng.random((42, 3))
+
+
+STORED = {
+    "dense": lambda X, path: storage.as_symmetric(X),
+    "csr": lambda X, path: storage.as_symmetric(sp.csr_array(X)),
+    "Blocks": lambda X, path: storage.Blocks(X, memory="1MB"),
+    "path": lambda X, path: str(path),
+    "LowRank": lambda X, path: LowRank(low_rank()),
+    "Dask": lambda X, path: dask_array.from_array(X, chunks=20),
+    "Problem": lambda X, path: symnmf.run.problem.Problem.of(X),
+    "frame": lambda X, path: pd.DataFrame(X),
+}
+
+
+@pytest.mark.parametrize("kind", STORED)
+def test_every_storage_reaches_every_entry_point(tmp_path, kind):
+    B = low_rank()
+    X = B @ B.T
+    np.save(tmp_path / "X.npy", X)
+    data = STORED[kind](np.load(tmp_path / "X.npy", mmap_mode="r+"), tmp_path / "X.npy")
+    run = {"random_state": 0, "init": "scaled-random", "n_init": 2, "tol": 0.0, "max_iter": 12}
+    options = {"normalize": False, **run}
+    plain = communities(X, 3, **options)
+    assert np.bincount(plain.labels).tolist() == [14, 14, 14]
+    found = communities(data, 3, **options)
+    np.testing.assert_allclose(found.result.U, plain.result.U, atol=1e-6)
+    np.testing.assert_array_equal(found.labels, plain.labels)
+    assert found.quality.modularity == pytest.approx(plain.quality.modularity, rel=1e-9)
+    model = SymNMF(3, affinity="precomputed", **options).fit(data)
+    np.testing.assert_allclose(model.embedding_, found.result.U, atol=1e-12)
+    assert model.certificate_.certified == plain.certificate.certified
+    np.testing.assert_array_equal(model.predict(X[:5] * 1.01), plain.labels[:5])
+    best = symnmf.factorize(data, 3, **run)
+    assert best.error == pytest.approx(plain.result.error, rel=1e-6)
+
+
+def test_the_command_reads_blocks(tmp_path):
+    from symnmf.cli.app import app
+
+    B = low_rank()
+    np.save(tmp_path / "X.npy", B @ B.T)
+    told = ["cluster", str(tmp_path / "X.npy"), "-k", "3", "--seed", "0", "--json"]
+    answers = [
+        json.loads(testing.CliRunner().invoke(app, [*told, *more]).stdout)
+        for more in ([], ["--memory", "500MB"])
+    ]
+    assert answers[0]["table"]["cluster"] == answers[1]["table"]["cluster"]
+    refused = testing.CliRunner().invoke(app, [*told, "--memory", "500MB", "--normalize"])
+    assert refused.exit_code == 2
+    assert "read in blocks" in refused.stderr
+
+
+def test_a_low_rank_graph_is_normalised_without_being_formed():
+    B = low_rank()
+    options = {"random_state": 0, "degree_offset": 0.5}
+    thin, full = communities(LowRank(B), 3, **options), communities(B @ B.T, 3, **options)
+    np.testing.assert_allclose(thin.result.U, full.result.U, atol=1e-6)
+    chosen = communities(LowRank(B), 3, random_state=0)
+    assert chosen.degree_offset == communities(B @ B.T, 3, random_state=0).degree_offset
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"components": "largest"}, "components"),
+        ({"degree_offset": 1.0}, "degree_offset"),
+        ({"order": 3}, "order"),
+    ],
+)
+def test_what_needs_all_entries_is_said(options, what):
+    data = dask_array.from_array(low_rank() @ low_rank().T, chunks=20)
+    with pytest.raises(InputError, match=f"G is a DaskMatrix, .*so {what} cannot be used"):
+        communities(data, 3, **{"normalize": False, **options})
+    with pytest.raises(InputError, match="so normalize cannot be used"):
+        communities(data, 3)
+
+
+# Communities ----------------------------------------------------------------------------------
+
+
+def test_communities_stay_in_step_with_their_labels():
+    found = communities(GRAPH, 3, random_state=0)
+    for number, nodes in enumerate(found):
+        assert nodes == set(np.flatnonzero(found.labels == number).tolist())
+    for change in ("reverse", "sort", "append", "pop", "insert", "__setitem__", "__delitem__"):
+        assert not hasattr(found, change)
+    assert not hasattr(found[0], "add")
+    assert type(found[:2]) is list
+    assert found[:2] == list(found)[:2]
+    assert found[::-1] == list(reversed(found))
+    assert found == list(found)
+    assert found == [set(nodes) for nodes in found]
+    assert found != found[:2]
+    assert "3 of 44 nodes" in repr(found)

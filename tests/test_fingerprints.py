@@ -1,0 +1,98 @@
+"""A fingerprint is of all of X: whichever entry is another, it is another."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from extras import optional
+from symnmf import InputError, factorize, tensors
+from symnmf.storage import Blocks, LowRank, as_symmetric
+
+dask_array = optional("dask.array")
+
+
+def mapped(X, path):
+    np.save(path / "X.npy", X)
+    return np.load(path / "X.npy", mmap_mode="r")
+
+
+#: Each makes a storage of an array, in a folder of its own.
+STORAGES = {
+    "dense": lambda X, path: as_symmetric(X),
+    "dense float32": lambda X, path: as_symmetric(X.astype(np.float32)),
+    "csr": lambda X, path: as_symmetric(sp.csr_array(X)),
+    "Blocks": lambda X, path: Blocks(mapped(X, path), memory="1MB"),
+    "Dask": lambda X, path: as_symmetric(dask_array.from_array(X, chunks=len(X) // 2)),
+}
+
+
+def changed(X, i, j):
+    Y = X.copy()
+    Y[i, j] = Y[j, i] = Y[i, j] + 0.5
+    return Y
+
+
+@pytest.mark.parametrize("kind", STORAGES)
+def test_every_entry_counts(kind, tmp_path):
+    X = np.ones((6, 6))
+    digests = {STORAGES[kind](X, tmp_path).digest()}
+    places = list(itertools.combinations_with_replacement(range(6), 2))
+    for i, j in places:
+        digests.add(STORAGES[kind](changed(X, i, j), tmp_path).digest())
+    assert len(digests) == len(places) + 1
+    assert STORAGES[kind](X, tmp_path).digest() in digests
+
+
+@pytest.mark.parametrize("kind", STORAGES)
+def test_every_part_of_a_large_matrix_counts(kind, tmp_path):
+    """Several tiles, chunks and threads: entries near the corners, the middle and the edges."""
+    n = 500
+    X = np.random.default_rng(0).random((n, n))
+    X += X.T
+    places = [(0, 0), (0, n - 1), (n // 2, n // 2), (n - 1, n - 1), (n // 3, 2 * n // 3), (1, 401)]
+    digests = {STORAGES[kind](changed(X, i, j), tmp_path).digest() for i, j in places}
+    digests.add(STORAGES[kind](X, tmp_path).digest())
+    assert len(digests) == len(places) + 1
+
+
+def test_every_number_of_the_factors_of_a_low_rank_matrix_counts():
+    B, C = np.ones((5, 2)), np.eye(2)
+    digests = {LowRank(B, C).digest()}
+    for place in itertools.product(range(5), range(2)):
+        other = B.copy()
+        other[place] = 1.5
+        digests.add(LowRank(other, C).digest())
+    for i, j in ((0, 0), (0, 1), (1, 1)):
+        digests.add(LowRank(B, changed(C, i, j)).digest())
+    assert len(digests) == 1 + 10 + 3
+
+
+def test_where_an_entry_is_counts_in_a_sparse_matrix():
+    one, other = np.zeros((4, 4)), np.zeros((4, 4))
+    one[0, 1] = one[1, 0] = other[0, 2] = other[2, 0] = 1.0
+    assert as_symmetric(sp.csr_array(one)).digest() != as_symmetric(sp.csr_array(other)).digest()
+
+
+def test_every_entry_of_a_tensor_counts():
+    T = np.ones((4, 4, 4))
+    digests = {tensors.as_tensor(T).digest()}
+    tuples = list(itertools.combinations_with_replacement(range(4), 3))
+    for entry in tuples:
+        other = T.copy()
+        for place in itertools.permutations(entry):
+            other[place] = 1.5
+        digests.add(tensors.as_tensor(other).digest())
+    assert len(digests) == 1 + len(tuples)
+
+
+def test_a_checkpoint_of_an_x_with_another_last_entry_is_refused(tmp_path):
+    X = np.random.default_rng(1).random((40, 40))
+    X += X.T
+    run = {"random_state": 0, "max_iter": 3, "tol": 0, "checkpoint": tmp_path / "run.npz"}
+    factorize(X, 3, **run)
+    with pytest.raises(InputError, match="this X"):
+        factorize(changed(X, 38, 39), 3, **run)
