@@ -224,3 +224,20 @@ def test_a_single_result_is_one_curve():
     (line,) = convergence(result).axes[0].lines
     assert line.get_label() == "a-symhals"
     np.testing.assert_array_equal(line.get_ydata(), result.history["error"])
+
+
+def test_lambda_for_a_method_without_one_is_refused():
+    X = np.ones((6, 6)) + np.eye(6)
+    calls = [
+        lambda: symnmf.factorize(X, 2, coupling="adaptive"),
+        lambda: symnmf.factorize(X, 2, solver="pgd", coupling=1.0),
+        lambda: symnmf.SymNMF(2, affinity="precomputed", coupling=1.0).fit(X),
+        lambda: symnmf.communities(X, 2, solver="admm", coupling="rising"),
+        lambda: symnmf.compare(X, 2, ["auto", "pgd"], coupling=1.0),
+    ]
+    for call in calls:
+        with pytest.raises(symnmf.InputError, match=r"solver '[a-z]+' does not; leave it out"):
+            call()
+    found = symnmf.compare(X, 2, ["auto", "symhals"], coupling=0.5, max_iter=3, random_state=0)
+    assert found.results["symhals", 0].coupling == 0.5
+    assert found.results["auto", 0].coupling == 0.0

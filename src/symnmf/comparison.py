@@ -19,7 +19,7 @@ from symnmf.run.problem import Problem
 from symnmf.run.result import COLUMNS, Result
 from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState, as_generator, starting_point
-from symnmf.solvers import Solver
+from symnmf.solvers import Solver, as_solver
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,7 +130,8 @@ def _labelled(
     methods: dict[str, Settings] = {}
     for entry in solvers:
         label, chosen = entry if isinstance(entry, tuple) and len(entry) == 2 else (None, entry)
-        settings = Settings.of(chosen, coupling, **limits)
+        splits = as_solver(chosen).has_coupling
+        settings = Settings.of(chosen, coupling if splits else None, **limits)
         label = settings.solver.name if label is None else label
         if not isinstance(label, str):
             raise InputError(f"solvers must be labelled by strings, got {label!r}.")
@@ -140,6 +141,8 @@ def _labelled(
                 f"(label, solver)."
             )
         methods[label] = settings
+    if coupling is not None and not any(m.solver.has_coupling for m in methods.values()):
+        Settings.of(solvers[0], coupling)  # says what it is for
     return methods
 
 

@@ -242,11 +242,13 @@ def _history(
     from symnmf.run.loop import solve
     from symnmf.run.problem import Problem
     from symnmf.run.settings import Settings
+    from symnmf.solvers import as_solver
 
-    coupling = None if task.method == "kuang-anls" else "adaptive"
+    rule = published.LAMBDA if task.setting == "fixed" else "adaptive"
+    own = task.method == "kuang-anls" and task.setting != "fixed"
     settings = Settings.of(
         solver,
-        published.LAMBDA if task.setting == "fixed" else coupling,
+        rule if as_solver(solver).has_coupling and not own else None,
         tol=task.tol,
         max_iter=task.max_iter,
         record_every=task.record_every,

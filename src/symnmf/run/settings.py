@@ -62,6 +62,14 @@ class Settings:
         """
         method = as_solver(solver)
         schedule = as_coupling(method.default_coupling if coupling is None else coupling)
+        if coupling is not None and not method.has_coupling:
+            raise InputError(
+                f"coupling is lambda of methods that split U into U and V, and solver "
+                f"{method.name!r} does not; leave it out, or use 'a-symhals', 'symhals' or "
+                f"'symanls'.",
+                in_shell=f"--coupling is lambda of methods that split U into U and V, and --solver "
+                f"{method.name} does not; leave it out, or use a-symhals, symhals or symanls.",
+            )
         return cls(method, schedule, Limits(**limits))
 
     def within(self, **limits: Any) -> Self:
