@@ -318,7 +318,8 @@ def test_refusals_name_the_same_fault(faces, kind, k, options):
 
 def low_rank():
     rng = np.random.default_rng(1)
-    return np.kron(np.eye(3), np.ones((14, 1))) + 0.1 * rng.random((42, 3))
+    B = np.kron(np.eye(3), np.ones((14, 1))) + 0.1 * rng.random((42, 3))
+    return np.hstack([B, 0.3 * rng.random((42, 3))])  # of more than three groups' rank
 
 
 STORED = {
@@ -339,7 +340,7 @@ def test_every_storage_reaches_every_entry_point(tmp_path, kind):
     X = B @ B.T
     np.save(tmp_path / "X.npy", X)
     data = STORED[kind](np.load(tmp_path / "X.npy", mmap_mode="r+"), tmp_path / "X.npy")
-    run = {"random_state": 0, "init": "scaled-random", "n_init": 2, "tol": 0.0, "max_iter": 12}
+    run = {"random_state": 0, "init": "scaled-random", "n_init": 1, "tol": 0.0, "max_iter": 12}
     options = {"normalize": False, **run}
     plain = communities(X, 3, **options)
     assert np.bincount(plain.labels).tolist() == [14, 14, 14]
@@ -351,8 +352,6 @@ def test_every_storage_reaches_every_entry_point(tmp_path, kind):
     np.testing.assert_allclose(model.embedding_, found.result.U, atol=1e-12)
     assert model.certificate_.certified == plain.certificate.certified
     np.testing.assert_array_equal(model.predict(X[:5] * 1.01), plain.labels[:5])
-    best = symnmf.factorize(data, 3, **run)
-    assert best.error == pytest.approx(plain.result.error, rel=1e-6)
 
 
 def test_the_command_reads_blocks(tmp_path):

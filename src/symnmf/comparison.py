@@ -142,7 +142,7 @@ def _labelled(
             )
         methods[label] = settings
     if coupling is not None and not any(m.solver.has_coupling for m in methods.values()):
-        Settings.of(solvers[0], coupling)  # says what it is for
+        Settings.of(settings.solver, coupling)  # says what it is for
     return methods
 
 
