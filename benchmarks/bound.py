@@ -81,7 +81,7 @@ def measured(name: str, starts: int, seconds: float) -> dict[str, Any]:
     row["fit_seconds"] = (time.process_time() - began) / starts
     for title, limit in (("eigenvalues", 0.0), ("searched", seconds)):
         began = time.process_time()
-        bound = result.bound(max_time=limit)
+        bound = result.bound(matrix, max_time=limit)
         row[title] = {
             "error": bound.error,
             "gap": bound.gap,
@@ -115,8 +115,9 @@ def random_problems(count: int) -> int:
         X = (X + X.T) * 10.0 ** rng.uniform(-15, 15)
         if not X.any():
             continue
-        run = {"allow_negative": True, "random_state": seed, "n_jobs": 1, "max_iter": 200}
-        U = symnmf.factorize(X, rank, tol=1e-7, **run).U
+        U = symnmf.factorize(
+            X, rank, allow_negative=True, random_state=seed, n_jobs=1, max_iter=200, tol=1e-7
+        ).U
         value = 0.5 * float(((X - U @ U.T) ** 2).sum())
         target = frobenius(as_symmetric(X, allow_negative=True, n_jobs=1))
         bound = best_bound(target, U, value, max_time=0.01)
@@ -173,7 +174,7 @@ def main() -> None:
         else:
             X, rank = problem(name)
             result = fitted(X, rank, 1)
-            least, below = violations(X, rank, result.bound(max_time=chosen.seconds), 50)
+            least, below = violations(X, rank, result.bound(X, max_time=chosen.seconds), 50)
             print(name, least, below, "of 50 below", flush=True)
     if chosen.what == "table":
         known = {n: json.loads(p.read_text()) for n, p in stored.items() if p.is_file()}

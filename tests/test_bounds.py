@@ -361,3 +361,24 @@ def test_what_is_printed_is_true() -> None:
     assert percent(0.0000412) == "0.0042%"
     assert percent(0.00540001) == "0.55%"
     assert percent(0.5) == "50%"
+
+
+def test_a_result_has_its_bound() -> None:
+    X = block_model(60, 3).toarray()
+    result = symnmf.factorize(X, 3, random_state=0)
+    bound = result.bound(X)
+    assert isinstance(bound, symnmf.Bound)
+    assert bound.error <= result.error
+    assert bound.reached_error == result.error
+    assert bound.gap == pytest.approx((result.error - bound.error) / result.error, rel=1e-9)
+    huge = symnmf.factorize(1e20 * X, 3, init=1e10 * result.U, max_iter=0)
+    assert huge.bound(1e20 * X).error == pytest.approx(bound.error, rel=1e-3)
+
+
+def test_bad_arguments_are_refused() -> None:
+    X = block_model(60, 3)
+    result = symnmf.factorize(X, 3, random_state=0)
+    with pytest.raises(symnmf.InputError, match="max_time must be"):
+        result.bound(X, max_time=-1)
+    with pytest.raises(symnmf.InputError, match="has 59 rows but the result has 60"):
+        result.bound(X[:59, :59])

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         storage,
         tensors,
     )
+    from symnmf.bounds import Bound
     from symnmf.calls import Seconds
     from symnmf.community import Communities, communities
     from symnmf.comparison import Comparison, compare
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from symnmf.tensors.factorizing import factorize_tensor
 
 _MODULE_OF = {
+    "Bound": "symnmf.bounds",
     "Certificate": "symnmf.run.certificate",
     "Communities": "symnmf.community",
     "Comparison": "symnmf.comparison",
@@ -79,6 +81,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "Bound",
     "Certificate",
     "Communities",
     "Comparison",

@@ -18,6 +18,8 @@ from symnmf.naming import lookup
 if TYPE_CHECKING:
     import pandas as pd
 
+    from symnmf.bounds import Bound
+
 Status = Literal["converged", "max_iter", "max_time", "stopped", "diverged"]
 
 RESULT = "symnmf-result-2"
@@ -251,6 +253,25 @@ class Result:
         from symnmf.run.certificate import certify
 
         return certify(X, self, tol=chosen, **observing)
+
+    def bound(
+        self, problem: Any = None, *, max_time: float | None = 10.0, tol: float = 1e-6
+    ) -> Bound:
+        """Bound the error that any U >= 0 with as many columns can have; see :class:`symnmf.Bound`.
+
+        Parameters
+        ----------
+        problem : X
+            What was factorized.
+        max_time : float or None
+            Seconds for the search that raises the bound; 0 for the eigenvalues of X alone, None for
+            no limit.
+        tol : float
+            The gap from which on the result counts as a global minimum.
+        """
+        from symnmf.bounds.results import bound_result
+
+        return bound_result(problem, self, max_time=max_time, tol=tol)
 
     def save(self, path: str | Path, *, names: Sequence[Any] | None = None) -> None:
         """Write to an npz archive (no pickle), atomically.
