@@ -15,7 +15,7 @@ from symnmf.kernels.coordinate import sweep_block
 from symnmf.parallel import Threads
 from symnmf.storage.dense import SWEPT_ROWS
 from symnmf.storage.opening import open_store
-from symnmf.storage.stores import Store
+from symnmf.storage.stores import Store, squares
 from symnmf.storage.tiles import Facts, Tile, TiledMatrix, add_products, residual_share, tile_facts
 
 #: Memory for X unless another is asked for: large enough that a disk reads at its full rate.
@@ -84,7 +84,7 @@ class Blocks(TiledMatrix):
         self._pairs: Sequence[Tile] | None = None
         if self.store.slices and not assume_symmetric:
             most = size // 2 // self.store.dtype.itemsize
-            self._pairs = _squares(self.store.n, most, self.store.grain)
+            self._pairs = squares(self.store.n, most, self.store.grain)
         super().__init__(self.store.n, self.store.dtype, threads, Facts())
         self.facts = self.look_again((1.0, 1.0))
 
@@ -158,7 +158,7 @@ class Blocks(TiledMatrix):
         """Return X - U U^T as an n x n array; only for an X that would fit into memory."""
         n = self.shape[0]
         result = np.empty((n, n))
-        for tile, block in self._stream(_squares(n, self._numbers())):
+        for tile, block in self._stream(squares(n, self._numbers())):
             rows, columns = slice(tile.top, tile.bottom), slice(tile.left, tile.right)
             part = block.astype(np.float64) * self.scales[0] * self.scales[1]
             result[rows, columns] = part - U[rows].astype(np.float64) @ U[columns].T
@@ -167,7 +167,7 @@ class Blocks(TiledMatrix):
 
     def squares(self, side: int) -> Iterator[tuple[Tile, np.ndarray]]:
         """Yield squares of the upper triangle, of a source that can be sliced."""
-        return self._stream(_squares(self.shape[0], side * side))
+        return self._stream(squares(self.shape[0], side * side))
 
     def _numbers(self) -> int:
         """Numbers in the largest tile."""
@@ -195,17 +195,6 @@ class Blocks(TiledMatrix):
             return block, self.store.read(across, buffers[turn][most:])
 
         return _ahead(tiles, read)
-
-
-def _squares(n: int, most: int, grain: int = 1) -> list[Tile]:
-    """Cut the upper triangle into squares of at most ``most`` numbers, or of one grain."""
-    side = max(grain, int(np.sqrt(most)) // grain * grain)
-    edges = [*range(0, n, side), n]
-    return [
-        Tile(edges[i], edges[i + 1], edges[j], edges[j + 1])
-        for i in range(len(edges) - 1)
-        for j in range(i, len(edges) - 1)
-    ]
 
 
 def _ahead(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from symnmf.archives import open_regular
 from symnmf.errors import InputError
 from symnmf.storage.folder import BlockFolder
+from symnmf.storage.hdf5_file import open_hdf5
 from symnmf.storage.stores import ArrayFile, ChunkedArray, Store
+from symnmf.storage.zarr_folder import VERSION_2, VERSION_3, ZarrFolder
 
 
 def is_stored(X: Any) -> bool:
@@ -40,49 +42,16 @@ def _open_path(path: Path) -> Store:
             f"{str(path)!r} does not exist; name a .npy, .h5 or .zarr array or a folder."
         )
     if path.is_dir():
-        if (path / "zarr.json").exists() or (path / ".zarray").exists():
-            zarr = _library("zarr")
-            try:
-                array = zarr.open_array(str(path), mode="r")
-            except Exception as error:  # whatever is wrong with what describes the array
-                raise InputError(
-                    f"{str(path)!r} is not a readable Zarr array ({type(error).__name__}: "
-                    f"{str(error).rstrip('.')[:120]}); write it again."
-                ) from error
-            return ChunkedArray(array, f"Zarr array {str(path)!r}")
+        if any(os.path.lexists(path / name) for name in (VERSION_2, VERSION_3)):
+            return ZarrFolder(path)
         return BlockFolder(path)
     if path.suffix == ".npy":
         return ArrayFile.open(path)
     if path.suffix in (".h5", ".hdf5"):
-        return _open_hdf5(path)
+        return open_hdf5(path, _library("h5py"))
     raise InputError(
         f"{str(path)!r} cannot be read in blocks; symnmf convert makes a folder of blocks of it."
     )
-
-
-def _open_hdf5(path: Path) -> Store:
-    h5py = _library("h5py")
-    found: list[Any] = []
-    try:
-        open_regular(path).close()
-        file = h5py.File(path, "r")
-        file.visititems(
-            lambda _, item: (
-                found.append(item) if isinstance(item, h5py.Dataset) and item.ndim == 2 else None
-            )
-        )
-    except InputError:
-        raise
-    except Exception as error:  # whatever is wrong inside
-        said = str(error).rstrip(".")[:200]
-        raise InputError(f"file {str(path)!r} is not a readable HDF5 file ({said}).") from error
-    if len(found) != 1:
-        names = ", ".join(item.name for item in found) or "none"
-        raise InputError(
-            f"file {str(path)!r} holds {len(found)} two-dimensional arrays ({names[:200]}); pass "
-            f"the h5py dataset itself."
-        )
-    return ChunkedArray(found[0], f"HDF5 array {str(path)!r}")
 
 
 def _library(name: str) -> Any:

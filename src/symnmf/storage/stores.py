@@ -90,6 +90,38 @@ def panels(n: int, most: int, rows: int = 1, columns: int = 1) -> list[Tile]:
     return tiles
 
 
+def squares(n: int, most: int, grain: int = 1) -> list[Tile]:
+    """Cut the upper triangle into squares of at most ``most`` numbers, or of whole grains."""
+    if grain * grain > most:
+        grain = 1
+    side = max(grain, int(np.sqrt(most)) // grain * grain)
+    edges = [*range(0, n, side), n]
+    return [
+        Tile(edges[i], edges[i + 1], edges[j], edges[j + 1])
+        for i in range(len(edges) - 1)
+        for j in range(i, len(edges) - 1)
+    ]
+
+
+def chunk_tiles(
+    title: str, n: int, chunks: tuple[int, int], sizes: tuple[int, int], size: int
+) -> list[Tile]:
+    """Cut a matrix in chunks into tiles of at most ``size`` bytes, along its chunks if they fit.
+
+    ``sizes`` are the bytes of a number as it is stored and as it is given.
+    """
+    one = chunks[0] * chunks[1] * sizes[0]
+    if one > size // 2:  # an encoded chunk and the decoded one are there at the same time
+        raise InputError(
+            f"{title} has chunks of {one} bytes, and the memory allowed holds blocks of {size}; "
+            f"allow more, or write it with smaller chunks."
+        )
+    most = max(1, size // (2 * sizes[1]))
+    if max(chunks) ** 2 > most:  # a tile along long chunks would be larger than allowed
+        return squares(n, most)
+    return panels(n, most, *chunks)
+
+
 class ArrayFile(Store):
     """A C- or Fortran-ordered array in a .npy file, or anywhere in a file that was mapped.
 
@@ -204,12 +236,14 @@ class ChunkedArray(Store):
         check_shape(tuple(array.shape), title)
         self.n = int(array.shape[0])
         self.dtype = float_dtype(np.dtype(array.dtype), title)
-        self.chunks = tuple(array.chunks or (1, 1))
+        rows, columns = array.chunks or (1, 1)
+        self.chunks = (int(rows), int(columns))
         self.grain = max(self.chunks)
 
     def tiles(self, size: int) -> list[Tile]:
-        # the library's own array and the copy of it are there at the same time
-        return panels(self.n, max(1, size // (2 * self.dtype.itemsize)), *self.chunks)
+        # a part of a memory map has no chunks that are read as a whole
+        sizes = np.dtype(self.array.dtype).itemsize, self.dtype.itemsize
+        return chunk_tiles(self.title, self.n, self.chunks, sizes, size)
 
     def read(self, tile: Tile, buffer: np.ndarray | None = None) -> np.ndarray:
         try:
