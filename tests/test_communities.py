@@ -220,7 +220,7 @@ def test_a_partition_is_the_argmax_of_the_factor_and_overlap_its_shares():
         assert _unordered(found) == _unordered(expected)
         assert set().union(*found) == set(graph)
     default = communities(graph, overlapping=True, **common)
-    assert default == communities(graph, overlapping=True, threshold=0.25, **common)
+    assert default == communities(graph, overlapping=True, threshold="background", **common)
     assert sum(map(len, default)) > 34  # somebody is in two
 
 
@@ -300,7 +300,7 @@ def test_options_reach_the_solver():
         (
             nx.path_graph(3),
             {"k": 2, "threshold": 1},
-            r"threshold must be a number in \[0, 1\)",
+            r"threshold must be 'background' or a number in \[0, 1\)",
         ),
         (nx.path_graph(3), {"k": 2, "solver": "hals"}, "solver 'hals' is not known"),
         (

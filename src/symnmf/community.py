@@ -36,8 +36,12 @@ class Communities(Sequence[frozenset[Hashable]]):
         The place of each node's community; -1 for a node in none.
     membership : ndarray of shape (n, communities)
         Shares of each node, in the order of the communities; zeros for a node in none.
+    strength : ndarray of shape (n, communities) or None
+        How strongly each node is in each community, in units of the background: a node belongs
+        where it is above 1. None unless memberships were read that way.
     outside : list
-        Nodes in no community: those without edges, or outside the component chosen.
+        Nodes in no community: those without edges, outside the component chosen, or, where
+        communities overlap, not above the background in any.
     quality : Quality
         Modularity, conductance and the like.
     degree_offset : float
@@ -60,6 +64,8 @@ class Communities(Sequence[frozenset[Hashable]]):
         self._sets = [frozenset(self.names[i] for i in rows) for rows in columns if rows.size]
         self.labels = labels
         self.membership = fitted.result.membership[:, : len(self._sets)]
+        strength = fitted.strengths
+        self.strength = None if strength is None else strength[:, : len(self._sets)]
         self.outside = [self.names[i] for i in np.flatnonzero(labels == OUTSIDE)]
         self.result: Result = fitted.result
         self.quality: Quality = fitted.quality
@@ -159,7 +165,7 @@ def communities(
     *,
     order: int = 2,
     overlapping: bool = False,
-    threshold: float = DEFAULT_THRESHOLD,
+    threshold: float | str = DEFAULT_THRESHOLD,
     weight: str | None = "weight",
     normalize: bool = True,
     allow_negative: bool = False,
@@ -188,8 +194,8 @@ def communities(
     r"""Find communities of an undirected graph by symmetric NMF of its adjacency matrix.
 
     With :math:`A \approx U U^T`, node i belongs to the community of the largest entry in its row
-    of U; with ``overlapping=True`` to every community that holds more than ``threshold`` of the
-    row's sum, and always to that of the largest entry.
+    of U; with ``overlapping=True`` to every community in which its strength exceeds that of the
+    background, so to several or to none.
 
     Parameters
     ----------
@@ -207,10 +213,11 @@ def communities(
         (docs/tensors.md). Nodes in no triangle are treated as nodes without edges are.
     overlapping : bool, default False
         Whether a node may belong to several communities.
-    threshold : float, default 0.25
-        In [0, 1). A node's shares sum to 1, so at the default it is in at most three communities
-        and each holds more than a quarter of it. On the circles of ego-Facebook the overlapping
-        F1 is flat from 0.25 to 0.4 (0.385 to 0.389) and falls below (0.379 at 0.2).
+    threshold : "background" or float
+        "background" reads U in the units of the graph: a node belongs to a community where its
+        strength is more than the density of the graph explains, see docs/howto/overlap.md.
+        A number in [0, 1) is a share of the node's row of U: it belongs to every community that
+        holds more than that, and always to the one of its largest entry.
     weight : str or None
         The edge attribute with the weights. Edges without it count 1, and with None every edge
         does; a name other than "weight" that no edge has is an error.

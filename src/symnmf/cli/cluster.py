@@ -56,8 +56,11 @@ def cluster(
         bool, typer.Option("--overlapping", help="Also list every cluster a row has a part in.")
     ] = False,
     threshold: Annotated[
-        float, typer.Option(help="With --overlapping: the share of a row that counts, below 1.")
-    ] = 0.25,
+        str,
+        typer.Option(
+            help="With --overlapping: 'background', or the share of a row that counts, below 1."
+        ),
+    ] = "background",
     triangles: Annotated[
         bool,
         typer.Option("--triangles", help="Cluster a graph by its triangles, not by its edges."),
@@ -130,7 +133,8 @@ def cluster(
         tol=tol,
         checkpoint_every=checkpoint_every,
     )
-    check_threshold(threshold, in_shell)
+    reading = _number_or_word(threshold)
+    check_threshold(reading, in_shell)
     streamed = memory is not None or inputs.is_stored(given)
     inputs.check_header(header, given, streamed)
     if triangles and report:
@@ -154,7 +158,7 @@ def cluster(
     pipeline = Pipeline(
         n_clusters=int(k) if k.isdecimal() else k,
         order=3 if triangles else 2,
-        threshold=threshold if overlapping else None,
+        threshold=reading if overlapping else None,
         degree_offset=degree_offset,
         components=components,
         objective={
@@ -198,6 +202,14 @@ def cluster(
             found.save_report(report, f"symnmf cluster {Path(given).name} -k {k}")
         _tell(found, tol, json=json, with_labels=output is None, code=code)
     raise typer.Exit(code)
+
+
+def _number_or_word(text: str) -> float | str:
+    """Return a number where the text is one."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _run(prepared: Prepared, signals: Signals, quiet: bool) -> Fitted:

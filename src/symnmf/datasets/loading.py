@@ -231,6 +231,17 @@ def load_ego_facebook(folder: Folder = None) -> Dataset:
     return _community_graph("ego_facebook", folder, "comm", text)
 
 
+def load_ego_circles(folder: Folder = None, *, ego: str = "414") -> Dataset:
+    """The friends of one Facebook user, without the user; the circles they were put in overlap.
+
+    ``ego`` is "348" (227 nodes, 14 circles), "414" (159, 7) or "686" (170, 14). Some nodes are in
+    no circle.
+    """
+    lookup(str(ego), dict.fromkeys(("348", "414", "686")), "ego")
+    text = f"Friendships among the friends of Facebook user {ego}, with overlapping circles."
+    return _community_graph(f"ego_circles_{ego}", folder, "comm", text)
+
+
 def load_com_dblp(folder: Folder = None, *, top5000: bool = False) -> Dataset:
     """DBLP co-authorship: 317 080 authors, 13 477 overlapping communities (publication venues).
 
@@ -315,6 +326,9 @@ _CATALOGUE = {
     "cora": _Known("graph", 2708, 7, load_cora),
     "citeseer": _Known("graph", 3327, 6, load_citeseer),
     "ego_facebook": _Known("graph", 4039, 193, load_ego_facebook),
+    "ego_circles_348": _Known("graph", 227, 14, partial(load_ego_circles, ego="348")),
+    "ego_circles_414": _Known("graph", 159, 7, partial(load_ego_circles, ego="414")),
+    "ego_circles_686": _Known("graph", 170, 14, partial(load_ego_circles, ego="686")),
     "com_dblp": _Known("graph", 317080, 13477, load_com_dblp),
 }
 
@@ -387,7 +401,8 @@ def _adjacency(stored: dict[str, Array]) -> sp.csr_array:
 
 
 def _names(stored: dict[str, Array]) -> tuple[Any, ...]:
-    return tuple(stored["node_names" if "node_names" in stored else "orig_id"].tolist())
+    known = [stored[key] for key in ("node_names", "orig_id") if key in stored]
+    return tuple(known[0].tolist() if known else range(int(stored["n"])))
 
 
 def _labelled_graph(name: str, folder: Folder, text: str) -> Dataset:

@@ -73,6 +73,21 @@ FILES = {
         "46eeb52bbffe6b1d3c186ded870f37768cd349fdc4f2358add373054d774266f",
         "the SNAP collection (ego-Facebook)",
     ),
+    "ego_circles_348": File(
+        "ego_circles_348.npz",
+        "911777ce859948d3e48a96b2b8414127226d9e55643b2a427d01ba0cfd149cdb",
+        "GitHub: shchur/overlapping-community-detection (data/facebook_ego)",
+    ),
+    "ego_circles_414": File(
+        "ego_circles_414.npz",
+        "877da8e9998f22700f5a7f81987a62785d58d2f6351fc0b17151db455c1e09c4",
+        "GitHub: shchur/overlapping-community-detection (data/facebook_ego)",
+    ),
+    "ego_circles_686": File(
+        "ego_circles_686.npz",
+        "8f09653012618250c012eada52f92c4941bd0d856999579bd7992308a7d6ed18",
+        "GitHub: shchur/overlapping-community-detection (data/facebook_ego)",
+    ),
     "cora": File(
         "planetoid_cora.npz",
         "4564227c71ee17defb13200867fba234362167e94f4cc3b06b1e064c2b726450",

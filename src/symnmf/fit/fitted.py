@@ -11,6 +11,8 @@ import numpy as np
 
 from symnmf.fit.similarities import Similarities
 from symnmf.graphs.constraints import numbered_by_class
+from symnmf.interchange import to_host
+from symnmf.membership import BACKGROUND, background_strengths, members_of
 from symnmf.quality import Quality, assess, warn_of
 from symnmf.run.loop import warn_unless_converged
 from symnmf.run.multistart import Search
@@ -18,21 +20,6 @@ from symnmf.run.problem import Problem
 from symnmf.run.result import OUTSIDE, Result
 from symnmf.run.settings import Limits
 from symnmf.run.start import RandomState
-
-
-def members_of(result: Result, threshold: float | None) -> np.ndarray:
-    """Return which clusters each row belongs to, an array of bool with a column for each.
-
-    It is that of its largest share, and with a ``threshold`` every other whose share is above it;
-    a row of zeros belongs to none.
-    """
-    labels = result.labels
-    belongs = np.zeros(result.U.shape, dtype=bool)
-    inside = np.flatnonzero(labels != OUTSIDE)
-    belongs[inside, labels[inside]] = True
-    if threshold is not None:
-        belongs |= result.membership > threshold
-    return belongs
 
 
 def by_size(belongs: np.ndarray) -> np.ndarray:
@@ -47,6 +34,15 @@ def in_order(result: Result, order: np.ndarray) -> Result:
         np.ascontiguousarray(factor[:, order]) for factor in (result.U, result.V, *result.others)
     )
     return replace(result, U=U, V=U if result.V is result.U else V, others=tuple(others))
+
+
+def strengths_of(
+    result: Result, similarities: Similarities, threshold: float | str | None
+) -> np.ndarray | None:
+    """U in units of the background, where that is the rule and the graph has one."""
+    if threshold != BACKGROUND or result.order > 2:
+        return None
+    return background_strengths(to_host(result.U), similarities.graph, similarities.roots)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +65,9 @@ class Fitted:
         Starts that were asked for.
     advice : str
         What to try where the clusters are hardly any.
-    threshold : float or None
-        The share from which on a row belongs to more than one cluster.
+    threshold : float, "background" or None
+        The share from which on a row belongs to more than one cluster, or the rule of
+        :mod:`symnmf.membership`.
     selection : object
         How the number of clusters was found, where it was not given.
     objective : mapping
@@ -83,7 +80,7 @@ class Fitted:
     limits: Limits
     starts: int
     advice: str
-    threshold: float | None = None
+    threshold: float | str | None = None
     selection: Any = None
     objective: Mapping[str, Any] = field(default_factory=dict)
 
@@ -91,7 +88,8 @@ class Fitted:
     def of(cls, search: Search, classes: np.ndarray | None, **others: Any) -> Fitted:
         """Number the clusters."""
         best, threshold = search.best, others.get("threshold")
-        order = by_size(members_of(best, threshold))
+        strengths = strengths_of(best, others["similarities"], threshold)
+        order = by_size(members_of(best, threshold, strengths))
         if classes is not None:
             best, order = in_order(best, order), np.arange(len(order))
             order = numbered_by_class(best.U, classes)
@@ -110,12 +108,20 @@ class Fitted:
     @cached_property
     def labels(self) -> np.ndarray:
         """The cluster of each row; -1 for none."""
-        return self.result.labels
+        labels = self.result.labels
+        if self.threshold is None:
+            return labels
+        return np.where(self.members.any(axis=1), labels, OUTSIDE)
+
+    @cached_property
+    def strengths(self) -> np.ndarray | None:
+        """U in units of the background, where memberships are read in these."""
+        return strengths_of(self.result, self.similarities, self.threshold)
 
     @cached_property
     def members(self) -> np.ndarray:
         """Which clusters each row belongs to, an array of bool with a column for each."""
-        return members_of(self.result, self.threshold)
+        return members_of(self.result, self.threshold, self.strengths)
 
     @cached_property
     def quality(self) -> Quality:

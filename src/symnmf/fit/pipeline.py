@@ -19,6 +19,7 @@ from symnmf.fit.fitted import Fitted
 from symnmf.fit.similarities import PRECOMPUTED, Building, Similarities
 from symnmf.fit.words import Spelling, in_python
 from symnmf.graphs.constraints import groups_of, known_classes
+from symnmf.membership import BACKGROUND
 from symnmf.run.loop import Callback
 from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, SPECTRAL, Plan, Progress
 from symnmf.run.problem import Problem
@@ -29,8 +30,8 @@ from symnmf.solvers import Solver
 from symnmf.storage import SymmetricMatrix, in_memory
 from symnmf.storage.border import check_missing
 
-#: Share of a row above which it belongs to a cluster, where it may belong to several.
-DEFAULT_THRESHOLD = 0.25
+#: How memberships are read where a row may belong to several clusters.
+DEFAULT_THRESHOLD = BACKGROUND
 
 #: What clustering needs of the stationarity: labels were the same at 1e-5 on all data sets tried.
 CLUSTER_TOL = 1e-4
@@ -50,8 +51,9 @@ class Pipeline:
         The arguments of :class:`symnmf.Problem`: mask, weights, missing and the like.
     labels, must_link, cannot_link : array of shape (n,) or None
         What is known of the rows; see :meth:`symnmf.SymNMF.fit`.
-    threshold : float or None
-        The share from which on a row belongs to more than one cluster; None for one each.
+    threshold : float, "background" or None
+        The share from which on a row belongs to more than one cluster, or strengths above the
+        background; None for one cluster each.
     argument, rows : str
         What the data and their rows are called in messages.
     spell : callable
@@ -71,7 +73,7 @@ class Pipeline:
     must_link: Any = None
     cannot_link: Any = None
     constraint_strength: float = 1.0
-    threshold: float | None = None
+    threshold: float | str | None = None
     solver: str | Solver = "auto"
     coupling: str | float | Coupling | None = None
     init: Any = DEFAULT_INIT
@@ -252,9 +254,13 @@ class Prepared:
 
 def check_threshold(threshold: Any, spell: Spelling = in_python) -> None:
     """Refuse a share that is none, or that no row could exceed."""
+    if isinstance(threshold, str) and threshold == BACKGROUND:
+        return
     number = isinstance(threshold, int | float | np.number)
     if not (number and 0 <= threshold < 1):
-        raise InputError(f"{spell('threshold')} must be a number in [0, 1), got {threshold!r}.")
+        raise InputError(
+            f"{spell('threshold')} must be {BACKGROUND!r} or a number in [0, 1), got {threshold!r}."
+        )
 
 
 def rows_of(data: Any) -> Any:

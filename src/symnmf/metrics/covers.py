@@ -181,10 +181,9 @@ def _shared_counts(
     are together somewhere, and for each side the pairs by the number shared (0 not filled in).
     """
     sides = [sp.csr_array(side.T) for side in (true, found)]
-    work = sum(
-        np.asarray(side @ np.diff(whole.indptr))
-        for side, whole in zip(sides, (true, found), strict=True)
-    )
+    work = np.zeros(true.shape[1])
+    for side, whole in zip(sides, (true, found), strict=True):
+        work += side @ np.diff(whole.indptr)
     counts = [np.zeros(int(np.diff(side.indptr).max(initial=0)) + 1) for side in sides]
     agreeing = together = begin = 0
     edges = np.concatenate([[0], np.cumsum(work)])
