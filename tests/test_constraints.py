@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import symnmf
 from extras import optional
@@ -148,6 +150,60 @@ def test_groups_are_the_pairs_inside_them(digits):
         model = symnmf.SymNMF(3, affinity="precomputed", random_state=0, n_init=1)
         model.fit(A, **{name: groups})
         assert abs(model.affinity_matrix_ - by_group).max() == 0
+
+
+@pytest.mark.parametrize("routed", [False, True], ids=["as they come", "routed"])
+def test_what_fit_is_told_is_cut_into_folds_with_the_samples(routed):
+    points, classes = load_digits(n_class=3, return_X_y=True)
+    points, classes = points[:150], classes[:150]
+    known = np.where(np.arange(150) % 5 == 0, classes, -1)
+    groups = np.where(np.arange(150) % 7 == 0, classes, -1)
+    seen = []
+
+    class Watched(symnmf.SymNMF):
+        def fit(self, X, y=None, *, labels=None, must_link=None, cannot_link=None):
+            seen.append((len(X), labels, must_link))
+            return super().fit(X, y, labels=labels, must_link=must_link, cannot_link=cannot_link)
+
+    def score(model, X, y):
+        return adjusted_rand_score(y, model.predict(X))
+
+    told = {"labels": known, "must_link": groups}
+    with sklearn.config_context(enable_metadata_routing=routed):
+        model = Watched(3, random_state=0, n_init=1)
+        if routed:
+            model.set_fit_request(labels=True, must_link=True)
+        scores = cross_val_score(model, points, classes, params=told, scoring=score, cv=3)
+        search = GridSearchCV(model, {"n_clusters": [3, 4]}, scoring=score, cv=3)
+        search.fit(points, classes, **told)
+    assert scores.min() > 0.6
+    assert search.best_params_ == {"n_clusters": 3}
+    folds = list(KFold(3).split(points))
+    for (count, labels, linked), (train, _) in zip(seen[:3], folds, strict=True):
+        assert count == len(train)
+        np.testing.assert_array_equal(labels, known[train])
+        np.testing.assert_array_equal(linked, groups[train])
+
+
+def test_classes_for_scoring_do_not_reach_the_fit():
+    points, classes = load_digits(n_class=3, return_X_y=True)
+    plain = symnmf.SymNMF(3, random_state=0, n_init=1).fit(points[:120])
+    told = symnmf.SymNMF(3, random_state=0, n_init=1).fit(points[:120], classes[:120])
+    np.testing.assert_array_equal(plain.embedding_, told.embedding_)
+
+
+def test_pairs_that_name_rows_are_refused_inside_folds():
+    points, classes = load_digits(n_class=3, return_X_y=True)
+    told = {"must_link": np.array([(0, 10), (1, 11)])}
+    with pytest.raises(symnmf.InputError, match="cut together with the rows in cross-validation"):
+        cross_val_score(
+            symnmf.SymNMF(3),
+            points[:60],
+            classes[:60],
+            params=told,
+            scoring=symnmf.modularity_scorer,
+            error_score="raise",
+        )
 
 
 def test_a_graph_that_only_keeps_apart_is_refused():

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         coupling,
         datasets,
         errors,
-        experiments,
         graphs,
         metrics,
         plots,
@@ -67,7 +66,6 @@ _MODULE_OF = {
 _MODULES = {
     "datasets": "symnmf.datasets",
     "errors": "symnmf.errors",
-    "experiments": "symnmf.experiments",
     "graphs": "symnmf.graphs",
     "storage": "symnmf.storage",
     "metrics": "symnmf.metrics",
@@ -100,7 +98,6 @@ __all__ = [
     "coupling",
     "datasets",
     "errors",
-    "experiments",
     "factorize",
     "factorize_tensor",
     "graphs",

@@ -29,8 +29,9 @@ from symnmf.run.problem import Problem
 from symnmf.run.result import cluster_labels
 from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
-from symnmf.storage import as_symmetric, is_storage
+from symnmf.storage import as_symmetric
 from symnmf.storage.indices import check_indices
+from symnmf.storage.wrapping import is_storage
 
 #: Parameters that are arguments of the problem, and those that are no business of the pipeline.
 OBJECTIVE = ("missing", "ignore_diagonal", "allow_negative")

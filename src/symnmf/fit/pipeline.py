@@ -27,8 +27,9 @@ from symnmf.run.settings import Settings
 from symnmf.run.spectral import SpectralStarts
 from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
-from symnmf.storage import SymmetricMatrix, in_memory
+from symnmf.storage import SymmetricMatrix
 from symnmf.storage.border import check_missing
+from symnmf.storage.wrapping import in_memory
 
 #: How memberships are read where a row may belong to several clusters.
 DEFAULT_THRESHOLD = BACKGROUND

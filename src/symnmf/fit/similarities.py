@@ -27,7 +27,8 @@ from symnmf.graphs.degree_offsets import with_degree_offset
 from symnmf.naming import lookup
 from symnmf.run.problem import Problem
 from symnmf.run.spectral import Basis
-from symnmf.storage import LowRank, SymmetricArray, as_symmetric, in_memory, is_storage
+from symnmf.storage import LowRank, SymmetricArray, as_symmetric
+from symnmf.storage.wrapping import in_memory, is_storage
 
 PRECOMPUTED = "precomputed"
 

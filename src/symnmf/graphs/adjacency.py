@@ -17,10 +17,11 @@ import scipy.sparse as sp
 from symnmf.errors import InputError
 from symnmf.graphs.neighbors import Array, Points
 from symnmf.interchange import is_anndata, to_host
-from symnmf.storage import LowRank, SymmetricArray, as_symmetric, in_memory
+from symnmf.storage import LowRank, SymmetricArray, as_symmetric
 from symnmf.storage.dask import is_dask
 from symnmf.storage.indices import check_indices
 from symnmf.storage.opening import is_stored
+from symnmf.storage.wrapping import in_memory
 
 Graph: TypeAlias = sp.csr_array
 

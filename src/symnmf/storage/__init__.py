@@ -9,7 +9,7 @@ from symnmf.storage.masked import MaskedMatrix
 from symnmf.storage.observing import observed
 from symnmf.storage.sparse import SparseMatrix
 from symnmf.storage.symmetric import Entries, SymmetricArray, SymmetricMatrix
-from symnmf.storage.wrapping import as_symmetric, in_memory, is_storage, on_device
+from symnmf.storage.wrapping import as_symmetric, on_device
 
 __all__ = [
     "Blocks",
@@ -24,8 +24,6 @@ __all__ = [
     "SymmetricArray",
     "SymmetricMatrix",
     "as_symmetric",
-    "in_memory",
-    "is_storage",
     "observed",
     "on_device",
 ]
