@@ -15,7 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.run.result import OUTSIDE, Result, cluster_labels, membership_shares
-from symnmf.storage import SymmetricArray, in_memory
+from symnmf.storage import SymmetricArray
+from symnmf.storage.wrapping import in_memory
 
 #: The rule that asks for strengths above the background.
 BACKGROUND = "background"
