@@ -7,7 +7,7 @@ DOCS_READY := $(VENV)/.docs-ready
 SITE := docs/_build/html
 MINIMUM := .venv-minimum
 
-.PHONY: install install-torch demo test test-gpu test-long test-minimum lint format docs test-wheel release-check \
+.PHONY: install install-torch demo test test-gpu test-long test-minimum lint format docs paper test-wheel release-check \
 	bench bench-full clean
 
 install: $(READY)
@@ -47,6 +47,14 @@ docs: $(DOCS_READY)
 	rm -rf docs/reference/generated
 	$(BIN)/sphinx-build -W --keep-going -q -b html -d docs/_build/doctrees docs $(SITE)
 	@echo "open $(SITE)/index.html"
+
+# The pages of docs/theory as one PDF. Debian: apt-get install latexmk texlive-latex-extra texlive-fonts-recommended tex-gyre
+PAPER := docs/_build/paper
+paper: $(DOCS_READY)
+	@command -v latexmk > /dev/null || { echo "make paper needs latexmk and LaTeX; the Makefile names the packages"; exit 1; }
+	$(BIN)/sphinx-build -q -b latex -c docs/paper -d docs/_build/paper-doctrees docs $(PAPER)
+	cd $(PAPER) && latexmk -pdf -interaction=nonstopmode -halt-on-error -silent theory.tex
+	@echo "open $(PAPER)/theory.pdf"
 
 $(DOCS_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
