@@ -423,7 +423,7 @@ def test_the_estimate_grows_with_the_work():
     quick = experiments.expected_seconds(NAMES, quick=True, jobs=2)
     full = experiments.expected_seconds(NAMES, quick=False, jobs=2)
     assert quick < 600
-    assert quick < full < 3600
+    assert quick < full < 4 * 3600
     assert experiments.expected_seconds(["figure7"], seeds=6, jobs=1) == pytest.approx(
         2 * experiments.expected_seconds(["figure7"], seeds=3, jobs=1)
     )
@@ -442,8 +442,8 @@ def test_importing_the_package_is_cheap():
 #
 # Worlds are made-up runs: in one, everything is as the paper says; in the others it is not.
 
-PACE = {"a-symhals": 0.0120, "symanls": 0.0120, "symhals": 0.0080, "tsvd": 0.0070}
-PACE |= {"admm": 0.0060, "pgd": 0.0050, "beta-snmf": 0.0045, "kuang-anls": 0.0030}
+PACE = {"a-symhals": 0.0120, "symanls": 0.0120, "symhals": 0.0090, "tsvd": 0.0070}
+PACE |= {"admm": 0.0060, "pgd": 0.0050, "beta-snmf": 0.0045, "kuang-anls": 0.0044}
 NOISY_PACE = PACE | {"symanls": 0.0130}
 COST = {"symhals": 1e-4, "a-symhals": 1.2e-4, "symanls": 1e-3, "tsvd": 1.2e-4}
 FLOOR = {"admm": 1.02, "pgd": 1.04, "tsvd": 2.0, "beta-snmf": 3.0}
@@ -592,6 +592,30 @@ def test_a_verdict_says_in_how_many_cases(held, word, sentence):
     curves = [Curve(replace(runs.curves[0].task, seed=s), {}) for s in range(len(held))]
     verdict = judge(claim, Runs(curves))
     assert (verdict.word, verdict.sentence) == (word, sentence)
+
+
+def test_a_sentence_about_two_methods_does_not_hold_where_one_is_open():
+    runs = world("figure1", as_the_paper_says)
+    both = [Part("tSVD", True, "x"), Part("beta-SNMF", None, "x")]
+    verdict = judge(Claim("key", "quote", "read", lambda runs, seed: both), Runs(runs.curves[:1]))
+    assert (verdict.word, verdict.sentence) == ("partly", "1 of 2 cases hold, 1 undecided")
+
+
+@pytest.mark.parametrize(
+    ("late", "holds"),
+    [
+        ([0.50, 0.60, 0.70, 0.70, 0.70], True),  # at rest
+        ([0.50, 0.60, 0.65, 0.68, 0.70], None),  # still rising: the last is the best so far
+        ([0.50, 0.70, 0.60, 0.60, 0.60], False),  # it was better before
+    ],
+)
+def test_admm_is_at_its_best_only_where_its_accuracy_has_come_to_rest(late, holds):
+    name, claim = CLAIMS["table1-admm"]
+    curve = next(c for c in world(name, as_the_paper_says) if c.task.method == "admm")
+    record = {"iteration": np.arange(0, 100, 20), "accuracy": np.array(late)}
+    runs = Runs([Curve(curve.task, record | {"status": np.array("max_iter")})])
+    (part,) = judge(claim, runs).parts
+    assert part.outcomes[0].holds is holds
 
 
 def test_a_claim_whose_runs_are_missing_is_not_checked():

@@ -99,7 +99,7 @@ def reproduce(
     names : sequence of str
         From :func:`available`; all of them where empty.
     quick : bool
-        Fewer iterations, settings and seeds: minutes instead of the better part of an hour.
+        Fewer iterations, settings and seeds: minutes instead of hours.
     out : path
         A folder for everything. ``out/tasks`` keeps every finished run, so that a second call
         goes on where the first was interrupted, and does nothing twice.

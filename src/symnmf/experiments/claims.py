@@ -82,8 +82,13 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """holds, partly, fails, undecided or not checked: the badge."""
-        return _word(self._all)
+        """holds, partly, fails, undecided or not checked: the badge.
+
+        What is said of several methods or settings does not hold where it is open for one of them.
+        """
+        word = _word(self._all)
+        unsettled = any(part.word == "undecided" for part in self.parts)
+        return "partly" if word == "holds" and unsettled else word
 
     @property
     def held(self) -> int:

@@ -113,7 +113,7 @@ def _ends(runs: Runs, seed: int) -> list[Part]:
     for problem in NOISY:
         everyone = runs.longest(METHODS, problem, seed)
         if everyone["symanls"].task.max_iter < figure5.ITERATIONS[runs.quick]:
-            continue  # figure 5 has one seed
+            continue  # not run as long with this seed
         agree, figures = same_end({name: everyone[name] for name in AGREE})
         parts.append(Part(f"{_panel(problem)}: the five agree", agree, figures))
         for method in ("tsvd", "beta-snmf"):
@@ -183,7 +183,7 @@ CLAIMS = [
         "the alternating-type algorithms, ADMM, and PGD can converge to solutions with almost the "
         "same fitting error E^k after enough iterations, while tSVD and beta-SNMF likely get stuck "
         "at local minima with lager fitting errors.",
-        f"After figure 5's many iterations, first seed. {SAME_TEXT} Stuck: at rest more than 5 % "
+        f"After figure 5's many iterations. {SAME_TEXT} Stuck: at rest more than 5 % "
         f"above each of the three. {REST_TEXT} Undecided where a run was not.",
         _ends,
     ),

@@ -253,7 +253,8 @@ NOISE = (
     "it on the first seed."
 )
 LEGEND = (
-    "holds: in every decided case. partly: in some. fails: in none. undecided: more than half of "
+    "holds: in every decided case, and no part is open. partly: in some. fails: in none. "
+    "undecided: more than half of "
     "the cases are, because a run had not come to rest."
 )
 

@@ -188,13 +188,20 @@ def _columns(runs: Runs, seed: int) -> list[Part]:
 
 def _admm_best(runs: Runs, seed: int) -> list[Part]:
     parts = []
-    for problem in _final(runs, seed):
-        curve = runs.get("admm", problem, seed)
-        best, last = float(curve["accuracy"].max()), curve.last("accuracy")
-        rise = last - curve.at(0.9 * curve["iteration"][-1], "accuracy")
-        holds = None if rise > COMPARABLE else best - last <= COMPARABLE
-        figures = f"best {best:.4f}, last {last:.4f} after {curve['iteration'][-1]}"
-        figures += ", still rising" if holds is None else ""
+    for problem in PROBLEMS:
+        try:
+            curve = runs.get("admm", problem, seed)
+        except Absent:
+            continue
+        accuracy, iterations = curve["accuracy"], curve["iteration"]
+        best, last = float(accuracy.max()), curve.last("accuracy")
+        late = accuracy[iterations >= 0.5 * iterations[-1]]
+        moving = str(curve["status"]) != "converged" and np.ptp(late) > COMPARABLE
+        holds: bool | None = best - last <= COMPARABLE
+        figures = f"best {best:.4f}, last {last:.4f} after {iterations[-1]}"
+        if moving:  # the last of a run that still rises is always the best so far
+            figures += f", from {late.min():.4f} to {late.max():.4f} over the last half"
+            holds = None if holds else False
         parts.append(Part(TITLES[problem], holds, figures))
     return parts
 
@@ -204,8 +211,9 @@ CLAIMS = [
         "table1-admm",
         "Table 1 shows the clustering accuracies of the algorithms on different datasets, where we "
         "run enough iterations for ADMM so that it obtains its best results.",
-        "ADMM's last accuracy is at most 0.02 below the best along its run; undecided where it "
-        "still rose by more than that over the last tenth.",
+        "ADMM's last accuracy is at most 0.02 below the best along its run, and it varied by no "
+        "more than that over the last half of its iterations; undecided where it did, since more "
+        "iterations could have given more.",
         _admm_best,
     ),
     Claim(
