@@ -4,11 +4,13 @@ For each run: the iteration from which the zeros are those of the limit, the ext
 the Hessian on the free entries there, the factors of Theorems 5.9 and 5.10, and the factor seen.
 
     python benchmarks/rates.py --out docs/theory
+    python benchmarks/rates.py --cost    # what setting entries to zero costs
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,8 +23,10 @@ import scipy.sparse as sp
 
 import symnmf
 from symnmf import datasets, graphs
-from symnmf.solvers.hals_newton import LEAST_WEIGHT
+from symnmf.solvers import HalsNewton
+from symnmf.solvers.hals_newton import LEAST_WEIGHT, REFRESH, _settle
 from symnmf.steps.gauss_newton import DAMPING_SHARE
+from symnmf.storage import as_symmetric
 
 FLAT = 1e-9  # share of the largest eigenvalue under which one counts as zero
 FLOOR = 1e-13  # of f, under which a difference from its limit is rounding
@@ -123,6 +127,23 @@ def follow(name: str, X: np.ndarray, rank: int, iterations: int, seed: int) -> R
     )
 
 
+def cost(X: np.ndarray, rank: int) -> tuple[float, float]:
+    """Return processor seconds of an iteration and of setting entries to zero, medians of 150."""
+    matrix, solver = as_symmetric(X, n_jobs=1), HalsNewton()
+    state = solver.start(matrix, np.random.default_rng(0).random((len(X), rank)))
+    spent = np.zeros((210, 2))
+    for row in spent:
+        state.iteration += state.iteration > 0 and state.iteration % REFRESH == 0
+        begin = time.process_time()
+        solver.step(matrix, state)
+        middle = time.process_time()
+        state.iteration += 1
+        _settle(matrix, state)
+        row[:] = middle - begin, time.process_time() - middle
+    step, settling = np.median(spent[60:], axis=0)
+    return float(step), float(settling)
+
+
 def draw(runs: list[Run]) -> Any:
     from matplotlib.figure import Figure
 
@@ -159,8 +180,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=None, help="folder for rates.png")
+    parser.add_argument("--cost", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    if arguments.cost:
+        for name, X, rank, _ in problems():
+            step, settling = cost(X, rank)
+            print(
+                f"{name}: an iteration {1e6 * step:.0f} us, setting to zero "
+                f"{1e6 * settling:.0f} us every {REFRESH}, {100 * settling / (REFRESH * step):.2f} % of the time"
+            )
+        return
     runs = []
     print("| data | free entries | flat directions | ω/ν | zeros (degenerate) | zeros found at | "
           "factor predicted | factor seen |")  # fmt: skip
