@@ -289,7 +289,11 @@ def similarities(
     from symnmf.fit import Building, in_shell
 
     how = chosen(loaded, affinity, neighbors, normalize)
-    return Building(**how, n_jobs=jobs, argument="INPUT", spell=in_shell).of(loaded.data, 1).A
+    return (
+        Building(**how, n_jobs=jobs, argument="INPUT", spell=in_shell)
+        .similarities(loaded.data, 1)
+        .A
+    )
 
 
 def _kind_of(loaded: Loaded) -> str:

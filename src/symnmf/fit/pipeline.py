@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from symnmf.coupling import Coupling
 from symnmf.errors import InputError
 from symnmf.fit.counting import AUTO, choose_count
 from symnmf.fit.fitted import Fitted
-from symnmf.fit.similarities import PRECOMPUTED, Building, Similarities
+from symnmf.fit.similarities import Building, Similarities
 from symnmf.fit.words import Spelling, in_python
 from symnmf.graphs.constraints import groups_of, known_classes
 from symnmf.membership import BACKGROUND
@@ -39,37 +38,25 @@ CLUSTER_TOL = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Pipeline:
+class Pipeline(Building):
     """All settings of a clustering, checked when it is made, before data are looked at.
 
     The parts of the way are data, similarities, :class:`symnmf.Problem`, a search over starts,
-    and :class:`Fitted`. The attributes are the arguments of :class:`symnmf.SymNMF` and
-    :func:`symnmf.communities`; besides:
+    and :class:`Fitted`. The attributes are those of :class:`Building`, the arguments of
+    :class:`symnmf.SymNMF` and :func:`symnmf.communities`, and:
 
     Attributes
     ----------
-    objective : mapping
-        The arguments of :class:`symnmf.Problem`: mask, weights, missing and the like.
     labels, must_link, cannot_link : array of shape (n,) or None
         What is known of the rows; see :meth:`symnmf.SymNMF.fit`.
     threshold : float, "background" or None
         The share from which on a row belongs to more than one cluster, or strengths above the
         background; None for one cluster each.
-    argument, rows : str
-        What the data and their rows are called in messages.
-    spell : callable
-        How the entry point spells arguments.
+    rows : str
+        What the rows of the data are called in messages.
     """
 
     n_clusters: int | str
-    affinity: str | Callable[..., Any] = PRECOMPUTED
-    n_neighbors: int | None = None
-    weight: str | None = "weight"
-    order: int = 2
-    normalize: bool | None = None
-    degree_offset: float | None = None
-    components: str = "all"
-    objective: Mapping[str, Any] = field(default_factory=dict)
     labels: Any = None
     must_link: Any = None
     cannot_link: Any = None
@@ -84,19 +71,15 @@ class Pipeline:
     max_time: float | None = None
     record_every: int = 1
     random_state: RandomState = None
-    n_jobs: int | None = None
-    device: Any = None
     callback: Callback | None = None
     progress: bool = False
     checkpoint: str | Path | None = None
     checkpoint_every: float = 60.0
-    argument: str = "X"
     rows: str = "samples"
-    spell: Spelling = in_python
     plan: Plan = field(init=False)
-    building: Building = field(init=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         spell, count = self.spell, self.n_clusters
         whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
         if not self.automatic and (not whole or count < 1):  # type: ignore[operator]
@@ -127,13 +110,8 @@ class Pipeline:
         settings = Settings.of(self.solver, self.coupling, record_every=self.record_every, **limits)
         shared = ("n_init", "init", "random_state", "n_jobs", "device", "checkpoint")
         options = {name: getattr(self, name) for name in (*shared, "checkpoint_every")}
-        self._set(plan=Plan(1 if self.automatic else int(count), settings, **options))
-        described = {name: getattr(self, name) for name in Building.__annotations__}
-        self._set(building=Building(**described))
-
-    def _set(self, **derived: Any) -> None:
-        for name, value in derived.items():
-            object.__setattr__(self, name, value)
+        plan = Plan(1 if self.automatic else int(count), settings, **options)
+        object.__setattr__(self, "plan", plan)
 
     @property
     def automatic(self) -> bool:
@@ -167,7 +145,7 @@ class Pipeline:
             raise InputError(self._too_many(count, n))
         self._check_told(n, count)
         # with a number that is still to be found no count of components is a surprise
-        similar = self.building.of(data, count or n or 1)
+        similar = self.similarities(data, count or n or 1)
         selection = None
         if not count:
             count, selection = choose_count(similar.A, self.random_state, self.n_jobs)
@@ -217,7 +195,7 @@ class Pipeline:
     def advice(self, similar: Similarities) -> str:
         """Return what to try where clusters are hardly any."""
         spell = self.spell
-        if not self.building.given:
+        if not self.given:
             return f"try another {spell('affinity')} or {spell('n_neighbors')}, or fewer clusters"
         first = f"raise {spell('degree_offset')}"
         if similar.degree_offset is None:

@@ -170,7 +170,7 @@ class Building:
         """Whether the data are similarities, not points."""
         return isinstance(self.affinity, str) and self.affinity == PRECOMPUTED
 
-    def of(self, data: Any, clusters: int) -> Similarities:
+    def similarities(self, data: Any, clusters: int) -> Similarities:
         """Return the similarities of the data, for so many clusters."""
         if isinstance(data, Problem):
             return self._of_problem(data)
