@@ -186,9 +186,10 @@ def main() -> None:
     if arguments.cost:
         for name, X, rank, _ in problems():
             step, settling = cost(X, rank)
+            share = 100 * settling / (REFRESH * step)
             print(
                 f"{name}: an iteration {1e6 * step:.0f} us, setting to zero "
-                f"{1e6 * settling:.0f} us every {REFRESH}, {100 * settling / (REFRESH * step):.2f} % of the time"
+                f"{1e6 * settling:.0f} us every {REFRESH}, {share:.2f} % of the time"
             )
         return
     runs = []
