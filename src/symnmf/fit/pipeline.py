@@ -33,7 +33,7 @@ from symnmf.storage.wrapping import in_memory
 #: How memberships are read where a row may belong to several clusters.
 DEFAULT_THRESHOLD = BACKGROUND
 
-#: What clustering needs of the stationarity: labels were the same at 1e-5 on all data sets tried.
+#: What clustering needs of the stationarity: accuracies were the same at 1e-5.
 CLUSTER_TOL = 1e-4
 
 

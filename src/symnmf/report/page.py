@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +20,18 @@ from symnmf.metrics import adjusted_rand, clustering_accuracy, normalized_mutual
 from symnmf.outputs import write_atomically
 from symnmf.placing import top_features
 from symnmf.quality import Quality, plain
+from symnmf.report.markup import (
+    Cell,
+    cluster_cell,
+    facts,
+    name_cell,
+    number_cell,
+    section,
+    short,
+    table,
+    text,
+    whole_page,
+)
 from symnmf.report.pictures import pictures
 from symnmf.run.certificate import Certificate
 from symnmf.run.result import OUTSIDE, Result
@@ -37,13 +45,9 @@ if TYPE_CHECKING:
 #: Rows of the searchable table that a browser still sorts without a wait.
 MAX_ROWS = 5000
 TYPICAL = 6
-LONGEST_CELL = 200
 NOWHERE = OUTSIDE
 TOP_FEATURES = 8
 MOST_CLASSES = 40  # clusters or classes up to which a table of pairs can be read
-
-#: Cells are names (text, or whole numbers that sort as such), or numbers and the text for them.
-Cell = str | int | tuple[float, str]
 
 
 def write_report(
@@ -116,15 +120,15 @@ def write_report(
     parts = [
         _summary(subject),
         _quality_note(subject.quality),
-        _section("Clusters", _clusters(subject, words)),
-        _section("Clusters and known classes", _confusion(subject)),
-        _section("Pictures", _pictures(subject, sheet)),
-        _section("Links between clusters", _links(subject)),
+        section("Clusters", _clusters(subject, words)),
+        section("Clusters and known classes", _confusion(subject)),
+        section("Pictures", _pictures(subject, sheet)),
+        section("Links between clusters", _links(subject)),
         _certificate(subject.certificate),
-        _section("Rows", _rows(subject, max_rows, overlapping)),
-        _section("Settings", _settings({**(settings or {}), **stamp})),
+        section("Rows", _rows(subject, max_rows, overlapping)),
+        section("Settings", _settings({**(settings or {}), **stamp})),
     ]
-    page = _page(title, "\n".join(part for part in parts if part)).encode("utf-8", "replace")
+    page = whole_page(title, "\n".join(part for part in parts if part)).encode("utf-8", "replace")
     write_atomically(path, lambda stream: stream.write(page))
     return Path(path)
 
@@ -195,40 +199,34 @@ def _summary(subject: _Subject) -> str:
     result, quality = subject.result, subject.quality
     n, r = result.U.shape
     found = np.unique(subject.labels[subject.labels != NOWHERE]).size
-    facts = [
+    shown = [
         (f"{n:,}", "rows"),
         (f"{found}" if found == r else f"{found} of {r}", "clusters"),
     ]
     if quality is not None:
-        facts += [
+        shown += [
             (f"{quality.largest:.0%}", "in the largest cluster"),
             (plain(quality.modularity), "modularity"),
         ]
         if len(quality.errors) > 1:
             spread = max(quality.errors) - min(quality.errors)
-            facts += [
+            shown += [
                 (plain(quality.agreement), f"agreement of {len(quality.errors)} starts"),
                 (f"{spread:.2g}", "spread of their errors"),
             ]
-    facts += [
+    shown += [
         (f"{result.error:.4f}", "relative squared error"),
         (f"{result.n_iter}", f"iterations of {result.solver}"),
         (result.status.replace("_", " "), "how the run ended"),
     ]
     if subject.truth is not None:
         truth = subject.truth.tolist()
-        facts += [
+        shown += [
             (plain(clustering_accuracy(truth, subject.labels)), "accuracy"),
             (plain(normalized_mutual_info(truth, subject.labels)), "mutual information"),
             (plain(adjusted_rand(truth, subject.labels)), "adjusted Rand index"),
         ]
-    return _facts(facts)
-
-
-def _facts(facts: list[tuple[str, str]]) -> str:
-    """Return values and what they are, side by side."""
-    items = "".join(f"<div><dd>{_text(v)}</dd><dt>{_text(k)}</dt></div>" for v, k in facts)
-    return f'<dl class="facts">{items}</dl>'
+    return facts(shown)
 
 
 def _certificate(certificate: Certificate) -> str:
@@ -238,7 +236,7 @@ def _certificate(certificate: Certificate) -> str:
     return (
         f'<section class="certificate {kind}"><h2>The optimiser</h2>'
         "<p>This says whether the factorization was solved, not whether the clusters are good.</p>"
-        f"<p><strong>{_text(verdict)}</strong></p><pre>{escape(lines)}</pre></section>"
+        f"<p><strong>{text(verdict)}</strong></p><pre>{escape(lines)}</pre></section>"
     )
 
 
@@ -252,7 +250,7 @@ def _quality_note(quality: Quality | None) -> str:
 
 
 def _pictures(subject: _Subject, sheet: Figure | None) -> str:
-    names = [_short(name, 14) for name in subject.names]
+    names = [short(name, 14) for name in subject.names]
     return pictures(
         subject.A,
         subject.U,
@@ -276,10 +274,10 @@ def _confusion(subject: _Subject) -> str:
     counts = np.zeros((len(clusters), len(classes)), dtype=int)
     np.add.at(counts, (rows, codes), 1)
     body: list[list[Cell]] = [
-        [_cluster(int(cluster)), *((int(c), f"{c:,}") for c in line)]
+        [cluster_cell(int(cluster)), *((int(c), f"{c:,}") for c in line)]
         for cluster, line in zip(clusters, counts, strict=True)
     ]
-    return _table("confusion", ["cluster", *map(str, classes)], body)
+    return table("confusion", ["cluster", *map(str, classes)], body)
 
 
 def _links(subject: _Subject) -> str:
@@ -298,7 +296,7 @@ def _links(subject: _Subject) -> str:
         [int(cluster), *((float(v), f"{v:.1%}") for v in line)]
         for cluster, line in zip(clusters, share, strict=True)
     ]
-    return _table("links", ["from", *(f"to {c}" for c in clusters)], body)
+    return table("links", ["from", *(f"to {c}" for c in clusters)], body)
 
 
 def _clusters(subject: _Subject, words: list[list[tuple[Any, float]]] | None) -> str:
@@ -315,25 +313,25 @@ def _clusters(subject: _Subject, words: list[list[tuple[Any, float]]] | None) ->
     rows: list[list[Cell]] = []
     for cluster in np.unique(subject.labels).tolist():
         mine = np.flatnonzero(subject.labels == cluster)
-        members = ", ".join(_short(subject.names[i], 40) for i in typical.get(cluster, ()))
+        members = ", ".join(short(subject.names[i], 40) for i in typical.get(cluster, ()))
         row: list[Cell] = [
-            _cluster(cluster),
+            cluster_cell(cluster),
             (len(mine), f"{len(mine):,}"),
-            _number(float(shares[mine].mean())),
+            number_cell(float(shares[mine].mean())),
             members,
         ]
         known = 0 <= cluster < subject.U.shape[1]
         if quality is not None:
-            row.append(_number(quality.conductance[cluster]) if known else "")
+            row.append(number_cell(quality.conductance[cluster]) if known else "")
         if words is not None:
-            told = ", ".join(_short(word, 40) for word, _ in words[cluster]) if known else ""
+            told = ", ".join(short(word, 40) for word, _ in words[cluster]) if known else ""
             row.append(told)
         if subject.truth is not None:
             classes, counts = np.unique(subject.truth[mine].astype(str), return_counts=True)
             most = int(counts.argmax())
-            row += [_number(float(counts[most] / len(mine))), str(classes[most])]
+            row += [number_cell(float(counts[most] / len(mine))), str(classes[most])]
         rows.append(row)
-    return _table("clusters", head, rows)
+    return table("clusters", head, rows)
 
 
 def _rows(subject: _Subject, most: int, overlapping: Sequence[str] | None) -> str:
@@ -347,115 +345,28 @@ def _rows(subject: _Subject, most: int, overlapping: Sequence[str] | None) -> st
     rows: list[list[Cell]] = []
     for i in range(min(n, most)):
         row: list[Cell] = [
-            _name_cell(subject.names[i]),
-            _cluster(int(subject.labels[i])),
-            _number(float(shares[i])),
+            name_cell(subject.names[i]),
+            cluster_cell(int(subject.labels[i])),
+            number_cell(float(shares[i])),
         ]
         if overlapping is not None:
             row.append(str(overlapping[i]))
         if subject.truth is not None:
-            row.append(_name_cell(subject.truth[i]))
+            row.append(name_cell(subject.truth[i]))
         rows.append(row)
     note = ""
     if n > most:
         note = (
             f"<p class=note>The first {most:,} of {n:,} rows; the table of labels has them all.</p>"
         )
-    return note + _table("rows", head, rows, search=True)
+    return note + table("rows", head, rows, search=True)
 
 
 def _settings(settings: Mapping[str, Any]) -> str:
     if not settings:
         return ""
     items = "".join(
-        f"<tr><th scope=row>{_text(name)}</th><td>{_text(value)}</td></tr>"
+        f"<tr><th scope=row>{text(name)}</th><td>{text(value)}</td></tr>"
         for name, value in settings.items()
     )
     return f'<table class="settings">{items}</table>'
-
-
-# HTML -----------------------------------------------------------------------------------------
-
-
-def _short(value: Any, most: int = LONGEST_CELL) -> str:
-    """Return a string from data without control characters (tabs become spaces), cut to size."""
-    text = str(value)
-    text = text if len(text) <= most else text[: most - 1] + "…"
-    return "".join(
-        " " if c.isspace() else "�" if unicodedata.category(c) in ("Cc", "Cs") else c for c in text
-    )
-
-
-def _text(value: Any) -> str:
-    """Return anything as HTML text; <bdi> keeps right-to-left marks inside it."""
-    return f"<bdi>{escape(_short(value))}</bdi>"
-
-
-def _number(value: float) -> tuple[float, str]:
-    return value, plain(value)
-
-
-def _cluster(label: int) -> Cell:
-    return "none" if label == NOWHERE else label
-
-
-def _name_cell(name: Any) -> Cell:
-    value = name.item() if isinstance(name, np.generic) else name
-    return value if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
-def _cell(cell: Cell) -> str:
-    if isinstance(cell, tuple):
-        return f'<td data-value="{cell[0]:.9g}">{cell[1]}</td>'
-    if isinstance(cell, int):
-        return f'<td class="text" data-value="{cell}">{cell}</td>'
-    return f'<td class="text">{_text(cell)}</td>'
-
-
-def _table(name: str, head: list[str], rows: list[list[Cell]], *, search: bool = False) -> str:
-    columns = "".join(
-        f"<th scope=col><button type=button>{escape(title)}</button></th>" for title in head
-    )
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    box = ""
-    if search:
-        box = (
-            f'<p class="search"><label>Search <input type="search" data-table="{name}" '
-            f'autocomplete="off" placeholder="a name, a cluster"></label> '
-            f'<output data-count="{name}">{len(rows):,} rows</output></p>'
-        )
-    return (
-        f'{box}<div class="scroll"><table class="sortable" id="{name}"><thead><tr>{columns}</tr>'
-        f"</thead><tbody>{body}</tbody></table></div>"
-    )
-
-
-def _section(title: str, content: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>{content}</section>" if content else ""
-
-
-def _page(title: str, body: str) -> str:
-    style, script = (_asset(name) for name in ("page.css", "page.js"))
-    policy = (
-        f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}; "
-        f"base-uri 'none'; form-action 'none'"
-    )
-    name = escape(_short(title))
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{name}</title>\n<style>{style}</style></head>\n"
-        f"<body><main><h1><bdi>{name}</bdi></h1>\n{body}\n</main>\n"
-        f"<script>{script}</script></body></html>\n"
-    )
-
-
-def _asset(name: str) -> str:
-    return files("symnmf.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _hash(content: str) -> str:
-    digest = hashlib.sha256(content.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 from symnmf.outputs import write_atomically
-from symnmf.report.page import Cell, _facts, _page, _section, _table
+from symnmf.report.markup import Cell, facts, section, table, whole_page
 from symnmf.report.pictures import as_figure
 from symnmf.selection import RankSelection
 from symnmf.selection.figures import draw_alone, panels_of
@@ -51,11 +51,11 @@ def write_rank_report(path: str | Path, found: RankSelection, *, title: str = "X
         f'<section class="certificate {kind}"><h2>Recommendation</h2>'
         f"<p><strong>{escape(found.verdict)}.</strong> {escape(found.reason)}</p>"
         f"<pre>{escape(said)}</pre></section>",
-        _section("What was tried", _facts(_tried(found))),
-        _section("Scores", f'<div class="panels">{pictures}</div>'),
-        _section("Table", _table("ranks", [HEADINGS[name] for name in shown], rows)),
+        section("What was tried", facts(_tried(found))),
+        section("Scores", f'<div class="panels">{pictures}</div>'),
+        section("Table", table("ranks", [HEADINGS[name] for name in shown], rows)),
     ]
-    content = _page(f"How many clusters: {title}", "".join(body)).encode()
+    content = whole_page(f"How many clusters: {title}", "".join(body)).encode()
     target = Path(path)
     write_atomically(target, lambda stream: stream.write(content))
     return target
