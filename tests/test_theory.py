@@ -408,3 +408,25 @@ def test_the_zeros_of_the_limit_are_found_in_finitely_many_steps() -> None:
     assert len(set(patterns)) > 1
     assert smallest[-1] > 1e-6  # no crumbs
     assert values[-1] == pytest.approx(values[200], rel=1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(weighted(), st.sampled_from(["hals-newton", "symhals"]))
+def test_a_hidden_diagonal_lets_nothing_grow_but_columns_on_one_node(
+    drawn: Drawn, solver: str
+) -> None:
+    X, _, U0, _ = drawn
+    X, U0 = np.abs(X), U0 + 0.1
+    if U0.shape[1] > len(X) - 1:
+        return
+    W = 1.0 - np.eye(len(X))
+    result = symnmf.factorize(
+        X, U0.shape[1], init=U0, solver=solver, ignore_diagonal=True, tol=0, max_iter=150
+    )
+    V = result.U if result.V is None else result.V
+    bound = np.max(W * X) + np.sqrt(2 * objective(X, W, U0))
+    if solver == "symhals":  # a coupling that rises may raise g with it
+        bound += np.sqrt(2 * np.max(result.history["objective"]))
+    pairs = np.einsum("ik,jk->ijk", result.U, V)[W > 0]
+    assert pairs.max() <= bound * (1 + 1e-9)
+    assert np.all(np.isfinite(result.U))

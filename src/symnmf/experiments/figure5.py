@@ -187,7 +187,7 @@ def _tend_to_be_stuck(runs: Runs, seed: int) -> list[Part]:
     noisy = [problem for problem in runs.problems if problem.noise]
     parts = []
     for method in ("tsvd", "beta-snmf"):
-        outcomes = [stuck(method, runs.of(METHODS, problem, seed))[0] for problem in noisy]
+        outcomes = [stuck(method, runs.of((method, *OURS), p, seed))[0] for p in noisy]
         counts = Counter(outcomes)
         ratio = {
             name: float(
