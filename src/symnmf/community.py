@@ -13,11 +13,12 @@ from symnmf.coupling import Coupling
 from symnmf.errors import InputError
 from symnmf.fit import CLUSTER_TOL, DEFAULT_THRESHOLD, Fitted, Pipeline
 from symnmf.fit.pipeline import check_threshold
-from symnmf.placing import place
+from symnmf.fit.sparse import SparseFitted, SparsePipeline
 from symnmf.quality import Quality
 from symnmf.run.loop import Callback
 from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS
 from symnmf.run.result import OUTSIDE, Result, cluster_labels
+from symnmf.run.settings import Limits
 from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
 
@@ -56,20 +57,17 @@ class Communities(Sequence[frozenset[Hashable]]):
         Whether a node may be in several.
     """
 
-    def __init__(self, fitted: Fitted) -> None:
+    def __init__(self, fitted: Fitted | SparseFitted) -> None:
         self._fitted = fitted
-        names, labels = fitted.similarities.names, fitted.labels
-        self.names: list[Any] = list(range(len(labels))) if names is None else names
-        columns = (np.flatnonzero(column) for column in fitted.members.T)
-        self._sets = [frozenset(self.names[i] for i in rows) for rows in columns if rows.size]
-        self.labels = labels
+        self.names: list[Any] = fitted.names
+        self.labels = fitted.labels
+        self._sets = [frozenset(self.names[i] for i in rows) for rows in fitted.sets]
         self.membership = fitted.result.membership[:, : len(self._sets)]
         strength = fitted.strengths
         self.strength = None if strength is None else strength[:, : len(self._sets)]
-        self.outside = [self.names[i] for i in np.flatnonzero(labels == OUTSIDE)]
+        self.outside = [self.names[i] for i in np.flatnonzero(self.labels == OUTSIDE)]
         self.result: Result = fitted.result
-        self.quality: Quality = fitted.quality
-        self.degree_offset = float(fitted.similarities.degree_offset or 0.0)
+        self.degree_offset = fitted.degree_offset
         self.seed: RandomState = fitted.seed
         self.overlapping = fitted.threshold is not None
 
@@ -91,6 +89,11 @@ class Communities(Sequence[frozenset[Hashable]]):
     def __repr__(self) -> str:
         sizes = ", ".join(str(len(nodes)) for nodes in self._sets)
         return f"Communities({len(self)} of {len(self.names)} nodes, of sizes {sizes or 'none'})"
+
+    @property
+    def quality(self) -> Quality:
+        """How the communities look."""
+        return self._fitted.quality
 
     @property
     def certificate(self) -> Any:
@@ -118,8 +121,7 @@ class Communities(Sequence[frozenset[Hashable]]):
             if not (np.isfinite(weight) and weight >= 0):
                 raise InputError(f"edges has the weight {weight!r} to {name!r}; it must be >= 0.")
             row[0, number[name]] = weight
-        scaled = self._fitted.similarities.scaled_rows(sp.csr_array(row))
-        return place(scaled, self.result.U)[0]
+        return self._fitted.row_of(sp.csr_array(row))
 
     def to_igraph(self, graph: Any) -> Any:
         """Return an igraph VertexClustering of ``graph``; a VertexCover where they overlap.
@@ -190,6 +192,7 @@ def communities(
     missing: str | None = None,
     mask: Any = None,
     entry_weights: Any = None,
+    row_sparse: bool | None = None,
 ) -> Communities:
     r"""Find communities of an undirected graph by symmetric NMF of its adjacency matrix.
 
@@ -205,7 +208,8 @@ def communities(
         with ``normalize=False`` unless it is a :class:`symnmf.storage.LowRank`.
     n_clusters : int or "auto"
         Communities to look for, at most the number of nodes that have edges; "auto" as in
-        :class:`symnmf.SymNMF`.
+        :class:`symnmf.SymNMF`, or as many as there are separate neighbourhoods where U is
+        row-sparse.
     order : {2, 3}
         2 looks at edges; 3 at triangles, by the tensor of :func:`symnmf.tensors.triangles`: a
         community is then a group whose triples hold together. Entries with a repeated index count
@@ -244,6 +248,13 @@ def communities(
     entry_weights : array-like or sparse, n x n, or None
         ``weights`` of :func:`symnmf.factorize`: how much each entry counts in the fit. (``weight``
         names the edges' own weights, which are data.)
+    row_sparse : bool or None
+        Whether a row of U holds at most 16 entries, so that there may be tens of thousands of
+        communities; they are fitted by the Poisson loss from neighbourhoods, and U, membership
+        and strength are ``csr_array``. None decides by the sizes where communities overlap, and
+        warns if so: a dense U of at least 200 columns and ten million entries would be wasteful,
+        and so would "auto" with 5000 nodes or more. ``tol`` is then the relative decrease of the
+        loss in one iteration, and every result is the same, whatever ``random_state`` is.
 
     Returns
     -------
@@ -272,6 +283,33 @@ def communities(
         if not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name} must be True or False, got {flag!r}.")
     check_threshold(threshold)  # also where it is not used
+    sparse = SparsePipeline(
+        n_clusters=n_clusters,
+        wanted=row_sparse if overlapping or row_sparse else False,
+        weight=weight,
+        components=components,
+        limits=Limits(tol, max_iter, max_time, record_every),
+        n_jobs=n_jobs,
+        callback=callback,
+        progress=progress,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+        others={
+            "order": order != 2,
+            "threshold": threshold != DEFAULT_THRESHOLD,
+            "normalize": not normalize,
+            "allow_negative": allow_negative,
+            "ignore_diagonal": ignore_diagonal,
+            "missing": missing,
+            "mask": mask is not None,
+            "entry_weights": entry_weights is not None,
+            "init": not (isinstance(init, str) and init == DEFAULT_INIT),
+            "solver": solver != "auto",
+            "device": device,
+        },
+    )
+    if sparse.applies(G):
+        return Communities(sparse.fit(G))
     pipeline = Pipeline(
         n_clusters=n_clusters,
         order=order,

@@ -13,6 +13,7 @@ from symnmf.fit.similarities import Similarities
 from symnmf.graphs.constraints import numbered_by_class
 from symnmf.interchange import to_host
 from symnmf.membership import BACKGROUND, background_strengths, members_of
+from symnmf.placing import place
 from symnmf.quality import Quality, assess, warn_of
 from symnmf.run.loop import warn_unless_converged
 from symnmf.run.multistart import Search
@@ -122,6 +123,27 @@ class Fitted:
     def members(self) -> np.ndarray:
         """Which clusters each row belongs to, an array of bool with a column for each."""
         return members_of(self.result, self.threshold, self.strengths)
+
+    @property
+    def sets(self) -> list[np.ndarray]:
+        """The members of each cluster that has any; these are the first ones."""
+        columns = (np.flatnonzero(column) for column in self.members.T)
+        return [rows for rows in columns if rows.size]
+
+    @property
+    def names(self) -> list[Any]:
+        """What the rows are called; their numbers where they have no names."""
+        names = self.similarities.names
+        return list(range(len(self.labels))) if names is None else names
+
+    @property
+    def degree_offset(self) -> float:
+        """tau in mean degrees."""
+        return float(self.similarities.degree_offset or 0.0)
+
+    def row_of(self, edges: Any) -> np.ndarray:
+        """Return the row of U of a new row with these similarities to the others."""
+        return place(self.similarities.scaled_rows(edges), self.result.U)[0]
 
     @cached_property
     def quality(self) -> Quality:

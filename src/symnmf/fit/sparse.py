@@ -1,0 +1,170 @@
+"""Many communities of a large graph: when U is row-sparse, and what that leaves of the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from symnmf import errors, graphs
+from symnmf.bars import bar, together
+from symnmf.errors import InputError
+from symnmf.graphs.components import restrict
+from symnmf.many.finding import SparseFound, find_many, worth_it
+from symnmf.membership import BACKGROUND
+from symnmf.quality import Quality, assess
+from symnmf.run.loop import Callback, warn_unless_converged
+from symnmf.run.multistart import Search
+from symnmf.run.problem import Problem
+from symnmf.run.settings import Limits
+from symnmf.storage import SymmetricArray
+from symnmf.storage.wrapping import is_storage
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SparsePipeline:
+    """The settings of a search for many communities.
+
+    Attributes
+    ----------
+    n_clusters : int or "auto"
+    wanted : bool or None
+        Whether U is to be row-sparse; None where that is to be decided by the sizes.
+    others : mapping
+        Settings that a row-sparse U does not have, by name; None and False where they are not set.
+    """
+
+    n_clusters: int | str
+    wanted: bool | None
+    weight: str | None = "weight"
+    components: str = "all"
+    limits: Limits = field(default_factory=Limits)
+    n_jobs: int | None = None
+    callback: Callback | None = None
+    progress: bool = False
+    checkpoint: Any = None
+    checkpoint_every: float = 60.0
+    others: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.wanted is not None and not isinstance(self.wanted, bool | np.bool_):
+            raise InputError(f"row_sparse must be True, False or None, got {self.wanted!r}.")
+        if self.wanted and self._set:
+            raise InputError(
+                f"{self._set[0]} does not go with row_sparse=True, where rows of U hold a few "
+                f"entries and the loss is Poisson's; leave one of them out."
+            )
+
+    @property
+    def _set(self) -> list[str]:
+        return [name for name, value in self.others.items() if value is not None and value]
+
+    def applies(self, G: Any) -> bool:
+        """Whether U will be row-sparse: it was asked for, or a dense one would be wasteful."""
+        if self.wanted is not None or self._set:
+            return bool(self.wanted)
+        if isinstance(G, Problem | SymmetricArray) or is_storage(G):
+            return False
+        known = isinstance(self.n_clusters, int | np.integer) or self.n_clusters == "auto"
+        return known and worth_it(_nodes(G), self.n_clusters)
+
+    def fit(self, G: Any) -> SparseFitted:
+        """Find the communities, and say what should be known."""
+        A, names = graphs.from_graph(G, weight=self.weight)
+        count = None if self.n_clusters == "auto" else int(self.n_clusters)
+        n = A.shape[0]
+        if count is not None and not 1 <= count <= n:
+            raise InputError(
+                f"n_clusters={count} is not between 1 and the {n} nodes of G; choose another."
+            )
+        A = restrict(A, self.components, n, "")
+        if self.wanted is None:
+            size = f"{n} x {count}" if count else f"{n} rows and an unknown number of columns"
+            errors.warn(
+                f"a dense U of {size} would be mostly zeros, so U is row-sparse and fitted by the "
+                f"Poisson loss; row_sparse=True says that this is meant, row_sparse=False makes U "
+                f"dense.",
+                UserWarning,
+            )
+        told = self.callback
+        watched = None if told is None else (lambda _, now: told(now))
+        with bar(bool(self.progress), 1) as shown:
+            watcher = together(shown, watched)
+            found = find_many(
+                A,
+                count,
+                limits=self.limits,
+                n_jobs=self.n_jobs,
+                callback=None if watcher is None else (lambda now: watcher(0, now)),
+                checkpoint=self.checkpoint,
+                checkpoint_every=self.checkpoint_every,
+            )
+        if count is not None and len(found.sets) < count:
+            errors.warn(
+                f"only {len(found.sets)} of the {count} communities asked for have members; the "
+                f"graph has {found.seeds} separate neighbourhoods to begin with.",
+                UserWarning,
+            )
+        warn_unless_converged(found.result, self.limits)
+        return SparseFitted(found, list(names))
+
+
+@dataclass(frozen=True, eq=False)
+class SparseFitted:
+    """What :class:`Fitted` is for a dense U."""
+
+    found: SparseFound
+    names: list[Any]
+    seed: Any = None
+    threshold: str = BACKGROUND
+    degree_offset: float = 0.0
+
+    @property
+    def result(self) -> Any:
+        """The factorization; its columns are in the order of the communities."""
+        return self.found.result
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The community of each node in which it is strongest; -1 for none."""
+        return self.found.labels
+
+    @property
+    def sets(self) -> list[np.ndarray]:
+        """The members of each community."""
+        return self.found.sets
+
+    @property
+    def strengths(self) -> sp.csr_array:
+        """U in units of the background, sparse."""
+        return self.found.strengths
+
+    @property
+    def certificate(self) -> Any:
+        """Whether U is stationary, on its support and off it."""
+        return self.result.certificate()
+
+    @cached_property
+    def quality(self) -> Quality:
+        """How the communities look."""
+        search = Search(self.result, (self.result,), 1, self.seed)
+        return assess(self.found.A, self.labels, search)
+
+    def row_of(self, edges: sp.csr_array) -> np.ndarray:
+        """Return the row of U of a new node."""
+        return self.found.row(edges)
+
+
+def _nodes(G: Any) -> int:
+    """How many nodes a graph has, without reading its edges; 0 where that is not plain."""
+    shape = getattr(G, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return int(shape[0])
+    for name in ("number_of_nodes", "vcount"):
+        if hasattr(G, name):
+            return int(getattr(G, name)())
+    return 0

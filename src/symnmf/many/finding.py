@@ -1,0 +1,219 @@
+"""From a graph to many communities: seeds, a fit, and the members of each column."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from symnmf import calls
+from symnmf.errors import InputError
+from symnmf.many.factor import RowSparse
+from symnmf.many.fitting import SparseRun
+from symnmf.many.saving import SparseCheckpoint
+from symnmf.many.sparse_loss import Loss
+from symnmf.many.sparse_result import SparseCertificate, SparseResult
+from symnmf.parallel import Threads
+from symnmf.run.loop import Callback
+from symnmf.run.result import OUTSIDE
+from symnmf.run.seeds import Seeds, neighborhood_seeds
+from symnmf.run.settings import Limits
+
+SOLVER = "row-sparse"
+
+#: Entries a row may hold.
+WIDTH = 16
+
+#: From so many nodes on "auto" counts neighbourhoods; at most 20 communities would say little.
+ROWS_FROM = 5000
+#: From so many columns and entries of U on (80 MB) most of them would be zeros.
+COLUMNS_FROM, ENTRIES_FROM = 200, 10_000_000
+
+#: A community needs so many members.
+LEAST_MEMBERS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class SparseFound:
+    """Communities read off a row-sparse U, the largest first.
+
+    Attributes
+    ----------
+    A : csr_array
+        The graph.
+    result : SparseResult
+        Its columns are in the order of the communities.
+    sets : list of ndarray
+        The members of each.
+    seeds : int
+        Neighbourhoods that the run began with.
+    """
+
+    A: sp.csr_array
+    result: SparseResult
+    sets: list[np.ndarray]
+    seeds: int
+
+    @cached_property
+    def strengths(self) -> sp.csr_array:
+        """U in units of the background: a node belongs where it is above 1."""
+        return sp.csr_array(self.result.U / np.sqrt(self.result.background))
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """The community of each node in which it is strongest; -1 for a node in none."""
+        if not self.sets:
+            return np.full(self.A.shape[0], OUTSIDE)
+        strongest = np.asarray(self.strengths.max(axis=1).toarray()).ravel()
+        return np.where(strongest > 1.0, self.result.labels, OUTSIDE)
+
+    def row(self, edges: sp.csr_array) -> np.ndarray:
+        """Return the row of U of a new node with these edges, by expectation-maximisation."""
+        U, totals = self.result.U, np.asarray(self.result.U.sum(axis=0)).ravel()
+        near = sp.csr_array(U[edges.indices])
+        columns = np.unique(near.indices)
+        rates = near[:, columns].toarray()
+        row = np.full(len(columns), np.sqrt(self.result.background))
+        for _ in range(200):
+            explained = rates @ row + self.result.background
+            row = row * (rates.T @ (edges.data / explained)) / totals[columns]
+        whole = np.zeros(U.shape[1])
+        whole[columns] = row
+        return whole
+
+
+def find_many(
+    A: Any,
+    count: int | None,
+    *,
+    limits: Limits,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+    checkpoint: Any = None,
+    checkpoint_every: float = 60.0,
+    width: int = WIDTH,
+) -> SparseFound:
+    """Find ``count`` communities, or as many as there are neighbourhoods to begin with.
+
+    Parameters
+    ----------
+    A : csr_array
+        Symmetric, nonnegative.
+    count : int or None
+        How many columns U has; None for as many as the seeds, less those that explain nothing.
+    limits : Limits
+        ``tol`` is the relative decrease of the loss in one iteration below which the run ends.
+    """
+    with calls.opened(limits.max_time) as call:
+        with calls.timed("start"):
+            A = as_edges(A)
+            seeds = neighborhood_seeds(A, count)
+        if not len(seeds):
+            raise InputError(
+                "G has no node with two edges, so there is no neighbourhood to begin with; pass "
+                "row_sparse=False."
+            )
+        loss = Loss(A, _background(seeds), Threads(n_jobs))
+        kept = None
+        if checkpoint is not None:
+            identity = {"X": _digest(A), "count": count, "width": width, "solver": SOLVER}
+            kept = SparseCheckpoint.open(checkpoint, checkpoint_every, identity, A.shape[0], width)
+        run = SparseRun(loss, limits, callback, kept)
+        with calls.timed("solve"):
+            status = run.run(_start(seeds, A.shape[0], width))
+            U, sets = _read(run.point.U, loss, prune=count is None)
+        result = _result(run, U, status, limits)
+        result = replace(result, seconds=call.seconds, passes=call.passes)
+        return SparseFound(A, result, sets, len(seeds))
+
+
+def as_edges(A: Any) -> sp.csr_array:
+    """Return a graph as compiled code takes it: CSR, float64, sorted, without a diagonal."""
+    edges = sp.csr_array(A, dtype=np.float64, copy=True)
+    edges.setdiag(0.0)
+    edges.eliminate_zeros()
+    edges.sort_indices()
+    return edges
+
+
+def _digest(A: sp.csr_array) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (A.indptr, A.indices, A.data):
+        digest.update(np.ascontiguousarray(part).data)
+    return digest.hexdigest()
+
+
+def _background(seeds: Seeds) -> float:
+    """The rate on the border of a seed, between a thousandth and a half of that inside."""
+    inside = float(seeds.density.mean())
+    return min(max(seeds.boundary, 1e-3 * inside), 0.5 * inside)
+
+
+def _start(seeds: Seeds, n: int, width: int) -> RowSparse:
+    """Every member of a neighbourhood with the root of its density."""
+    return RowSparse.of_sets(seeds.sets, np.sqrt(seeds.density), n, width)
+
+
+def _read(U: RowSparse, loss: Loss, *, prune: bool) -> tuple[RowSparse, list[np.ndarray]]:
+    """Return U with its columns by size, and their members.
+
+    A node is a member where its strength exceeds the root of the background rate. Columns with
+    fewer than two members are dropped; with ``prune`` also those without which the loss is lower.
+    """
+    sizes = _members(U, loss.background)[1]
+    kept = sizes >= LEAST_MEMBERS
+    if prune:
+        kept &= loss.gains(U) > 0.0
+    columns = np.flatnonzero(kept)
+    ordered = U.only(columns[np.argsort(-sizes[columns], kind="stable")])
+    members, sizes = _members(ordered, loss.background)
+    return ordered, np.split(members, np.cumsum(sizes)[:-1]) if len(sizes) else []
+
+
+def _members(U: RowSparse, background: float) -> tuple[np.ndarray, np.ndarray]:
+    """Members of all columns, one column after another, and how many each has."""
+    inside = U.filled & (U.values > np.sqrt(background))
+    rows, places = np.nonzero(inside)
+    columns = U.columns[rows, places]
+    return rows[np.argsort(columns, kind="stable")], np.bincount(columns, minlength=U.rank)
+
+
+def _result(run: SparseRun, U: RowSparse, status: Any, limits: Limits) -> SparseResult:
+    point, loss = run.point, run.loss
+    size = max(point.sqnorm, 1e-300)
+    outside = loss.grown(point, 0)[1]
+    objective = run.history["objective"]
+    rises = np.diff(objective) > 1e-9 * np.abs(objective[1:])
+    certificate = SparseCertificate(
+        on_support=float(np.sqrt(point.residual / size)),
+        off_support=float(np.sqrt(outside / size)),
+        full_rows=int((point.U.counts == point.U.values.shape[1]).sum()),
+        monotone=not rises.any(),
+        status=status,
+        tol=limits.tol,
+    )
+    matrix = U.to_csr()
+    return SparseResult(
+        U=matrix,
+        V=matrix,
+        error=run.error,
+        n_iter=run.iteration,
+        status=status,
+        coupling=0.0,
+        history=run.history,
+        solver=SOLVER,
+        tol=float(limits.tol),
+        background=loss.background,
+        checked=certificate,
+    )
+
+
+def worth_it(n: int, count: int | str) -> bool:
+    """Whether a dense U of n rows would be wasteful: rows are in a few of very many columns."""
+    if isinstance(count, str):
+        return n >= ROWS_FROM
+    return count >= COLUMNS_FROM and n * count >= ENTRIES_FROM

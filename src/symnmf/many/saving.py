@@ -1,0 +1,119 @@
+"""Checkpoints of a row-sparse run, from which it goes on bit for bit."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from symnmf.archives import read_archive, write_archive
+from symnmf.errors import InputError, warn
+from symnmf.many.factor import RowSparse
+from symnmf.outputs import clear_leftovers
+from symnmf.run.checkpoint import check_identity
+from symnmf.run.fits import check_path
+from symnmf.run.memory import Kept, check_memory
+from symnmf.run.result import History
+
+FORMAT = "symnmf-sparse-checkpoint-1"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a checkpoint holds."""
+
+    U: RowSparse
+    history: History
+    iteration: int
+    seconds: float
+    power: float
+    outside: float
+    before: float
+    decrease: float
+
+
+@dataclass
+class SparseCheckpoint:
+    """Writes the state of a run to ``path``, at most every ``every`` seconds, or reads it."""
+
+    path: Path
+    every: float
+    identity: dict[str, Any]
+    last: float = field(default_factory=time.monotonic)
+    saved: Saved | None = None
+    failed: bool = False
+
+    @classmethod
+    def open(
+        cls, path: Any, every: float, identity: dict[str, Any], n: int, width: int
+    ) -> SparseCheckpoint:
+        """Open the file, and read what is in it; one of another run is refused."""
+        check_path(path)
+        kept = cls(Path(path), every, identity)
+        if kept.path.exists():
+            kept.saved = _read(kept.path, identity, n, width)
+        else:
+            clear_leftovers(kept.path)
+        return kept
+
+    def due(self) -> bool:
+        return time.monotonic() - self.last >= self.every
+
+    def write(self, now: Saved) -> None:
+        """Write now; a failure is told once and leaves the previous file as it was."""
+        arrays = {
+            "format": np.array(FORMAT),
+            "identity": np.array(json.dumps(self.identity)),
+            "history": now.history.to_array(),
+            "rank": np.array(now.U.rank),
+            "scalars": np.array(
+                [now.iteration, now.seconds, now.power, now.outside, now.before, now.decrease]
+            ),
+            "columns": now.U.columns,
+            "values": now.U.values,
+            "counts": now.U.counts,
+        }
+        try:
+            write_archive(self.path, arrays)
+        except (OSError, InputError) as error:
+            if not self.failed:
+                warn(
+                    f"the checkpoint {str(self.path)!r} could not be written ({error}); the run "
+                    f"goes on and an earlier checkpoint is kept.",
+                    RuntimeWarning,
+                )
+            self.failed = True
+        self.last = time.monotonic()
+
+
+def _read(path: Path, identity: dict[str, Any], n: int, width: int) -> Saved:
+    stored = read_archive(path, FORMAT)
+    try:
+        check_identity(path, json.loads(str(stored.pop("identity"))), identity, "run")
+        history = History.of(stored.pop("history"))
+        del stored["format"]
+        rank = int(stored.pop("rank"))
+        layout = {
+            "columns": Kept((n, width), np.dtype(np.int32), 0, max(rank - 1, 0)),
+            "values": Kept((n, width), least=0.0),
+            "counts": Kept((n,), np.dtype(np.int32), 0, width),
+            "scalars": Kept((6,), infinite=True),
+        }
+        check_memory(stored, layout, "the factor's")
+        columns, counts = stored["columns"], stored["counts"]
+        inside = np.arange(1, width) < counts[:, None]
+        if (inside & (np.diff(columns, axis=1) <= 0)).any():
+            raise ValueError("the columns of a row are not in order")
+        iteration, *numbers = stored["scalars"].tolist()
+        U = RowSparse(columns, stored["values"], counts, rank)
+        return Saved(U, history, int(iteration), *numbers)
+    except InputError:
+        raise
+    except (KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise InputError(
+            f"{path} is not a whole symnmf checkpoint ({error}); start afresh."
+        ) from error

@@ -1,0 +1,101 @@
+"""Neighbourhoods of low conductance: where communities are looked for, and how many there are.
+
+A node with its neighbours is often a good community in itself (Gleich and Seshadhri, KDD 2012).
+Neighbourhoods are taken by conductance, the lowest first, and one is left out where too many of
+its nodes have been taken already.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from symnmf.kernels.neighborhoods import boundary_rate, choose_seeds, triangle_weights
+
+#: Shares of nodes already taken up to which a neighbourhood is a seed, tried in turn until there
+#: are enough of them.
+SHARES = (0.25, 0.5, 0.75, 1.0)
+#: A node with one edge has a neighbourhood that is an edge, which says nothing.
+LEAST_DEGREE = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Seeds:
+    """Neighbourhoods chosen as starts.
+
+    Attributes
+    ----------
+    centers : ndarray of int
+        The nodes they are around.
+    sets : list of ndarray
+        Their members.
+    density : ndarray
+        Weight per pair of members of each.
+    boundary : float
+        The mean weight, per member, of the edges to a node outside that has an edge inside: what
+        a node on the border of a community has by chance.
+    """
+
+    centers: np.ndarray
+    sets: list[np.ndarray]
+    density: np.ndarray
+    boundary: float
+
+    def __len__(self) -> int:
+        return len(self.centers)
+
+
+def neighborhood_seeds(A: sp.csr_array, count: int | None = None) -> Seeds:
+    """Return ``count`` neighbourhoods to start from, or as many as the graph has.
+
+    Parameters
+    ----------
+    A : csr_array
+        Symmetric, nonnegative, without a diagonal; sorted indices.
+    count : int, optional
+        How many. By default every neighbourhood with a node that no earlier one has. With a
+        number, the largest of those that share at most a quarter of their nodes with earlier
+        ones; half, three quarters and all but one where a quarter gives too few. There may be
+        fewer than ``count``.
+    """
+    degrees = np.diff(A.indptr)
+    strength = np.asarray(A.sum(axis=1)).ravel()
+    by_degree = np.empty(A.shape[0], dtype=np.int64)
+    by_degree[np.argsort(degrees, kind="stable")] = np.arange(A.shape[0])
+    inner = strength + triangle_weights(A.indptr, A.indices, A.data, by_degree)
+    volume = strength + A @ strength
+    total = float(strength.sum())
+    smaller = np.maximum(np.minimum(volume, total - volume), 1e-300)
+    conductance = (volume - 2.0 * inner) / smaller
+    conductance[volume >= total] = 0.0
+    order = np.argsort(conductance, kind="stable")
+    order = order[degrees[order] >= LEAST_DEGREE]
+    if count is None:
+        covered = np.zeros(A.shape[0], np.bool_)
+        centers = choose_seeds(A.indptr, A.indices, order, covered, 1.0)
+    else:
+        centers = _largest(A, order, degrees, count)
+    size = degrees[centers] + 1
+    pairs = size * (size - 1) / 2
+    sets = [
+        np.append(A.indices[A.indptr[i] : A.indptr[i + 1]], np.asarray(i, A.indices.dtype))
+        for i in centers
+    ]
+    rate = float(boundary_rate(A.indptr, A.indices, A.data, centers))
+    return Seeds(centers, sets, inner[centers] / pairs, rate)
+
+
+def _largest(A: sp.csr_array, order: np.ndarray, degrees: np.ndarray, count: int) -> np.ndarray:
+    """The ``count`` largest of the seeds of the least share that gives enough."""
+    covered = np.zeros(A.shape[0], np.bool_)
+    chosen = np.zeros(0, np.int64)
+    for share in SHARES:
+        rest = order[~np.isin(order, chosen)] if len(chosen) else order
+        more = choose_seeds(A.indptr, A.indices, rest, covered, share)
+        largest = more[np.argsort(-degrees[more], kind="stable")]
+        chosen = np.concatenate([chosen, largest])[:count]
+        if len(chosen) == count:
+            break
+    return chosen

@@ -1,0 +1,307 @@
+"""Thousands of communities: the row-sparse factor, its loss, its seeds and its runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from symnmf import InputError, communities, datasets, metrics
+from symnmf.kernels.neighborhoods import triangle_weights
+from symnmf.many.factor import RowSparse
+from symnmf.many.finding import as_edges, find_many
+from symnmf.many.sparse_loss import Loss
+from symnmf.many.sparse_result import SparseResult
+from symnmf.parallel import Threads
+from symnmf.run.seeds import neighborhood_seeds
+from symnmf.run.settings import Limits
+
+
+def caves(count, size, seed=0, ties=0.02):
+    """Cliques of ``size`` in which every edge is there with 0.9, and a few edges between them."""
+    rng = np.random.default_rng(seed)
+    n = count * size
+    rows, columns = [], []
+    for first in range(0, n, size):
+        i, j = np.triu_indices(size, 1)
+        kept = rng.random(len(i)) < 0.9
+        rows.append(first + i[kept])
+        columns.append(first + j[kept])
+    loose = rng.integers(0, n, (2, int(ties * n * size)))
+    rows.append(loose[0])
+    columns.append(loose[1])
+    A = sp.coo_array(
+        (np.ones(sum(map(len, rows))), (np.concatenate(rows), np.concatenate(columns))),
+        shape=(n, n),
+    )
+    A = sp.csr_array(A + A.T)
+    A.data[:] = 1
+    A.setdiag(0)
+    A.eliminate_zeros()
+    return A, [np.arange(first, first + size) for first in range(0, n, size)]
+
+
+def random_problem(seed, n=25, rank=6, width=4):
+    rng = np.random.default_rng(seed)
+    upper = np.triu(rng.random((n, n)) < 0.2, 1) * rng.uniform(0.5, 2, (n, n))
+    A = as_edges(upper + upper.T)
+    sets = [rng.choice(n, 5, replace=False) for _ in range(rank)]
+    U = RowSparse.of_sets(sets, rng.uniform(0.2, 1.5, rank), n, width)
+    return Loss(A, 0.05, Threads(1)), U
+
+
+def dense_value(loss, U):
+    M = U @ U.T
+    A = loss.A.toarray()
+    return 0.5 * np.sum(M) - 0.5 * np.sum(A * np.log(loss.background + M))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6))
+def test_value_and_gradient_are_those_of_the_dense_formula(seed):
+    loss, U = random_problem(seed)
+    dense = U.to_csr().toarray()
+    point = loss.at(U)
+    assert point.value == pytest.approx(dense_value(loss, dense), rel=1e-10)
+    rate = loss.background + dense @ dense.T
+    pull = (loss.A.toarray() / rate) @ dense
+    rows, places = np.nonzero(U.filled)
+    columns = U.columns[rows, places]
+    np.testing.assert_allclose(point.pull[rows, places], pull[rows, columns], rtol=1e-9, atol=1e-12)
+    gradient = dense.sum(axis=0) - pull
+    i, k = rows[0], columns[0]
+    ahead, behind = dense.copy(), dense.copy()
+    ahead[i, k] += 1e-6
+    behind[i, k] -= 1e-6
+    slope = (dense_value(loss, ahead) - dense_value(loss, behind)) / 2e-6
+    assert slope == pytest.approx(gradient[i, k], rel=1e-4, abs=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6))
+def test_what_would_grow_off_the_support_is_what_the_gradient_says(seed):
+    loss, U = random_problem(seed)
+    point = loss.at(U)
+    dense = U.to_csr().toarray()
+    rate = loss.background + dense @ dense.T
+    pull = (loss.A.toarray() / rate) @ dense
+    totals = np.where(dense.sum(axis=0) > 0, dense.sum(axis=0), np.inf)
+    ratio = np.where(dense == 0, pull / totals, 0.0)
+    missing = np.sum(np.maximum(ratio - 1.0, 0.0) ** 2) * point.unit**2
+    growth, found = loss.grown(point, 2)
+    assert found == pytest.approx(missing, rel=1e-9)
+    if growth is not None:
+        grown = growth.at(1e-4)
+        assert loss.at(grown).value < point.value
+        entered = grown.to_csr().toarray()[dense == 0]
+        assert (np.flatnonzero(entered).size > 0) == (missing > 0)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6))
+def test_a_step_never_raises_the_loss(seed):
+    loss, U = random_problem(seed)
+    point = loss.at(U)
+    for _ in range(6):
+        after = loss.at(point.step(1.0, 0.0))
+        assert after.value <= point.value + 1e-9 * abs(point.value)
+        point = after
+
+
+def test_gains_are_what_the_loss_loses_without_a_column():
+    loss, U = random_problem(3)
+    gains = loss.gains(U)
+    dense = U.to_csr().toarray()
+    for k in range(U.rank):
+        without = dense.copy()
+        without[:, k] = 0
+        lost = dense_value(loss, without) - dense_value(loss, dense)
+        assert gains[k] == pytest.approx(lost, rel=1e-9)
+
+
+def test_triangles_and_conductance_by_brute_force():
+    rng = np.random.default_rng(4)
+    upper = np.triu(rng.random((30, 30)) < 0.25, 1) * rng.uniform(0.5, 2, (30, 30))
+    dense = upper + upper.T
+    A = as_edges(dense)
+    rank = np.argsort(np.argsort(np.diff(A.indptr), kind="stable"), kind="stable")
+    found = triangle_weights(A.indptr, A.indices, A.data, rank)
+    linked = dense > 0
+    expected = [dense[np.ix_(near, near)].sum() / 2 for near in linked]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    seeds = neighborhood_seeds(A, 3)
+    for center, members, density in zip(seeds.centers, seeds.sets, seeds.density, strict=True):
+        assert set(members) == {center, *np.flatnonzero(linked[center])}
+        pairs = len(members) * (len(members) - 1) / 2
+        assert density == pytest.approx(dense[np.ix_(members, members)].sum() / 2 / pairs)
+
+
+def test_the_boundary_is_what_a_node_with_an_edge_inside_has_there():
+    """Cliques of five and of twelve, and two nodes between them, of which one joins the five."""
+    A = np.zeros((19, 19))
+    A[:5, :5] = 1 - np.eye(5)
+    A[7:, 7:] = 1 - np.eye(12)
+    for i, j in [(0, 5), (1, 5), (2, 6), (5, 7), (6, 8)]:
+        A[i, j] = A[j, i] = 1
+    seeds = neighborhood_seeds(as_edges(A), 2)
+    assert sorted(map(sorted, seeds.sets)) == [[0, 1, 2, 3, 4, 5], list(range(7, 19))]
+    assert seeds.boundary == pytest.approx((2 / (6 * 2) + 2 / (12 * 2)) / 2)
+
+
+def test_caves_are_found_and_counted():
+    A, known = caves(300, 8)
+    found = communities(A, 300, overlapping=True, row_sparse=True)
+    known_f1, found_f1 = metrics.best_match_f1(known, found)
+    assert known_f1 > 0.98
+    assert found_f1 > 0.98
+    assert isinstance(found.result.U, sp.csr_array)
+    assert found.strength.shape == (2400, len(found)) == found.membership.shape
+    for number, nodes in enumerate(found[:20]):
+        column = found.strength[:, [number]].toarray().ravel()
+        assert nodes == set(np.flatnonzero(column > 1).tolist())
+    np.testing.assert_allclose(found.membership.sum(axis=1), np.diff(found.result.U.indptr) > 0)
+    counted = communities(A, "auto", overlapping=True, row_sparse=True)
+    assert 290 <= len(counted) <= 330
+    assert metrics.best_match_f1(known, counted)[0] > 0.95
+
+
+def test_a_node_between_two_caves_is_in_both():
+    graph, known = caves(20, 10)
+    A = sp.lil_array((201, 201))
+    A[:200, :200] = graph
+    for j in (*range(6), *range(10, 16)):
+        A[200, j] = A[j, 200] = 1
+    found = communities(sp.csr_array(A), 20, overlapping=True, row_sparse=True)
+    both = [nodes for nodes in found if 200 in nodes]
+    assert len(both) == 2
+    assert metrics.best_match_f1(known[:2], both)[0] > 0.9
+    place = found.predict([0, 1, 2, 3, 4])
+    assert len(found[place] & set(range(10))) > 8
+
+
+def test_the_bits_do_not_depend_on_the_number_of_threads():
+    A, _ = caves(150, 8)
+    one, two = (
+        find_many(A, 150, limits=Limits(tol=0, max_iter=12), n_jobs=jobs) for jobs in (1, 2)
+    )
+    np.testing.assert_array_equal(one.result.U.toarray(), two.result.U.toarray())
+
+
+def test_a_run_goes_on_from_its_checkpoint_bit_for_bit(tmp_path):
+    A, _ = caves(60, 7)
+    whole = find_many(A, 60, limits=Limits(tol=0, max_iter=21)).result
+    path = tmp_path / "run.npz"
+    for limit in (10, 21):
+        part = find_many(A, 60, limits=Limits(tol=0, max_iter=limit), checkpoint=path).result
+    np.testing.assert_array_equal(part.U.toarray(), whole.U.toarray())
+    np.testing.assert_array_equal(part.history["objective"], whole.history["objective"])
+    with pytest.raises(InputError, match="belongs to another run"):
+        find_many(A, 59, limits=Limits(), checkpoint=path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError):
+        find_many(A, 60, limits=Limits(), checkpoint=path)
+
+
+def test_ctrl_c_and_callbacks_give_what_was_reached():
+    A, _ = caves(60, 7)
+
+    def interrupt(now):
+        if now.iteration == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    assert threading.current_thread() is threading.main_thread()
+    found = communities(A, 60, overlapping=True, row_sparse=True, callback=interrupt, tol=0)
+    assert found.result.status == "stopped"
+    assert found.result.n_iter == 3
+    assert len(found) > 50
+    stopped = communities(
+        A, 60, overlapping=True, row_sparse=True, callback=lambda now: now.iteration >= 2, tol=0
+    )
+    assert stopped.result.n_iter == 2
+
+
+def test_limits_history_and_certificate():
+    A, _ = caves(60, 7)
+    with pytest.warns(UserWarning, match="did not converge in 5 iterations"):
+        short = communities(A, 60, overlapping=True, row_sparse=True, max_iter=5)
+    assert short.result.status == "max_iter"
+    with pytest.warns(UserWarning, match="did not converge"):
+        late = communities(A, 60, overlapping=True, row_sparse=True, max_time=0)
+    assert late.result.status == "max_time"
+    found = communities(A, 60, overlapping=True, row_sparse=True, tol=1e-9)
+    objective = found.result.history["objective"]
+    assert (np.diff(objective) <= 1e-9 * np.abs(objective[1:])).all()
+    assert found.certificate.monotone
+    assert found.result.certificate(tol=0.01).certified
+    assert not found.result.certificate(tol=1e-30).certified
+    assert 0 < found.result.error < 1
+    assert found.quality.modularity > 0.8
+
+
+def test_a_sparse_result_is_saved_and_read(tmp_path):
+    A, _ = caves(40, 6)
+    result = find_many(A, 40, limits=Limits()).result
+    result.save(tmp_path / "found.npz")
+    read = SparseResult.load(tmp_path / "found.npz")
+    np.testing.assert_array_equal(read.U.toarray(), result.U.toarray())
+    np.testing.assert_array_equal(read.labels, result.labels)
+    assert (read.status, read.error, read.background) == (
+        result.status,
+        result.error,
+        result.background,
+    )
+    (tmp_path / "other.npz").write_bytes(b"nothing")
+    with pytest.raises(InputError):
+        SparseResult.load(tmp_path / "other.npz")
+
+
+def test_it_is_used_where_a_dense_factor_would_be_wasteful(monkeypatch):
+    A, _ = caves(250, 6)
+    monkeypatch.setattr("symnmf.many.finding.ENTRIES_FROM", 300_000)
+    with pytest.warns(UserWarning, match="a dense U of 1500 x 250 would be mostly zeros"):
+        found = communities(A, 250, overlapping=True)
+    assert isinstance(found.result, SparseResult)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert communities(A, 250, overlapping=True, row_sparse=True) == found
+    few = communities(A[:60, :60], 5, overlapping=True, random_state=0)
+    assert not isinstance(few.result, SparseResult)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"order": 3}, "order does not go with row_sparse=True"),
+        ({"ignore_diagonal": True}, "ignore_diagonal does not go with row_sparse=True"),
+        ({"n_clusters": 10**6}, "n_clusters=1000000 is not between 1 and the 42 nodes of G"),
+        ({"row_sparse": "yes"}, "row_sparse must be True, False or None, got 'yes'"),
+    ],
+)
+def test_what_it_cannot_do_is_refused(arguments, said):
+    A, _ = caves(6, 7)
+    options = {"n_clusters": 6, "overlapping": True, "row_sparse": True, **arguments}
+    with pytest.raises(InputError, match=said):
+        communities(A, **options)
+
+
+def test_a_graph_without_neighbourhoods_is_refused():
+    with pytest.raises(InputError, match="no node with two edges"):
+        communities(np.eye(4)[::-1], 2, overlapping=True, row_sparse=True)
+
+
+@pytest.mark.long
+def test_com_dblp_in_thousands(real_data):
+    data = datasets.load_com_dblp(real_data, top5000=True)
+    found = communities(data.data, 13_477, overlapping=True, row_sparse=True)
+    known_f1, _ = metrics.best_match_f1(data.communities, found)
+    assert known_f1 > 0.64
+    counted = communities(data.data, "auto", overlapping=True, row_sparse=True)
+    assert len(counted) < 117_239
+    assert metrics.best_match_f1(data.communities, counted)[0] > 0.75
