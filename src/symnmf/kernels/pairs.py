@@ -11,82 +11,74 @@ import numpy as np
 
 from symnmf.kernels.compiling import BLOCK, REORDER, compiled
 
-# rows of what `gradient_rows` returns: dot products with each slot, then two numbers
+# rows of what `gradient_sums` adds to: dot products with each slot, then two numbers
 STEP_CHANGE, CHANGE_STEP, CHANGE_CHANGE, STEP_SLOPE, CHANGE_SLOPE, NUMBERS = range(6)
 
 
 @compiled(fastmath=REORDER)
-def gradient_rows(
-    U: np.ndarray,
-    product: np.ndarray,
-    gram: np.ndarray,
-    level: float,
+def gradient_sums(
+    u: np.ndarray,
+    xu: np.ndarray,
+    curved: np.ndarray,
+    scale: float,
     gradient: np.ndarray,
     steps: np.ndarray,
     changes: np.ndarray,
     newest: int,
     slots: np.ndarray,
-    begin: int,
-    end: int,
-) -> np.ndarray:
+    first: int,
+    sums: np.ndarray,
+) -> None:
     """Bring ``gradient`` = U G - X U, half of grad f, up to date and note how it changed.
 
-    If ``newest`` >= 0, ``steps[newest]`` is the step made since ``gradient`` was last computed,
-    and ``changes[newest]`` is written: zero where U did not move, for there a bound stops the
-    step and not curvature. Return the dot products of s and y of the newest slot with those of
-    ``slots``, and of these with the gradient g on the free entries {U > 0 or g < 0}; then the
-    squared length of the newest s, and <g, U - max(U - g / level, 0)>.
+    ``u``, ``xu`` and ``curved`` are entries ``first`` onwards of U, X U and U G, flat; gradient,
+    and the slots of steps and changes, are flat and whole. If ``newest`` >= 0, ``steps[newest]``
+    is the step made since ``gradient`` was last computed, and ``changes[newest]`` is written:
+    zero where U did not move, for there a bound stops the step and not curvature. Added to
+    ``sums`` are the dot products of s and y of the newest slot with those of ``slots``, and of
+    these with the gradient g on the free entries {U > 0 or g < 0}; then the squared length of the
+    newest s, and <g, U - max(U - scale g, 0)>.
     """
-    r = U.shape[1]
-    depth = steps.shape[0]
-    sums = np.zeros((6, max(depth, 2)))
-    scale = 1.0 / level if level > 0.0 else 0.0
-    slope = np.empty(BLOCK * r, U.dtype)
-    zero = U.dtype.type(0)
-    for first in range(begin, end, BLOCK):
-        last = min(first + BLOCK, end)
-        size = (last - first) * r
-        curved = np.dot(U[first:last], gram).reshape(-1)
-        u, xu = U[first:last].reshape(-1), product[first:last].reshape(-1)
-        g = gradient[first:last].reshape(-1)
-        s, y = slope[:size], slope[:size]
-        if newest >= 0:
-            s, y = steps[newest, first:last].reshape(-1), changes[newest, first:last].reshape(-1)
-            length = 0.0
-            for k in range(size):
-                y[k] = curved[k] - xu[k] - g[k] if s[k] != zero else zero
-                length += np.float64(s[k]) * np.float64(s[k])
-            sums[NUMBERS, 0] += length
-        residual = 0.0
+    size = len(u)
+    last = first + size
+    slope = np.empty(size, u.dtype)
+    zero = u.dtype.type(0)
+    g = gradient[first:last]
+    s, y = slope, slope
+    if newest >= 0:
+        s, y = steps[newest, first:last], changes[newest, first:last]
+        length = 0.0
         for k in range(size):
-            value = curved[k] - xu[k]
-            g[k] = value
-            before, move = np.float64(u[k]), scale * np.float64(value)
-            held = before if before < move else move  # u - max(u - move, 0)
-            residual += np.float64(value) * held
-            slope[k] = value if u[k] > zero or value < zero else zero
-        sums[NUMBERS, 1] += residual
-        for j in slots:
-            other_s = steps[j, first:last].reshape(-1)
-            other_y = changes[j, first:last].reshape(-1)
-            a, b, c, d, e = 0.0, 0.0, 0.0, 0.0, 0.0
-            for k in range(size):
-                p, q, m = np.float64(other_s[k]), np.float64(other_y[k]), np.float64(slope[k])
-                v, w = np.float64(s[k]), np.float64(y[k])
-                a += v * q
-                b += w * p
-                c += w * q
-                d += p * m
-                e += q * m
-            sums[STEP_CHANGE, j] += a
-            sums[CHANGE_STEP, j] += b
-            sums[CHANGE_CHANGE, j] += c
-            sums[STEP_SLOPE, j] += d
-            sums[CHANGE_SLOPE, j] += e
-    return sums
+            y[k] = curved[k] - xu[k] - g[k] if s[k] != zero else zero
+            length += np.float64(s[k]) * np.float64(s[k])
+        sums[NUMBERS, 0] += length
+    promise = 0.0
+    for k in range(size):
+        value = curved[k] - xu[k]
+        g[k] = value
+        before, move = np.float64(u[k]), scale * np.float64(value)
+        held = before if before < move else move  # u - max(u - move, 0)
+        promise += np.float64(value) * held
+        slope[k] = value if u[k] > zero or value < zero else zero
+    sums[NUMBERS, 1] += promise
+    for j in slots:
+        other_s, other_y = steps[j, first:last], changes[j, first:last]
+        a, b, c, d, e = 0.0, 0.0, 0.0, 0.0, 0.0
+        for k in range(size):
+            p, q, m = np.float64(other_s[k]), np.float64(other_y[k]), np.float64(slope[k])
+            v, w = np.float64(s[k]), np.float64(y[k])
+            a += v * q
+            b += w * p
+            c += w * q
+            d += p * m
+            e += q * m
+        sums[STEP_CHANGE, j] += a
+        sums[CHANGE_STEP, j] += b
+        sums[CHANGE_CHANGE, j] += c
+        sums[STEP_SLOPE, j] += d
+        sums[CHANGE_SLOPE, j] += e
 
 
-@compiled()
 def direction_weights(
     step_change: np.ndarray,
     change_change: np.ndarray,
@@ -99,27 +91,20 @@ def direction_weights(
     ``step_change[i, j]`` is <s_i, y_j>, ``change_change[i, j]`` is <y_i, y_j>, ``step_slope`` and
     ``change_slope`` are <s_j, g> and <y_j, g>, and ``order`` lists the slots from the oldest.
     """
-    used = len(order)
-    depth = len(step_slope)
-    along = np.zeros(depth)  # alpha of the first loop
-    steps, changes = np.zeros(depth), np.zeros(depth)
-    for a in range(used - 1, -1, -1):
-        i = order[a]
-        value = step_slope[i]
-        for b in range(a + 1, used):
-            value -= along[order[b]] * step_change[i, order[b]]
-        along[i] = value / step_change[i, i]
-    last = order[used - 1]
-    scale = step_change[last, last] / change_change[last, last]
-    for a in range(used):
-        i = order[a]
-        value = change_slope[i]
-        for b in range(used):
-            value -= along[order[b]] * change_change[i, order[b]]
-        value *= scale
-        for b in range(a):
-            value -= steps[order[b]] * step_change[order[b], i]
-        steps[i] = value / step_change[i, i] - along[i]
+    # a handful of numbers: plain ones are faster than arrays, and compiling would take longer
+    sy, yy = step_change.tolist(), change_change.tolist()
+    slots = order.tolist()
+    along: dict[int, float] = {}  # alpha of the first loop
+    for place, i in reversed(list(enumerate(slots))):
+        later = sum(along[j] * sy[i][j] for j in slots[place + 1 :])
+        along[i] = (float(step_slope[i]) - later) / sy[i][i]
+    last = slots[-1]
+    scale = sy[last][last] / yy[last][last]
+    steps, changes = np.zeros(len(step_slope)), np.zeros(len(step_slope))
+    for place, i in enumerate(slots):
+        value = scale * (float(change_slope[i]) - sum(along[j] * yy[i][j] for j in slots))
+        value -= sum(float(steps[j]) * sy[j][i] for j in slots[:place])
+        steps[i] = value / sy[i][i] - along[i]
         changes[i] = scale * along[i]
     return -scale, steps, changes
 

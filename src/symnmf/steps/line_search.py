@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 
-from symnmf.kernels.compiling import compiled
 from symnmf.ops import Tall
 from symnmf.run.state import State
 from symnmf.storage import SymmetricMatrix
@@ -15,12 +17,10 @@ POLISH = 60  # halvings that exhaust a double between 0 and 1; Newton needs a ha
 ROUNDINGS = 16.0
 
 
-@compiled()
 def _value(c1: float, c2: float, c3: float, c4: float, t: float) -> float:
     return t * (c1 + t * (c2 + t * (c3 + t * c4)))
 
 
-@compiled()
 def _root(c1: float, c2: float, c3: float, c4: float, low: float, high: float) -> float:
     """Return the zero of the derivative between ``low``, where it is negative, and ``high``.
 
@@ -45,33 +45,29 @@ def _root(c1: float, c2: float, c3: float, c4: float, low: float, high: float) -
     return t
 
 
-@compiled()
 def quartic_step(c1: float, c2: float, c3: float, c4: float) -> tuple[float, float]:
     """Minimise q(t) = c1 t + c2 t^2 + c3 t^3 + c4 t^4 over [0, 1]; return t and q(t).
 
     Between the zeros of q'' the derivative is monotone, so a change of its sign from - to +
     brackets exactly one minimum. The value returned is never above 0 = q(0).
     """
-    cuts = np.empty(4)
-    cuts[0] = 0.0
-    count = 1
+    # plain numbers: a few microseconds, and nothing to compile before the first step
+    cuts = [0.0]
     # zeros of q''/2 = c2 + 3 c3 t + 6 c4 t^2 without cancellation; c4 >= 0 for our quartics
     below = 9.0 * c3 * c3 - 24.0 * c4 * c2
     if below > 0.0:
-        half = -0.5 * (3.0 * c3 + np.copysign(np.sqrt(below), c3))
+        half = -0.5 * (3.0 * c3 + math.copysign(math.sqrt(below), c3))
         first = half / (6.0 * c4) if c4 != 0.0 else 2.0
         second = c2 / half if half != 0.0 else 2.0
         for cut in (min(first, second), max(first, second)):
             if 0.0 < cut < 1.0:
-                cuts[count] = cut
-                count += 1
-    cuts[count] = 1.0
+                cuts.append(cut)
+    cuts.append(1.0)
     best, lowest = 0.0, 0.0
     value = _value(c1, c2, c3, c4, 1.0)
     if value < lowest:
         best, lowest = 1.0, value
-    for k in range(count):
-        low, high = cuts[k], cuts[k + 1]
+    for low, high in itertools.pairwise(cuts):
         left = c1 + low * (2.0 * c2 + low * (3.0 * c3 + low * 4.0 * c4))
         right = c1 + high * (2.0 * c2 + high * (3.0 * c3 + high * 4.0 * c4))
         if left < 0.0 < right:
@@ -99,7 +95,7 @@ def line_step(
     U = state.U
     product, gram = U.product(X), U.gram
     line, coefficients = X.along(U.values, product, gram, target, state.room())
-    step, change = quartic_step(*coefficients)
+    step, change = quartic_step(*map(float, coefficients))
     length = float(line.gram.trace())
     if step == 0.0 or -change < max(enough, per_length * step**2 * length):
         state.spare.append(line.image)

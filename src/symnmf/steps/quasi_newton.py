@@ -105,7 +105,7 @@ def quasi_newton_target(X: SymmetricMatrix, state: State, slopes: np.ndarray) ->
     counters, dots = memory["counters"], memory["pair_dots"]
     used, depth = int(counters[USED]), len(dots[0])
     order = (int(counters[SLOT]) - used + np.arange(used)) % depth
-    own, along, across = kernels.direction_weights(*dots, *slopes, order)
+    own, along, across = kernels.direction_weights(dots[0], dots[1], slopes[0], slopes[1], order)
     return X.ops.pair_target(
         state.U.values,
         memory["gradient"],

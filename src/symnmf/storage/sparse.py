@@ -9,7 +9,7 @@ import numpy as np
 from symnmf.calls import read_once
 from symnmf.kernels.coordinate import sweep_csr
 from symnmf.kernels.products import balanced_chunks, csr_rows
-from symnmf.parallel import SMALLEST_SHARE, Bounds, Threads
+from symnmf.parallel import Bounds, Threads
 from symnmf.storage.host import HostMatrix
 
 #: Above this n the n x n residual of a sparse X would cost more than the run.
@@ -31,8 +31,7 @@ class SparseMatrix(HostMatrix):
         csr_rows(self.indptr, self.indices, self.data, V, out, begin, end)
 
     def chunks(self, width: int) -> list[Bounds]:
-        affordable = int(2.0 * len(self.data) * width // SMALLEST_SHARE)
-        parts = max(1, min(self.threads.count, affordable))
+        parts = self.threads.parts(2.0 * len(self.data) * width, finer=True)
         if parts not in self._shares:
             self._shares[parts] = balanced_chunks(self.indptr, parts)
         return self._shares[parts]

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from symnmf.kernels import tuples
 from symnmf.kernels.products import balanced_chunks
-from symnmf.parallel import SMALLEST_SHARE, Bounds, Threads
+from symnmf.parallel import Bounds, Threads
 from symnmf.tensors.tensor import SymmetricTensor
 
 #: Entries of the full tensor up to which its residual is formed; more would cost more than the run.
@@ -91,7 +91,7 @@ class SparseTensor(SymmetricTensor):
         return total
 
     def threads_for(self, rank: int) -> int:
-        return len(self._bounds(rank))
+        return min(self.threads.count, len(self._bounds(rank)))
 
     def slice(self, i: int) -> np.ndarray:
         listed = np.s_[self.indptr[i] : self.indptr[i + 1]]
@@ -149,8 +149,7 @@ class SparseTensor(SymmetricTensor):
         self.threads.run(task, self._bounds(width))
 
     def _bounds(self, width: int) -> list[Bounds]:
-        affordable = int(3.0 * self.order * len(self.data) * width // SMALLEST_SHARE)
-        parts = max(1, min(self.threads.count, affordable))
+        parts = self.threads.parts(3.0 * self.order * len(self.data) * width, finer=True)
         if parts not in self._shares:
             self._shares[parts] = balanced_chunks(self.indptr, parts)
         return self._shares[parts]
