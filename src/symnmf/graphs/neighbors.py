@@ -27,6 +27,7 @@ PAIRS_AT_ONCE = 1 << 20  # bounds the candidate arrays of one search
 NUMBERS_AT_ONCE = 1 << 18  # gathered rows of one block of exact distances; 2 MB stay in cache
 TREE_DIMENSION = 15  # above it a k-d tree visits nearly every point anyway
 APPROXIMATE_FROM = 1000  # below it the exact search is as fast
+FEW = 1000  # points whose distances are all formed at once
 FILTERED_FROM = 4000  # points from which ruling pairs out first pays
 FILTERED_DIMENSIONS = range(32, 4097)  # of points; beyond, their principal components cost too much
 
@@ -213,14 +214,10 @@ def exact_search(
 
 
 def _search_plainly(settled: _Settled, pending: Array, width: int, n_jobs: int | None) -> None:
-    """Let scikit-learn propose candidates, more of them for rows that fewer do not settle."""
-    from sklearn.neighbors import NearestNeighbors
-
+    """Compare all pairs, with more candidates for rows that fewer do not settle."""
     points, dense = settled.centred, settled.dense
     n, columns = points.shape
-    tree = dense and columns <= TREE_DIMENSION
-    finder = NearestNeighbors(algorithm="kd_tree" if tree else "brute", n_jobs=n_jobs)
-    finder.fit(points)
+    find = _all_pairs(points) if dense and n <= FEW else _by_scikit_learn(points, n_jobs)
     terms = columns if dense else int(np.diff(points.indptr).max(initial=0))
 
     def noise(radius: Array, reach: Array) -> Array:
@@ -229,9 +226,29 @@ def _search_plainly(settled: _Settled, pending: Array, width: int, n_jobs: int |
     while pending.size:
         undecided = []
         for rows in _in_blocks(pending, width):
-            rough, candidates = finder.kneighbors(points[rows], width + 1)
+            rough, candidates = find(points[rows], width + 1)
             undecided.append(settled.take(rows, rough, candidates, noise))
         pending, width = np.concatenate(undecided), min(4 * width, n - 1)
+
+
+def _all_pairs(points: Array) -> Callable[[Array, int], tuple[Array, Array]]:
+    """Return a search for the nearest of few points; for these, other libraries load longer."""
+    squares = row_dots(points, points)
+
+    def find(new: Array, count: int) -> tuple[Array, Array]:
+        rough = row_dots(new, new)[:, None] + squares - 2 * (new @ points.T)
+        nearest = np.argpartition(rough, count - 1, axis=1)[:, :count]
+        return np.sqrt(np.maximum(np.take_along_axis(rough, nearest, 1), 0.0)), nearest
+
+    return find
+
+
+def _by_scikit_learn(points: Points, n_jobs: int | None) -> Any:
+    from sklearn.neighbors import NearestNeighbors
+
+    tree = not sp.issparse(points) and points.shape[1] <= TREE_DIMENSION
+    finder = NearestNeighbors(algorithm="kd_tree" if tree else "brute", n_jobs=n_jobs)
+    return finder.fit(points).kneighbors
 
 
 def _at_hand(points: Points) -> Points:
