@@ -12,7 +12,9 @@ import scipy.sparse as sp
 
 import symnmf
 from conftest import synthetic_problem
+from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError
+from symnmf.run.checkpoint import FORMAT
 from symnmf.solvers import SOLVERS
 
 SETTINGS = {"random_state": 0, "tol": 0.0, "n_jobs": 1}
@@ -130,13 +132,13 @@ def test_a_full_disk_keeps_the_previous_checkpoint_and_the_run_goes_on(
     path = tmp_path / "run.npz"
     symnmf.factorize(X, 3, max_iter=4, checkpoint=path, **SETTINGS)
     before = path.read_bytes()
-    opened = open
+    opened = os.fdopen
 
     def open_on_a_full_disk(file, mode="r", *args, **options):
         stream = opened(file, mode, *args, **options)
-        return FullDisk(stream, room) if mode == "xb" else stream
+        return FullDisk(stream, room) if mode == "wb" else stream
 
-    monkeypatch.setattr("builtins.open", open_on_a_full_disk)
+    monkeypatch.setattr("os.fdopen", open_on_a_full_disk)
     with pytest.warns(RuntimeWarning, match="could not be written.*No space left"):
         result = symnmf.factorize(X, 3, max_iter=8, checkpoint=path, checkpoint_every=0, **SETTINGS)
     assert result.n_iter == 8
@@ -169,3 +171,42 @@ def test_signals_write_a_last_checkpoint_and_return(X, tmp_path, number):
     whole = symnmf.factorize(X, 3, max_iter=50, **SETTINGS)
     rest = symnmf.factorize(X, 3, max_iter=50, checkpoint=path, **SETTINGS)
     assert np.array_equal(rest.U, whole.U)
+
+
+@pytest.mark.parametrize("solver", ["auto", "pgd", "tsvd", "admm", "lbfgs"])
+@pytest.mark.parametrize("name", ["product", "gram_U"])
+@pytest.mark.parametrize("factor", [0.0, 0.5, 1.001, 3.0])
+def test_products_that_are_not_those_of_u_are_refused(X, tmp_path, solver, name, factor):
+    """A checkpoint that somebody edited, with a checksum that fits again."""
+    path = tmp_path / "run.npz"
+    options = {"random_state": 0, "solver": solver, "checkpoint": path}
+    symnmf.factorize(X, 3, max_iter=4, tol=0.0, **options)
+    stored = read_archive(path, FORMAT)
+    if name not in stored:
+        pytest.skip(f"{solver} keeps no {name}")
+    stored[name] = stored[name] * factor
+    write_archive(path, stored)
+    with pytest.raises(InputError, match="not those of its U and this X"):
+        symnmf.factorize(X, 3, max_iter=8, tol=1e-3, **options)
+
+
+def test_what_a_memory_misleads_is_measured_again(X, tmp_path):
+    """No product of a solver's memory ends in what is reported."""
+    path = tmp_path / "run.npz"
+    for solver in ("auto", "pgd", "admm", "tsvd"):
+        path.unlink(missing_ok=True)
+        options = {"random_state": 0, "solver": solver, "checkpoint": path, "tol": 1e-3}
+        symnmf.factorize(X, 3, max_iter=5, **options)
+        stored = read_archive(path, FORMAT)
+        for name in stored:
+            if name.startswith("memory_") and stored[name].dtype.kind == "f":
+                stored[name] = 1.5 * np.abs(stored[name])
+        write_archive(path, stored)
+        try:
+            result = symnmf.factorize(X, 3, max_iter=30, **options)
+        except InputError:
+            continue
+        error = np.linalg.norm(X - result.U @ result.U.T) ** 2 / np.linalg.norm(X) ** 2
+        assert result.error == pytest.approx(error, rel=1e-6)
+        if result.status == "converged":
+            assert result.certificate(X).stationarity <= 1.01e-3

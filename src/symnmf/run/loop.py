@@ -18,6 +18,7 @@ from symnmf.interchange import to_host
 from symnmf.ops import Tall
 from symnmf.parallel import one_blas_thread
 from symnmf.run.checkpoint import Checkpoint, Keeping, Saved
+from symnmf.run.confirming import belongs, confirmed
 from symnmf.run.interrupts import Interrupt, watching
 from symnmf.run.objective import Measurement, measure, rounding_level
 from symnmf.run.problem import Problem
@@ -249,6 +250,7 @@ class Run:
     seconds: float = 0.0
     latest_seconds: float = 0.0  # of the last iteration
     start_misfit: float = 0.0
+    resumed: bool = False
     state: State = field(init=False)
     latest: Measurement = field(init=False)
 
@@ -273,6 +275,13 @@ class Run:
         """Set out from a checkpoint."""
         self.state, self.history = saved.state, saved.history
         self.seconds, self.start_misfit = saved.seconds, saved.start_misfit
+        self.resumed = True
+        if not belongs(self.X, self.state.U):
+            path = "the checkpoint" if self.checkpoint is None else str(self.checkpoint.path)
+            raise InputError(
+                f"{path} holds products that are not those of its U and this X; it was changed "
+                f"since symnmf wrote it, so start afresh."
+            )
         self._measure()
 
     def loop(self, interrupt: Interrupt) -> Result:
@@ -281,7 +290,7 @@ class Run:
         if not len(self.history):
             stopped = self._record()
         status = self._status(stopped or bool(interrupt))
-        while status is None:
+        while status is None or (status := self._confirmed(status)) is None:
             self._iterate()
             due = self.state.iteration % self.limits.record_every == 0
             stopped = False
@@ -291,10 +300,22 @@ class Run:
             status = self._status(stopped or bool(interrupt), measured=due)
             if self.checkpoint and self.checkpoint.due():
                 self._save()
-        self._settle()
         if self.checkpoint:
             self._save()
         return self._result(status)
+
+    def _confirmed(self, status: Status) -> Status | None:
+        """Return how the run ends; None where it goes on, since a checkpoint had misled it."""
+        self._settle()
+        if not self.resumed or self.X.sqnorm == 0.0 or status == "diverged":
+            return status
+        true = confirmed(self.X, self.state, self.latest)
+        if true is self.latest:
+            return status
+        self.latest = true
+        scale = self.units.data * self.units.data
+        self.history.amend(error=true.error, objective=true.objective * scale)
+        return self._status(status == "stopped")
 
     def _iterate(self) -> None:
         began = self.limits.clock()
