@@ -176,7 +176,7 @@ def test_the_estimator_names_its_own_options_for_nan(X):
     assert "X has NaN or infinite entries; remove or replace them first" in stored
     assert "use missing='unstored'" in said_of(lambda: model(missing="nan").fit(sp.csr_array(X)))
     automatic = said_of(lambda: model("auto", missing="nan").fit(X))
-    assert "n_clusters='auto' needs an X without missing entries" in automatic
+    assert "n_clusters='auto' needs every entry of X" in automatic
     assert "impute" not in automatic
     fitted = model(missing="nan", random_state=0).fit(X)
     np.testing.assert_array_equal(fitted.predict(X[:8]), fitted.labels_[:8])

@@ -95,16 +95,14 @@ class Pipeline(Building):
                 raise InputError(f"{name} must be True or False, got {self.objective[name]!r}.")
         if self.callback is not None and not callable(self.callback):
             raise InputError(f"callback must be a function of one snapshot, got {self.callback!r}.")
-        if self.constrained and any(
-            self.objective.get(name) is not None for name in ("mask", "weights", "missing")
-        ):
+        if self.constrained and self.hides:
             raise InputError(
                 "missing entries and constraints were both given; leave one of them out."
             )
-        if self.automatic and self.objective.get("missing") is not None:
+        if self.automatic and self.hides:
             raise InputError(
-                f"{spell('n_clusters', AUTO)} needs an {self.argument} without missing entries, "
-                f"since it hides entries itself; give the number of clusters."
+                f"{spell('n_clusters', AUTO)} needs every entry of {self.argument}, since it hides "
+                f"entries itself; give the number of clusters."
             )
         limits = {name: getattr(self, name) for name in ("tol", "max_iter", "max_time")}
         settings = Settings.of(self.solver, self.coupling, record_every=self.record_every, **limits)
@@ -144,11 +142,11 @@ class Pipeline(Building):
         if n is not None and count > n:
             raise InputError(self._too_many(count, n))
         self._check_told(n, count)
-        # with a number that is still to be found no count of components is a surprise
-        similar = self.similarities(data, count or n or 1)
-        selection = None
+        similar, selection = self.similarities(data, count), None
         if not count:
-            count, selection = choose_count(similar.A, self.random_state, self.n_jobs)
+            A = similar.graph if self.order == 3 else similar.A
+            count, selection = choose_count(A, self.random_state, self.n_jobs)
+            similar = self.for_count(similar, count)
         if similar.connected and count > similar.connected:
             having = "triangles" if self.order == 3 else "edges"
             raise InputError(self._too_many(count, similar.connected, f" that have {having}"))

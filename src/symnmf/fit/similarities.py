@@ -171,7 +171,11 @@ class Building:
         return isinstance(self.affinity, str) and self.affinity == PRECOMPUTED
 
     def similarities(self, data: Any, clusters: int) -> Similarities:
-        """Return the similarities of the data, for so many clusters."""
+        """Return the similarities of the data, for so many clusters.
+
+        With 0, for a number that is still to be found, no count of components is a surprise and
+        the offset of degrees is 0 unless it is given; see :meth:`for_count`.
+        """
         if isinstance(data, Problem):
             return self._of_problem(data)
         if not self.given:
@@ -183,6 +187,12 @@ class Building:
             data = stored
         return self._of_matrix(data, clusters)
 
+    def for_count(self, similar: Similarities, clusters: int) -> Similarities:
+        """Return the similarities for a number of clusters that has been found since."""
+        if similar.roots is None or self.degree_offset is not None:
+            return similar
+        return self._normalised(similar.graph, similar.graph, similar.names, clusters)
+
     def _of_points(self, data: Any, clusters: int) -> Similarities:
         A = graphs.build(
             data,
@@ -190,7 +200,7 @@ class Building:
             n_neighbors=self.n_neighbors,
             n_jobs=self.n_jobs,
             device=self.device,
-            n_clusters=clusters,
+            n_clusters=clusters or data.shape[0],
         )
         if self.components != "all":  # else the builder has warned of components already
             A = restrict(A, self.components, clusters, "")
@@ -202,7 +212,7 @@ class Building:
         checked = None
         if edge_list(data, self.argument) is not None:
             A, names = graphs.from_graph(data, weight=self.weight, allow_negative=signed)
-        elif self._hides:  # the Problem checks what was observed
+        elif self.hides:  # the Problem checks what was observed
             A, names = matrix_of(data, self.argument, keep_float32=True), row_names(data)
         else:
             checked = as_storage(data, self.argument, signed=signed, n_jobs=self.n_jobs)
@@ -210,14 +220,14 @@ class Building:
             if sp.issparse(A) and not A.data.all():  # zeros that are stored are no edges
                 A = affinities(A, self.argument, signed=signed)
         untouched = A
-        seen = _seen(A, self.objective) if self._hides else A
+        seen = _seen(A, self.objective) if self.hides else A
         if signed and seen.min() < 0 and not seen.max() > 0:
             raise InputError(
                 f"{self.argument} has no edge of positive weight, so nothing holds any two nodes "
                 f"together; check the signs of its weights."
             )
         advice = self.spell("components", "largest")
-        inside = restrict(seen, self.components, clusters, advice)
+        inside = restrict(seen, self.components, clusters or seen.shape[0], advice)
         if inside is not seen:
             kept = degrees(inside) > 0
             A = inside if A is seen else _only(A, kept)
@@ -261,7 +271,8 @@ class Building:
                 )
 
     @property
-    def _hides(self) -> bool:
+    def hides(self) -> bool:
+        """Whether some entries were not observed, or count less."""
         return any(self._told(name) for name in ("mask", "weights", "missing"))
 
     def _triangles(self, A: Any, names: list[Any] | None) -> Similarities:
