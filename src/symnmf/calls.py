@@ -67,6 +67,8 @@ class Call:
         self.began = time.perf_counter()
         own = float("inf") if max_time is None else self.began + max_time
         self.deadline: float = own if outer is None else min(own, outer.deadline)
+        #: whether the user has asked it to stop
+        self.stopped: Callable[[], bool] = (lambda: False) if outer is None else outer.stopped
         self.passes = 0
         self._parts = dict.fromkeys(PARTS, 0.0)
         self._adding = threading.Lock()
@@ -138,8 +140,11 @@ def seconds_left() -> float:
 
 
 def out_of_time(needed: float = 0.0) -> bool:
-    """Whether fewer seconds are left than something would need."""
-    return seconds_left() <= needed
+    """Whether fewer seconds are left than something would need, or the user wants it to stop."""
+    call = _current.get()
+    if call is None:
+        return False
+    return call.stopped() or call.deadline - time.perf_counter() <= needed
 
 
 def in_this_call(task: Callable[P, T]) -> Callable[P, T]:

@@ -32,6 +32,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh
 
+from symnmf.ops import HostOps
+from symnmf.parallel import Threads
 from symnmf.run.spectral import filtered
 from symnmf.storage.spectrum import lanczos_ends
 
@@ -212,6 +214,7 @@ def _block_pairs(
     Unlike Lanczos this finds repeated eigenvalues. It ends where ``enough`` of the values and the
     residual, or after ROUNDS. ``low`` is below all eigenvalues, as far as is known.
     """
+    combine = HostOps(Threads(1)).combine
     block, values, image = _ritz(multiply, block)
     for round_ in range(ROUNDS + 1):
         left = _singular(image[:, :rank] - block[:, :rank] * values[:rank])
@@ -224,7 +227,7 @@ def _block_pairs(
         # where all values of the block agree, there are more copies than columns
         spread = values[0] - low
         edge = min(max(edge, low + 0.1 * spread), values[0] - LEAST_RANGE * spread)
-        block = filtered(multiply, block, image, (low, edge, values[0]), DEGREE)
+        block = filtered(multiply, block, image, (low, edge, values[0]), DEGREE, combine)
         block, values, image = _ritz(multiply, block)
     return block[:, :rank], values[:rank], left
 

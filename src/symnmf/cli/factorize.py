@@ -51,7 +51,7 @@ def factorize(
     ] = False,
     missing: inputs.Missing = None,
     header: inputs.Header = None,
-    init: options.Init = "scaled-random",
+    init: options.Init = "auto",
     seed: options.Seed = None,
     solver: options.Solver = "auto",
     coupling: options.Coupling = None,

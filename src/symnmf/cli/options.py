@@ -16,7 +16,9 @@ Seed = Annotated[
 Solver = Annotated[str, typer.Option(help="See [bold]symnmf info[/].", rich_help_panel=RUN)]
 Init = Annotated[
     str,
-    typer.Option(help="scaled-random, random, nndsvd or spectral.", rich_help_panel=RUN),
+    typer.Option(
+        help="auto, spectral, sketch, scaled-random, random or nndsvd.", rich_help_panel=RUN
+    ),
 ]
 Coupling = Annotated[
     str | None,

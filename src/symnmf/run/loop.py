@@ -20,17 +20,30 @@ from symnmf.parallel import one_blas_thread
 from symnmf.run.checkpoint import Checkpoint, Keeping, Saved
 from symnmf.run.confirming import belongs, confirmed
 from symnmf.run.interrupts import Interrupt, watching
-from symnmf.run.objective import Measurement, measure, rounding_level
+from symnmf.run.objective import Measurement, best_multiple, measure, rounding_level
 from symnmf.run.problem import Problem
 from symnmf.run.result import History, Result, Status
 from symnmf.run.settings import Limits, Settings
-from symnmf.run.start import RandomState, origin_of, starting_point
+from symnmf.run.sketch import Sketch
+from symnmf.run.spectral import spectral_start
+from symnmf.run.start import (
+    AUTO,
+    STARTS,
+    RandomState,
+    chosen_start,
+    origin_of,
+    starting_point,
+)
 from symnmf.run.state import Point, State
 from symnmf.run.units import Units
 from symnmf.solvers import Solver
 from symnmf.storage import SymmetricMatrix
 
 Callback = Callable[["Snapshot"], Any]
+
+#: The tolerance of a run on a sketch, and the iterations after which it is looked at. What the
+#: sketch leaves out of X makes a tighter one pointless.
+SKETCH_TOL, SKETCH_LOOKS = 1e-4, 5
 
 #: Part of ``max_time`` by which an iteration may be expected to end late.
 LATE = 0.1
@@ -73,7 +86,7 @@ def factorize(
     *,
     solver: str | Solver = "auto",
     coupling: str | float | Coupling | None = None,
-    init: str | Any = "scaled-random",
+    init: str | Any = AUTO,
     tol: float = 1e-5,
     max_iter: int = 1000,
     max_time: float | None = None,
@@ -110,8 +123,12 @@ def factorize(
         "theory-paper", "geometric", "kuang-fixed", a number (fixed) or an object.
         None takes the solver's own. Methods on the original problem have none and ignore it.
     init : str, array of shape (n, rank) or callable
-        "scaled-random" (uniform, at X's scale), "random" (the paper's uniform(0, 1)), "nndsvd",
-        "spectral" (the leading eigenvectors, turned), or U_0 itself. V_0 = U_0 always.
+        "spectral" (the leading eigenvectors, turned), "sketch" (a run on a sketch of X, from a few
+        readings of it), "scaled-random" (uniform, at X's scale), "random" (the paper's
+        uniform(0, 1)), "nndsvd", or U_0 itself. V_0 = U_0 always. "auto" is "sketch" for a dense X
+        of 1500 rows or more, in memory, on disk or on workers, else "spectral"; and
+        "scaled-random" for the published methods and for an X with a mask, weights or negative
+        entries. The first two do not depend on the seed.
     tol : float
         The run has converged when the natural residual of the original problem, over a tenth of
         ||X||_F ||U||_F, and ||U - V||_F / ||V||_F are both at most ``tol``. 0 runs to the limits.
@@ -215,19 +232,39 @@ def solve(
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function of one snapshot, got {callback!r}.")
     X, units = problem.scaled, problem.units
+    if isinstance(init, str) and init == AUTO:
+        init = chosen_start(X, rank, at_random=settings.solver.starts_at_random)
     with calls.opened(settings.limits.max_time) as call, one_blas_thread():
         origin = partial(origin_of, init, random_state)
         keeper, saved = (keeping or Keeping()).open(problem.X, rank, settings, origin)
         run = Run(X, settings, units, callback, keeper)
-        if saved is None:
-            with calls.timed("start"):
-                U0 = X.ops.put(starting_point(X, rank, _start_in(init, units), random_state))
-            run.begin(U0)
-        else:
-            run.go_on(saved)
         signals = [signal.SIGINT, *([signal.SIGTERM] if keeper else [])]
         with watching(*signals) as interrupt:
+            call.stopped = lambda: bool(interrupt)
+            if saved is None:
+                with calls.timed("start"):
+                    U0 = X.ops.put(starting_point(X, rank, _start_in(init, units), random_state))
+                run.begin(U0)
+            else:
+                run.go_on(saved)
             return run.loop(interrupt).of_call(call)
+
+
+def sketch_start(X: SymmetricMatrix, rank: int, random_state: RandomState) -> np.ndarray:
+    """Where a run on a sketch of X ends; the spectral start where X keeps no sketches."""
+    sketch = Sketch.of(X, rank)
+    if sketch is None:
+        return spectral_start(X, rank, random_state)
+    settings = Settings.of("auto", tol=SKETCH_TOL, record_every=SKETCH_LOOKS)
+    with calls.opened(apart=True):  # its readings are not of X
+        run = Run(sketch.X, settings)
+        run.begin(sketch.X.ops.put(sketch.basis.start(sketch.X, None)))
+        run.loop(Interrupt())
+    U = X.ops.get(run.state.U.values).astype(X.dtype)
+    return (best_multiple(X, Point(X.ops, X.ops.put(U))) * U).astype(X.dtype)
+
+
+STARTS["sketch"] = sketch_start
 
 
 def _start_in(init: Any, units: Units) -> Any:

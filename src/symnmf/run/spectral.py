@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr, svd
 
+from symnmf import calls
+from symnmf.ops import Ops, Tall
 from symnmf.run.objective import best_multiple
 from symnmf.run.state import Point
 from symnmf.storage import SymmetricMatrix
@@ -27,7 +29,11 @@ from symnmf.storage import SymmetricMatrix
 EXACT_UP_TO = 256  # rows up to which all eigenvectors at once are cheaper
 SPARE = 10  # more columns than asked for, so that the last eigenvectors come quickly
 ROUNDS, DEGREE = 2, 8  # of the filter; about twenty products in all, whatever the spectrum
+#: How much larger the filter may make one direction than another before it is orthonormalised.
+MOST_GROWTH = {np.dtype(np.float64): 1e6, np.dtype(np.float32): 1e3}
 FLOOR = 0.01  # of the mean entry: what is 0 in U_0 should be able to grow
+#: Squared length of a direction, over that of the longest, below which it is rounding.
+LEAST_SQUARE = {np.dtype(np.float64): 1e-15, np.dtype(np.float32): 1e-10}
 TURNS = 40  # of the axes, at most
 SETTLED = 1e-4  # part of what is negative that a turn has to remove for another to follow
 SEEN_UP_TO = 10_000  # rows that decide on a turn, or fifty for each axis
@@ -46,6 +52,9 @@ class Basis:
         The axes are then turned until little is negative.
         """
         U = np.maximum(self._scaled @ self._settled(self._axes(generator)), 0.0)
+        empty = np.flatnonzero(~U.any(axis=0))
+        if empty.size:  # X has fewer directions; columns that are all alike would stay so
+            U[:, empty] = np.random.default_rng(0).random((len(U), empty.size)) * U.mean()
         U = np.ascontiguousarray(np.maximum(U, FLOOR * U.mean()), dtype=X.dtype)
         if not U.any():  # X has no positive eigenvalue
             U[:] = 1.0
@@ -80,6 +89,8 @@ class Basis:
         total = float(np.vdot(seen, seen))
         negative = total
         for _ in range(TURNS):
+            if calls.out_of_time():
+                break
             clipped = np.maximum(seen @ axes, 0.0)
             before, negative = negative, total - float(np.vdot(clipped, clipped))
             if before - negative <= SETTLED * before:
@@ -98,66 +109,102 @@ def leading_subspace(X: SymmetricMatrix, count: int) -> Basis:
     """
     n = X.shape[0]
     if n <= EXACT_UP_TO or count + SPARE > n // 2:
-        values, vectors = np.linalg.eigh(_times(X, np.eye(n)))
-        return Basis(np.ascontiguousarray(vectors[:, : -count - 1 : -1]), values[: -count - 1 : -1])
-    width = count + SPARE
-    block = np.random.default_rng(0).standard_normal((n, width))
-    block = orthonormal(_times(X, block))
-    for _ in range(ROUNDS):
-        image = _times(X, block)
-        ritz = np.linalg.eigvalsh(block.T @ image)
+        return _all_eigenpairs(X, count)
+    ops = X.ops
+    block = orthonormal(ops, X.matmul(random_block(X, count + SPARE)))
+    products = 0
+    while products < ROUNDS * DEGREE:
+        image = X.matmul(block)
+        ritz = np.linalg.eigvalsh(_symmetric(ops.cross(block, image)))
         top = ritz[-1]
-        if not top > 0.0:
+        if not top > 0.0 or calls.out_of_time():
             break
         # X >= 0, so no eigenvalue lies below -top; what is above the edge is blown up
         edge = max(ritz[SPARE // 2], 0.05 * top)
-        multiply = functools.partial(_times, X)
-        block = orthonormal(filtered(multiply, block, image, (-top, edge, top), DEGREE))
-    values, turn = np.linalg.eigh(block.T @ _times(X, block))
-    return Basis(block @ turn[:, : -count - 1 : -1], values[: -count - 1 : -1])
+        degree = _affordable_degree(edge, top, X.dtype)
+        block = orthonormal(
+            ops, filtered(X.matmul, block, image, (-top, edge, top), degree, ops.combine)
+        )
+        products += degree
+    return basis_in(X, block, X.matmul(block), count)
 
 
-def orthonormal(block: np.ndarray) -> np.ndarray:
+def _affordable_degree(edge: float, top: float, dtype: np.dtype) -> int:
+    """Return the degree at which the filter of [-top, edge] still leaves digits of all directions.
+
+    At ``top`` it is larger by T_d(x) than at the edge, T_d Chebyshev's polynomial. Where one
+    eigenvalue is far above the others, all columns would soon be that eigenvector and rounding.
+    """
+    x = (3.0 * top - edge) / (edge + top)  # ``top`` where the interval is [-1, 1]
+    growth = np.arccosh(MOST_GROWTH[dtype]) / np.arccosh(max(x, 1.0 + 1e-12))
+    return int(min(max(growth, 1), DEGREE))
+
+
+def basis_in(X: SymmetricMatrix, block: Tall, image: Tall, count: int) -> Basis:
+    """Return the leading eigenpairs within the span of an orthonormal block and its image X B."""
+    values, turn = np.linalg.eigh(_symmetric(X.ops.cross(block, image)))
+    vectors = X.ops.get(X.ops.times(block, np.ascontiguousarray(turn[:, : -count - 1 : -1])))
+    return Basis(vectors.astype(np.float64, copy=False), values[: -count - 1 : -1])
+
+
+def _all_eigenpairs(X: SymmetricMatrix, count: int) -> Basis:
+    n = X.shape[0]
+    whole = X.ops.get(X.matmul(X.ops.put(np.eye(n, dtype=X.dtype))))
+    values, vectors = np.linalg.eigh(whole.astype(np.float64))
+    return Basis(np.ascontiguousarray(vectors[:, : -count - 1 : -1]), values[: -count - 1 : -1])
+
+
+def _symmetric(small: np.ndarray) -> np.ndarray:
+    return 0.5 * (small + small.T)
+
+
+def random_block(X: SymmetricMatrix, width: int) -> Tall:
+    """Return a block to begin with, the same every time."""
+    block = np.random.default_rng(0).standard_normal((X.shape[0], width))
+    return X.ops.put(block.astype(X.dtype, copy=False))
+
+
+def orthonormal(ops: Ops, block: Tall) -> Tall:
     """Return an orthonormal basis of the columns, with zeros where there are too few directions.
 
     By the Gram matrix, once more against the rounding of the first time: a fifth of the time of
-    Householder's QR on a tall block.
+    Householder's QR on a tall block, and wherever the block is.
     """
+    least = LEAST_SQUARE[ops.dtype(block)]
     for _ in range(2):
-        squares, turn = np.linalg.eigh(block.T @ block)
-        usable = squares > 1e-15 * squares[-1]
-        block = block @ (turn * np.where(usable, 1 / np.sqrt(np.where(usable, squares, 1.0)), 0.0))
+        squares, turn = np.linalg.eigh(ops.gram(block))
+        usable = squares > least * squares[-1]
+        lengths = np.sqrt(np.where(usable, squares, 1.0))
+        block = ops.times(block, turn * np.where(usable, 1.0 / lengths, 0.0))
     return block
 
 
-def _times(X: SymmetricMatrix, block: np.ndarray) -> np.ndarray:
-    tall = X.ops.put(np.ascontiguousarray(block, dtype=X.dtype))
-    return np.asarray(X.ops.get(X.matmul(tall)), dtype=np.float64)
-
-
 def filtered(
-    multiply: Callable[[np.ndarray], np.ndarray],
-    block: np.ndarray,
-    image: np.ndarray,
+    multiply: Callable[[Tall], Tall],
+    block: Tall,
+    image: Tall,
     ends: tuple[float, float, float],
     degree: int,
-) -> np.ndarray:
+    combine: Callable[..., Tall],
+) -> Tall:
     """Return p(A) block, p the Chebyshev polynomial that is small on [low, edge], 1 at ``top``.
 
-    ``ends`` are low, edge and top, and ``image`` is A block.
+    ``ends`` are low, edge and top, ``image`` is A block, and ``combine`` is that of the
+    operations on such blocks. Where time is up the polynomial is cut short, at a lower degree.
     """
     low, edge, top = ends
     half, centre = (edge - low) / 2, (edge + low) / 2
     first = half / (top - centre)
     scale = first
-    before, now = block.copy(), (image - centre * block) * (scale / half)
+    before, now = block, combine((scale / half, image), (-scale / half * centre, block))
     for _ in range(degree - 1):
+        if calls.out_of_time():
+            break
         following = 1 / (2 / first - scale)
-        step = multiply(now)
-        step *= 2 * following / half
-        step -= (2 * following / half * centre) * now
-        before *= scale * following
-        step -= before
+        weight = 2 * following / half
+        step = combine(
+            (weight, multiply(now)), (-weight * centre, now), (-scale * following, before)
+        )
         before, now, scale = now, step, following
     return now
 

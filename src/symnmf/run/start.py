@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,14 @@ from symnmf.storage.spectrum import leading_eigenpairs
 #: A given U_0 further than this factor from its best multiple is brought there.
 FAR_OFF = 1e6
 
+#: The start that is chosen for X and the method.
+AUTO = "auto"
+
 RandomState = int | None | np.random.Generator | np.random.RandomState
+
+
+#: A start: U_0 on the host for X, a rank and a seed.
+Start = Callable[[SymmetricMatrix, int, RandomState], np.ndarray]
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
@@ -88,12 +96,25 @@ def nndsvd_start(X: SymmetricMatrix, rank: int, random_state: RandomState) -> np
     return np.ascontiguousarray(np.maximum(U, 0.01 * U.mean()), dtype=X.dtype)
 
 
-STARTS = {
+STARTS: dict[str, Start] = {
     "scaled-random": scaled_random_start,
     "random": random_start,
     "nndsvd": nndsvd_start,
     "spectral": spectral_start,
+    # "sketch" is added by run/loop.py, which has the run that it needs
 }
+
+
+def chosen_start(X: SymmetricMatrix, rank: int, *, at_random: bool) -> str:
+    """Return the name of the start that ``init="auto"`` stands for.
+
+    Methods of the literature begin as they were published, from random numbers. So do runs on a
+    tensor, which has no eigenvectors, and on an X with gaps or negative entries, of which they
+    say little.
+    """
+    if at_random or X.order > 2 or X.weighted or X.signed:
+        return "scaled-random"
+    return "sketch" if X.sketch_pays(rank) else "spectral"
 
 
 def starting_point(

@@ -58,6 +58,7 @@ class HalsNewton(Solver):
     name: ClassVar[str] = "hals-newton"
     summary: ClassVar[str] = "sweeps, then quasi-Newton or Gauss-Newton, on the original problem"
     cost: ClassVar[str] = "1 product and 6nr^2, or 10 inner steps of 6nr^2"
+    starts_at_random: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
 
     depth: int | None = None

@@ -28,6 +28,8 @@ class Solver(ABC):
     has_coupling: ClassVar[bool] = False
     #: the schedule used when the caller names none
     default_coupling: ClassVar[str] = "rising"
+    #: whether this is a method of the literature, whose runs begin from random numbers
+    starts_at_random: ClassVar[bool] = True
     #: whether single rows of X are read, not only products with it
     reads_entries: ClassVar[bool] = False
     #: whether the argument for the method holds where entries have weights, or are hidden

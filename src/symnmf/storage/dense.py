@@ -21,6 +21,11 @@ SWEPT_ROWS = 64
 SHARED_ROWS, SHARED_RANK = 2000, 4
 
 
+#: A run begins on a sketch of X from this many rows on, and up to this part of them as rank:
+#: measured in benchmarks/sketch.py.
+SKETCHED_ROWS, SKETCHED_SHARE = 1500, 20
+
+
 class DenseMatrix(HostMatrix):
     """A symmetric C-contiguous array; a Fortran-ordered one is its own transpose."""
 
@@ -74,6 +79,9 @@ class DenseMatrix(HostMatrix):
             self.product_rows(U, product, first, last)
             sweep_block(self.array, 0, first, last, product, U, gram)
         return U
+
+    def sketch_pays(self, rank: int) -> bool:
+        return self.shape[0] >= SKETCHED_ROWS and rank * SKETCHED_SHARE <= self.shape[0]
 
     def starts_per_reading(self, rank: int) -> int:
         pays = self.shape[0] >= SHARED_ROWS and rank <= SHARED_RANK

@@ -131,6 +131,11 @@ class HostMatrix(HostArray, SymmetricMatrix):
 
         return sum(self.threads.run(task, self.threads.split(n, 2.0 * n * U.shape[1])))
 
+    def low_rank(self, B: np.ndarray, C: np.ndarray) -> SymmetricMatrix:
+        from symnmf.storage.lowrank import LowRank
+
+        return LowRank(B, C).on(self.threads)
+
     def residual(self, U: np.ndarray) -> np.ndarray:
         """Return X - U U^T as an n x n array."""
         return self.residual_rows(U, U, 0, self.shape[0])

@@ -166,6 +166,14 @@ class SymmetricMatrix(SymmetricArray):
         """X in float32, or None where a copy of X would cost more than it saves."""
         return None
 
+    def sketch_pays(self, rank: int) -> bool:
+        """Whether reading X costs so much that a run should begin on a sketch of it."""
+        return False
+
+    def low_rank(self, B: Tall, C: np.ndarray) -> SymmetricMatrix | None:
+        """Return B C B^T, kept by its factors where X is; None where there is no such storage."""
+        return None
+
     def residual_sqnorm(self, U: Tall, V: Tall) -> float | None:
         """Return ||X - U V^T||_F^2 from the entries, exact down to rounding of each entry.
 

@@ -340,6 +340,11 @@ class TiledMatrix(SymmetricMatrix):
         read_once()
         return sum(self.residual_shares(U, V), start=0.0)
 
+    def low_rank(self, B: np.ndarray, C: np.ndarray) -> SymmetricMatrix:
+        from symnmf.storage.lowrank import LowRank
+
+        return LowRank(B, C).on(self.threads)
+
     def on(self: Self, threads: Threads) -> Self:
         other = copy.copy(self)
         other.ops = HostOps(threads)
