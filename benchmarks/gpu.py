@@ -20,6 +20,7 @@ import torch
 
 import symnmf
 from symnmf.ops import Hals
+from symnmf.ops.torch_ops import TorchOps
 from symnmf.storage import on_device
 
 RANK = 50
@@ -123,6 +124,36 @@ def solution(peer: Path | None) -> None:
         )
         if peer is not None:
             peer_result(X, peer)
+        del X, matrix
+
+
+def call(_: Path | None) -> None:
+    """Seconds from the call to its return, at the default tolerance, every iteration recorded."""
+    for n in SIZES:
+        X = synthetic(n, RANK, 0.1)
+        matrix = on_device(X)
+        U = torch.rand(n, RANK, device="cuda")
+        fused, plain = (partial(ops.misfit, X, U) for ops in (matrix.ops, TorchOps("cuda")))
+        exact = partial(matrix._misfit, U, U, torch.float64)  # type: ignore[attr-defined]
+        off = [abs(form() / exact() - 1) for form in (fused, plain)]
+        print(
+            f"n {n}: misfit by one kernel {milliseconds(fused):.2f} ms (off by {off[0]:.1e}), by "
+            f"tiles {milliseconds(plain):.2f} ({off[1]:.1e}), in float64 "
+            f"{milliseconds(exact, 3):.0f}; product {milliseconds(partial(matrix.matmul, U)):.2f}"
+        )
+        for init in ("scaled-random", "spectral", "sketch", "auto"):
+            waited = []
+            for seed in range(4):  # the first run compiles
+                torch.cuda.synchronize()
+                began = time.perf_counter()
+                result = symnmf.factorize(X, RANK, init=init, random_state=seed)
+                waited.append(time.perf_counter() - began)
+            parts = {name: round(part, 3) for name, part in vars(result.seconds).items()}
+            print(
+                f"    {init}: {min(waited[1:]):.3f} to {max(waited[1:]):.3f} s, {result.n_iter} "
+                f"iterations, {result.passes} readings, E {result.error:.4g}, {parts}",
+                flush=True,
+            )
         del X, matrix
 
 
@@ -240,6 +271,7 @@ def memory(_: Path | None) -> None:
 
 
 PARTS: dict[str, Callable[[Path | None], None]] = {
+    "call": call,
     "solution": solution,
     "graphs": graphs,
     "agreement": agreement,

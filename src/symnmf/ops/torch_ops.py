@@ -160,7 +160,7 @@ class TorchOps(Ops):
     def gram_ahead(self, T: Tensor) -> Callable[[], np.ndarray]:
         if self.device.type != "cuda":
             return super().gram_ahead(T)
-        total = self._cross(T, T)
+        total = self.cross_there(T, T)
         landing = torch.empty(total.shape, dtype=total.dtype, pin_memory=True)
         landing.copy_(total, non_blocking=True)
         arrived = torch.cuda.Event()
@@ -173,9 +173,9 @@ class TorchOps(Ops):
         return read
 
     def cross(self, A: Tensor, B: Tensor) -> np.ndarray:
-        return self._cross(A, B).cpu().numpy()
+        return self.cross_there(A, B).cpu().numpy()
 
-    def _cross(self, A: Tensor, B: Tensor) -> Tensor:
+    def cross_there(self, A: Tensor, B: Tensor) -> Tensor:
         """Return A^T B in float64 on the device."""
         return summed_cross(A, B)
 

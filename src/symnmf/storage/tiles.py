@@ -24,6 +24,7 @@ from symnmf.kernels.products import WIDEST
 from symnmf.ops.host import HostOps
 from symnmf.parallel import Threads
 from symnmf.storage.border import check_asymmetry, check_values
+from symnmf.storage.dense import SKETCHED_SHARE
 from symnmf.storage.sparse import RESIDUAL_UP_TO
 from symnmf.storage.symmetric import SymmetricMatrix
 
@@ -339,6 +340,9 @@ class TiledMatrix(SymmetricMatrix):
             return None
         read_once()
         return sum(self.residual_shares(U, V), start=0.0)
+
+    def sketch_pays(self, rank: int) -> bool:
+        return not self.is_sparse and rank * SKETCHED_SHARE <= self.shape[0]
 
     def low_rank(self, B: np.ndarray, C: np.ndarray) -> SymmetricMatrix:
         from symnmf.storage.lowrank import LowRank

@@ -27,6 +27,7 @@ from symnmf.storage.misfit import has_digits
 from symnmf.storage.sparse import RESIDUAL_UP_TO, SparseMatrix
 from symnmf.storage.streamed_rows import StreamedRows, room_on
 from symnmf.storage.symmetric import SymmetricMatrix
+from symnmf.storage.torch_lowrank import TorchLowRank
 from symnmf.storage.wrapping import checked_dense, checked_sparse
 
 Rows: TypeAlias = "Tensor | StreamedRows"
@@ -198,6 +199,9 @@ class TorchMatrix(SymmetricMatrix):
     def starts_per_reading(self, rank: int) -> int:
         return max(1, WIDEST // rank)
 
+    def low_rank(self, B: Tensor, C: np.ndarray) -> TorchLowRank:
+        return TorchLowRank(B, C, self.ops)
+
     def _largest_of(self, values: Tensor) -> Tensor:
         """Return the largest of some entries of X in size."""
         return torch.maximum(values.max(), -values.min()) if self.signed else values.max()
@@ -221,6 +225,10 @@ class TorchDense(TorchMatrix):
         if self.products == "bfloat16" and V.dtype == torch.float32:
             return self._short_product(V)
         return self.ops.product(self.rows, V, out, short=self._tf32)
+
+    def sketch_pays(self, rank: int) -> bool:
+        """Where rows are streamed, always; a reading of what is on the device costs too little."""
+        return isinstance(self.rows, StreamedRows)
 
     @property
     def _tf32(self) -> bool:
