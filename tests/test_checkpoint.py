@@ -17,7 +17,7 @@ from symnmf.errors import InputError
 from symnmf.run.checkpoint import FORMAT
 from symnmf.solvers import SOLVERS
 
-SETTINGS = {"random_state": 0, "tol": 0.0, "n_jobs": 1}
+SETTINGS = {"init": "scaled-random", "random_state": 0, "tol": 0.0, "n_jobs": 1}
 
 
 @pytest.fixture(scope="module")

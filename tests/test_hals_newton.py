@@ -335,7 +335,13 @@ def test_exact_data_are_fitted_to_rounding() -> None:
     X, _ = datasets.synthetic(120, 6, 0.0, random_state=0)
     errors = [
         symnmf.factorize(
-            X, 6, solver="hals-newton", tol=1e-9, max_iter=500, random_state=seed
+            X,
+            6,
+            solver="hals-newton",
+            tol=1e-9,
+            max_iter=500,
+            init="scaled-random",
+            random_state=seed,
         ).error
         for seed in range(3)
     ]
@@ -451,7 +457,12 @@ def test_large_sparse_problems_begin_in_single_precision_and_end_in_double(
 def test_first_step_on_a_graph_is_coordinate_descent(kind: Any) -> None:
     A = sp.random_array((60, 60), density=0.1, rng=np.random.default_rng(0), format="csr")
     X = kind(sp.csr_array(A + A.T))
-    options: dict[str, Any] = {"tol": 0.0, "max_iter": 1, "random_state": 0}
+    options: dict[str, Any] = {
+        "tol": 0.0,
+        "max_iter": 1,
+        "init": "scaled-random",
+        "random_state": 0,
+    }
     own = symnmf.factorize(X, 3, solver="hals-newton", **options)
     other = symnmf.factorize(X, 3, solver="cd", **options)  # scaled-random is at its best multiple
     np.testing.assert_allclose(own.U, other.U, rtol=1e-6, atol=1e-9)
@@ -463,7 +474,10 @@ def test_no_start_ends_in_the_poor_minimum_of_tdt2() -> None:
     except InputError as absent:
         pytest.skip(f"needs the data set tdt2: {absent}")
     A = symnmf.graphs.self_tuning(data.data)
-    ends = [symnmf.factorize(A, 2, tol=1e-4, random_state=seed).error for seed in range(400, 430)]
+    ends = [
+        symnmf.factorize(A, 2, tol=1e-4, init="scaled-random", random_state=seed).error
+        for seed in range(400, 430)
+    ]
     assert max(ends) < 0.98895  # A-SymHALS ends at 0.98913 from a tenth of the starts
 
 
@@ -539,7 +553,7 @@ def test_fewer_products_than_a_symhals_to_the_same_error() -> None:
         found = []
         for seed in range(3):
             history = symnmf.factorize(
-                X, 8, solver=solver, tol=0.0, max_iter=600, random_state=seed
+                X, 8, solver=solver, tol=0.0, max_iter=600, init="scaled-random", random_state=seed
             ).history
             found.append(np.append(np.flatnonzero(history["error"] <= level), 600)[0])
         return float(np.median(found))
@@ -562,7 +576,13 @@ def test_minima_on_graphs_are_as_good_as_those_of_a_symhals(name: str) -> None:
             np.median(
                 [
                     symnmf.factorize(
-                        A, data.n_clusters, tol=1e-4, max_iter=600, random_state=seed, **how
+                        A,
+                        data.n_clusters,
+                        tol=1e-4,
+                        max_iter=600,
+                        init="scaled-random",
+                        random_state=seed,
+                        **how,
                     ).error
                     for seed in range(20)
                 ]

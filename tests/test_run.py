@@ -100,7 +100,8 @@ def test_callback_reads_the_state_and_can_stop(X):
             now.U[0, 0] = 1.0
         return now.iteration == 7
 
-    result = symnmf.factorize(X, 4, random_state=0, callback=stop_at_seven)
+    start = {"init": "random", "random_state": 0}
+    result = symnmf.factorize(X, 4, **start, callback=stop_at_seven)
     assert result.status == "stopped"
     assert seen == list(range(8))
     assert result.n_iter == 7
@@ -152,7 +153,9 @@ def test_thread_counts(monkeypatch):
 def test_certificate_knows_what_float32_can_show(X, solver):
     X = X.astype(np.float32)
     for seed in range(4):
-        result = symnmf.factorize(X, 4, solver=solver, random_state=seed, tol=1e-7, max_iter=3000)
+        result = symnmf.factorize(
+            X, 4, solver=solver, init="scaled-random", random_state=seed, tol=1e-7, max_iter=3000
+        )
         certificate = result.certificate(X)
         assert certificate.monotone
         text = str(certificate)

@@ -23,7 +23,9 @@ from conftest import synthetic_problem
 
 def fit(seed: int) -> np.ndarray:
     X = synthetic_problem(150, 4, 0.1, seed=0)
-    return symnmf.factorize(X, 40, random_state=seed, tol=0, max_iter=20, n_jobs=2).U
+    return symnmf.factorize(
+        X, 40, init="scaled-random", random_state=seed, tol=0, max_iter=20, n_jobs=2
+    ).U
 
 
 @pytest.fixture(scope="module")

@@ -119,8 +119,9 @@ def leading_subspace(X: SymmetricMatrix, count: int) -> Basis:
         top = ritz[-1]
         if not top > 0.0 or calls.out_of_time():
             break
-        # X >= 0, so no eigenvalue lies below -top; what is above the edge is blown up
-        edge = max(ritz[SPARE // 2], 0.05 * top)
+        # X >= 0, so no eigenvalue lies below -top; what is above the edge is blown up. The floor
+        # is a part of the second: the first may be far above all that matters
+        edge = max(ritz[SPARE // 2], 0.05 * ritz[-2])
         degree = _affordable_degree(edge, top, X.dtype)
         block = orthonormal(
             ops, filtered(X.matmul, block, image, (-top, edge, top), degree, ops.combine)

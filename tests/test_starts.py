@@ -1,0 +1,184 @@
+"""Where runs begin: turned eigenvectors, a sketch of a large dense X, random numbers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import symnmf
+from conftest import synthetic_problem
+from symnmf import calls
+from symnmf.run.sketch import Sketch
+from symnmf.run.spectral import leading_subspace
+from symnmf.run.start import chosen_start
+from symnmf.storage import Blocks, as_symmetric, observed
+from symnmf.storage.dense import SKETCHED_ROWS
+
+
+def blocks(sizes, weight=1.0, seed=0):
+    """A block diagonal similarity: dense groups, the later ones ``weight`` as strong."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for number, size in enumerate(sizes):
+        part = 1.0 + 0.2 * rng.random((size, size))
+        parts.append((part + part.T) * (weight if number else 1.0))
+    return sp.block_diag(parts).toarray()
+
+
+def low_rank_similarity(n, rank, seed=0, noise=0.02):
+    """Nonnegative, near rank ``rank``, with a long tail."""
+    rng = np.random.default_rng(seed)
+    B = rng.random((n, rank)) * (rng.random((n, rank)) < 0.3)
+    tail = rng.random((n, 60))
+    return B @ B.T + noise * tail @ tail.T / 60
+
+
+def test_the_default_start_finds_small_components_that_random_ones_lose():
+    X = blocks([60, 40], weight=0.1)
+    found = symnmf.factorize(X, 2)
+    assert found.labels[:60].std() == 0 == found.labels[60:].std()
+    assert found.labels[0] != found.labels[-1]
+
+
+def test_the_default_start_does_not_depend_on_the_seed_and_random_ones_do():
+    X = synthetic_problem(60, 4, 0.3)
+    one, two = (symnmf.factorize(X, 4, random_state=seed, max_iter=3, tol=0) for seed in (0, 1))
+    np.testing.assert_array_equal(one.U, two.U)
+    one, two = (
+        symnmf.factorize(X, 4, init="scaled-random", random_state=seed, max_iter=3, tol=0)
+        for seed in (0, 1)
+    )
+    assert not np.allclose(one.U, two.U)
+
+
+def test_published_methods_and_odd_matrices_begin_at_random():
+    dense, rank = as_symmetric(synthetic_problem(40, 3)), 3
+    large = as_symmetric(np.ones((SKETCHED_ROWS, SKETCHED_ROWS)))
+    assert chosen_start(dense, rank, at_random=False) == "spectral"
+    assert chosen_start(large, rank, at_random=False) == "sketch"
+    assert chosen_start(large, SKETCHED_ROWS // 4, at_random=False) == "spectral"
+    assert chosen_start(large, rank, at_random=True) == "scaled-random"
+    masked = observed(dense.array, ignore_diagonal=True)
+    assert chosen_start(masked, rank, at_random=False) == "scaled-random"
+    signed = observed(dense.array - 1.0, allow_negative=True)
+    assert chosen_start(signed, rank, at_random=False) == "scaled-random"
+    graph = as_symmetric(sp.eye_array(2 * SKETCHED_ROWS, format="csr"))
+    assert chosen_start(graph, rank, at_random=False) == "spectral"
+    random = {
+        info.name for info in symnmf.solvers.available()
+        if symnmf.solvers.as_solver(info.name).starts_at_random
+    }  # fmt: skip
+    assert {"symanls", "symhals", "a-symhals", "pgd", "cd", "admm"} <= random
+    assert not {"auto", "hals-newton"} & random
+
+
+def test_compare_keeps_random_starts():
+    X = synthetic_problem(40, 3, 0.3)
+    table = symnmf.compare(X, 3, ["auto"], max_iter=1, tol=0, random_state=0)
+    result = table.results["auto", 0]
+    alone = symnmf.factorize(X, 3, init="scaled-random", max_iter=1, tol=0, random_state=0)
+    np.testing.assert_array_equal(result.U, alone.U)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_one_large_eigenvalue_does_not_hide_the_others(dtype):
+    # in float32 a filter of full degree leaves nothing but the first eigenvector and rounding
+    X = synthetic_problem(300, 20, 0.1).astype(dtype)
+    found = leading_subspace(as_symmetric(X), 20)
+    exact = np.linalg.eigvalsh(X.astype(np.float64))[::-1][:20]
+    assert exact[0] > 20 * exact[1]
+    np.testing.assert_allclose(found.values, exact, rtol=0.01)
+    lost = found.vectors.T @ found.vectors - np.eye(20)
+    assert np.abs(lost).max() < (1e-10 if dtype == np.float64 else 1e-4)
+    result = symnmf.factorize(X, 20)
+    assert result.error < 3e-5
+
+
+def test_a_start_for_more_columns_than_x_has_directions_has_no_twin_columns():
+    B = np.abs(np.random.default_rng(0).standard_normal((50, 2)))
+    U = symnmf.run.start.starting_point(as_symmetric(B @ B.T), 5, "spectral", 0)
+    assert U.any(axis=0).all()
+    assert len(np.unique(U.round(12), axis=1).T) == 5
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_sketch_is_x_on_its_leading_eigenvectors(dtype):
+    X = low_rank_similarity(400, 5).astype(dtype)
+    sketch = Sketch.of(as_symmetric(X), 5)
+    values = np.linalg.eigvalsh(X.astype(np.float64))[::-1]
+    np.testing.assert_allclose(sketch.basis.values, values[:5], rtol=1e-4)
+    entries = sketch.X.matmul(np.eye(400, dtype=dtype))
+    # no matrix of that rank comes nearer than the eigenvectors, and a sketch is nearly as near
+    width = sketch.X.B.shape[1]
+    least = float(np.sqrt(np.sum(values[width:] ** 2)))
+    assert np.linalg.norm(entries - X) <= 1.3 * least + 1e-5 * np.linalg.norm(X)
+
+
+def test_a_run_from_a_sketch_reads_x_less_often_for_the_same_end():
+    X = low_rank_similarity(700, 8)
+    plain = symnmf.factorize(X, 8, init="scaled-random", random_state=0)
+    sketched = symnmf.factorize(X, 8, init="sketch")
+    assert sketched.status == plain.status == "converged"
+    assert sketched.error <= 1.01 * plain.error
+    assert 3 * sketched.passes <= plain.passes
+    # what it converged to is critical for X, not for the sketch
+    assert sketched.certificate(X).stationarity <= 1e-5
+
+
+def test_x_on_disk_begins_on_a_sketch_and_tells_its_readings(tmp_path):
+    X = low_rank_similarity(300, 4)
+    np.save(tmp_path / "X.npy", X)
+    stored = Blocks(tmp_path / "X.npy", memory="200 kB")
+    reads = []
+    kept = stored.multiply
+    stored.multiply = lambda V, out: (reads.append(1), kept(V, out))[1]
+    result = symnmf.factorize(stored, 4)
+    assert chosen_start(stored, 4, at_random=False) == "sketch"
+    assert result.passes == len(reads)  # the check was when the blocks were opened
+    there = symnmf.factorize(X, 4, init="sketch")
+    np.testing.assert_allclose(result.error, there.error, rtol=1e-6)
+    opened = symnmf.factorize(str(tmp_path / "X.npy"), 4)
+    assert opened.passes <= 40
+
+
+def test_a_start_ends_early_where_time_is_up():
+    class Slow(type(as_symmetric(np.eye(3)))):
+        def matmul(self, V, out=None):
+            time.sleep(0.05)
+            return super().matmul(V, out)
+
+    X = low_rank_similarity(400, 5)
+    slow = Slow(X, as_symmetric(X).threads)
+    for init in ("spectral", "sketch"):
+        with pytest.warns(symnmf.errors.ConvergenceWarning):
+            result = symnmf.factorize(slow, 5, init=init, max_time=0.2)
+        # four products of 0.05 s, and those that were under way; a whole start takes twenty
+        assert result.passes <= 10
+        assert result.status == "max_time"
+        assert np.isfinite(result.U).all()
+        assert result.U.any()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent by kill")
+def test_ctrl_c_in_a_start_gives_what_there_is():
+    X = low_rank_similarity(400, 5)
+
+    class Interrupting(type(as_symmetric(np.eye(3)))):
+        count = 0
+
+        def matmul(self, V, out=None):
+            type(self).count += 1
+            if self.count == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+            return super().matmul(V, out)
+
+    result = symnmf.factorize(Interrupting(X, as_symmetric(X).threads), 5, init="spectral")
+    assert result.status == "stopped"
+    assert result.n_iter == 0
+    assert Interrupting.count < 12
+    assert not calls.out_of_time()
