@@ -15,7 +15,7 @@ from symnmf.coupling import Coupling
 from symnmf.errors import InputError
 from symnmf.fit.counting import AUTO, choose_count
 from symnmf.fit.fitted import Fitted
-from symnmf.fit.similarities import Building, Similarities
+from symnmf.fit.similarities import Building, Similarities, says
 from symnmf.fit.words import Spelling, in_python
 from symnmf.graphs.constraints import groups_of, known_classes
 from symnmf.membership import BACKGROUND
@@ -171,7 +171,7 @@ class Pipeline(Building):
         objective = {**self.objective}
         if self.constrained:
             objective["allow_negative"] = True
-        hides = any(value is not None and value is not False for value in objective.values())
+        hides = any(map(says, objective.values()))
         A = similar.A if hides or similar.checked is None else similar.checked
         problem = plan.problem(A, **objective)
         return Prepared(self, similar, problem, _from_attraction(plan, problem), selection)

@@ -257,7 +257,7 @@ class Building:
             normalize=bool(self.normalize),
             degree_offset=self.degree_offset is not None,
             affinity=not self.given,
-            **{name: bool(np.any(value)) for name, value in self.objective.items()},
+            **{name: says(value) for name, value in self.objective.items()},
         )
         graph = in_memory(problem.X)
         return Similarities(problem, graph, row_names(problem.given), _connected(graph))
@@ -298,6 +298,11 @@ class Building:
         return Similarities(scaled, seen, names, connected, tau, roots, basis)
 
 
+def says(value: Any) -> bool:
+    """Whether an argument of a Problem says anything: arrays do, None, False and 0 do not."""
+    return value is not None and (not isinstance(value, bool | int | float) or bool(value))
+
+
 def _connected(A: Any) -> int:
     return int(np.count_nonzero(degrees(A)))
 
@@ -307,11 +312,12 @@ def _seen(A: Any, objective: Mapping[str, Any]) -> Any:
     if objective.get("missing") == "nan" and not sp.issparse(A):
         A = np.nan_to_num(A, nan=0.0)
     shown = objective.get("mask") if objective.get("mask") is not None else objective.get("weights")
-    if shown is None or shown.shape != A.shape:  # the Problem says what is wrong
+    shown = shown if sp.issparse(shown) else np.asarray(shown)
+    if shown.shape != A.shape:  # there is none, or the Problem says what is wrong
         return A
     if sp.issparse(A) or sp.issparse(shown):
         return sp.csr_array(sp.csr_array(A).multiply(sp.csr_array(shown) != 0))
-    return np.where(np.asarray(shown) != 0, A, 0.0)
+    return np.where(shown != 0, A, 0.0)
 
 
 def _only(A: Any, kept: np.ndarray) -> Any:
