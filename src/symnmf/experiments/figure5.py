@@ -143,7 +143,12 @@ def _ensured(runs: Runs, seed: int) -> list[Part]:
 def _size_matters_not(runs: Runs, seed: int) -> list[Part]:
     parts = []
     for method in METHODS:
-        curves = {p.n: runs.get(method, p, seed) for p in _present(runs, "a1")}
+        curves = {
+            curve.task.problem.n: curve
+            for curve in runs
+            if (curve.task.seed, curve.task.method) == (seed, method)
+            and curve.task.problem in PANELS["a1"][2]
+        }
         final = {n: curve.last() for n, curve in curves.items()}
         if len(final) < 2:
             continue
