@@ -311,7 +311,8 @@ def _seen(A: Any, objective: Mapping[str, Any]) -> Any:
     """Return A with zeros for what was not observed; A itself where all was."""
     if objective.get("missing") == "nan" and not sp.issparse(A):
         A = np.nan_to_num(A, nan=0.0)
-    shown = objective.get("mask") if objective.get("mask") is not None else objective.get("weights")
+    mask = objective.get("mask")
+    shown: Any = objective.get("weights") if mask is None else mask
     shown = shown if sp.issparse(shown) else np.asarray(shown)
     if shown.shape != A.shape:  # there is none, or the Problem says what is wrong
         return A
