@@ -131,7 +131,7 @@ def call(_: Path | None) -> None:
     """Seconds from the call to its return, at the default tolerance, every iteration recorded."""
     for n in SIZES:
         X = synthetic(n, RANK, 0.1)
-        matrix = on_device(X)
+        matrix: Any = on_device(X)
         U = torch.rand(n, RANK, device="cuda")
         fused, plain = (partial(ops.misfit, X, U) for ops in (matrix.ops, TorchOps("cuda")))
         exact = partial(matrix._misfit, U, U, torch.float64)  # type: ignore[attr-defined]

@@ -14,7 +14,6 @@ import numpy as np
 import scipy.sparse as sp
 
 import symnmf
-from symnmf.storage import as_symmetric, observed
 
 
 def planted(n: int, r: int, sigma: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -101,8 +100,12 @@ def large(args: argparse.Namespace) -> None:
     X = sp.csr_array((values, pattern.indices, pattern.indptr), shape=(n, n))
     print(f"{X.nnz} stored entries, {X.data.nbytes + X.indices.nbytes >> 20} MB", flush=True)
     spent = {}
-    for name, matrix in (("zeros", as_symmetric(X)), ("hidden", observed(X, missing="unstored"))):
-        options: dict[str, Any] = {"random_state": 0, "tol": 0, "solver": args.solver, "n_jobs": 1}
+    problems = {
+        "zeros": symnmf.Problem(X, n_jobs=1),
+        "hidden": symnmf.Problem(X, missing="unstored", n_jobs=1),
+    }
+    for name, matrix in problems.items():
+        options: dict[str, Any] = {"random_state": 0, "tol": 0, "solver": args.solver}
         counts, times = (3, 3, 3 + args.steps), []  # the first compiles
         for steps in counts:
             began = time.process_time()

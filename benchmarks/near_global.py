@@ -23,9 +23,10 @@ import numpy as np
 import symnmf
 from quality import DATA, ROOT, problem
 from symnmf.graphs.degree_offsets import with_degree_offset
+from symnmf.objectives import Frobenius
 from symnmf.parallel import Threads
 from symnmf.run.spectral import SpectralStarts
-from symnmf.run.state import Point
+from symnmf.state import Point
 from symnmf.steps.revival import column_from_residual
 from symnmf.storage import SymmetricMatrix, as_symmetric
 
@@ -88,7 +89,7 @@ def exchanged(X: SymmetricMatrix, U: np.ndarray, count: int) -> np.ndarray:
     gone = np.argsort(use)[:count]
     U[:, gone] = 0.0
     for column in gone:
-        found = column_from_residual(X, Point(X.ops, X.ops.put(U)))
+        found = column_from_residual(Frobenius(X), Point(X.ops, X.ops.put(U)))
         if found is not None:
             U[:, column] = found
     return U

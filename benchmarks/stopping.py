@@ -17,7 +17,7 @@ import numpy as np
 
 import symnmf
 from clustering import GRAPHS, IMAGES_AND_TEXT, matrix_and_rank
-from symnmf.run.objective import REFERENCE_SHARE
+from symnmf.objectives.objective import REFERENCE_SHARE
 
 METHODS: dict[str, dict[str, Any]] = {
     "auto": {"solver": "auto"},

@@ -25,7 +25,6 @@ import symnmf
 from symnmf import metrics, tensors
 from symnmf.run.multistart import Plan
 from symnmf.run.settings import Settings
-from symnmf.tensors.methods import as_tensor_solver
 
 DATA = Path(os.environ.get("SYMNMF_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
@@ -170,8 +169,7 @@ def run_graphs() -> None:
                     X_used = symnmf.graphs.normalize(X) if kind == "edges" else tensors.normalize(X)
                 else:
                     X_used = X
-                solver = "auto" if kind == "edges" else as_tensor_solver("auto")
-                settings = Settings.of(solver, tol=1e-4, max_iter=500)
+                settings = Settings.of("auto", tol=1e-4, max_iter=500)
                 began = time.perf_counter()
                 plan = Plan(k, settings, n_init=10, init="scaled-random", random_state=0)
                 best = plan.best(X_used)

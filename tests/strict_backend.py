@@ -69,6 +69,9 @@ class StrictOps(Ops):
             total = total + float(weight) * T
         return total
 
+    def weigh_rows(self, T, weights):
+        return T * self.small(T, weights[:, None])
+
     def clip(self, T):
         return xp.where(T > 0.0, T, xp.zeros_like(T))
 

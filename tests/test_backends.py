@@ -1,31 +1,36 @@
-"""The contract of every backend with every solver that it supports.
+"""The contract of every storage backend with every solver that it supports.
 
-A new backend joins with one line in ``BACKENDS``: a name and what makes it from a dense array.
+A new backend joins with one line in ``BACKENDS``: a name and what makes it from a dense array. One
+that holds matrices of some structure only says with ``like`` which array it is made from.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.linalg import toeplitz
 
 import symnmf
 from conftest import synthetic_problem
 from strict_backend import StrictMatrix
 from symnmf.coupling import COUPLINGS
+from symnmf.objectives import MatrixObjective, Objective
 from symnmf.ops import Hals
-from symnmf.parallel import Threads
+from symnmf.parallel import Bounds, Threads
 from symnmf.run.interrupts import Interrupt
 from symnmf.run.loop import Run
 from symnmf.run.settings import Settings
-from symnmf.run.state import Point, State
 from symnmf.solvers import SOLVERS, Solver, SplitSolver, as_solver
-from symnmf.storage import DenseMatrix, LowRank, SymmetricMatrix, as_symmetric, on_device
-from symnmf.storage.observing import by_observed, hide
+from symnmf.state import Point, State
+from symnmf.storage import Blocks, DenseMatrix, HostMatrix, LowRank, as_symmetric, on_device
 from symnmf.storage.shared import SharedReading
 
 
@@ -37,25 +42,91 @@ def seated(X):
     return matrix
 
 
+X = synthetic_problem(40, 3, 0.2, seed=0)
+U0 = np.random.default_rng(1).random((40, 3))
+
+
+@dataclass(frozen=True)
+class Backend:
+    """What makes a backend from a dense array, and the array that it is made from here."""
+
+    make: Callable[[np.ndarray], Any]
+    like: Callable[[], np.ndarray] = lambda: X
+
+
+def stored(X: np.ndarray) -> Blocks:
+    """Return X on disk, in blocks of ten rows; the file goes with the folder."""
+    folder = tempfile.TemporaryDirectory()
+    np.save(Path(folder.name) / "X.npy", X)
+    matrix = Blocks(Path(folder.name) / "X.npy", memory=3 * 10 * X.itemsize * len(X))
+    matrix.held = folder  # type: ignore[attr-defined]
+    return matrix
+
+
+class Toeplitz(HostMatrix):
+    """A stranger's backend: x_ij depends on |i - j| alone, and n numbers are all there is."""
+
+    def __init__(self, column: np.ndarray, threads: Threads) -> None:
+        super().__init__(len(column), column.dtype, threads)
+        self.column = column
+
+    def _rows(self, begin: int, end: int) -> np.ndarray:
+        apart = np.abs(np.arange(begin, end)[:, None] - np.arange(self.shape[0]))
+        return self.column[apart]
+
+    def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+        np.matmul(self._rows(begin, end), V, out=out[begin:end])
+
+    def chunks(self, width: int) -> list[Bounds]:
+        return self.threads.split(self.shape[0], 2.0 * self.shape[0] * width)
+
+    def compute_sqnorm(self) -> float:
+        counts = np.r_[len(self.column), 2 * np.arange(len(self.column) - 1, 0, -1)]
+        return float(counts @ self.column.astype(np.float64) ** 2)
+
+    def residual_rows(self, U: np.ndarray, V: np.ndarray, begin: int, end: int) -> np.ndarray:
+        return self._rows(begin, end) - U[begin:end].astype(np.float64) @ V.T
+
+    def values(self) -> Iterator[np.ndarray]:
+        yield self.column
+
+    def scaled(self, factor: float) -> Toeplitz:
+        return Toeplitz(self.column * self.dtype.type(factor), self.threads)
+
+
+def falling() -> np.ndarray:
+    """Similarities that fall with the distance on a line."""
+    return toeplitz(np.exp(-np.arange(40.0) / 5.0))
+
+
 BACKENDS = {
-    "dense": lambda X: X,
-    "dense, three threads": lambda X: DenseMatrix(X, Threads(3)),
-    "dense, no entries": lambda X: WithoutEntries(X, Threads(1)),
-    "sparse": sp.csr_array,
-    "low rank": lambda X: LowRank(np.linalg.eigh(X)[1], np.diag(np.linalg.eigvalsh(X))),
-    "a seat of a shared reading": lambda X: seated(X),
-    "a foreign array": StrictMatrix,
-    "all pairs observed": lambda X: by_observed(X, sp.csr_array(np.ones_like(X)), Threads(1)),
-    "no pair hidden": lambda X: hide(as_symmetric(X), *np.zeros((2, 0), dtype=int)),
+    "dense": Backend(lambda X: X),
+    "dense, three threads": Backend(lambda X: DenseMatrix(X, Threads(3))),
+    "dense, no entries": Backend(lambda X: WithoutEntries(X, Threads(1))),
+    "sparse": Backend(sp.csr_array),
+    "low rank": Backend(lambda X: LowRank(np.linalg.eigh(X)[1], np.diag(np.linalg.eigvalsh(X)))),
+    "a seat of a shared reading": Backend(lambda X: seated(X)),
+    "a foreign array": Backend(StrictMatrix),
+    "Toeplitz": Backend(lambda X: Toeplitz(X[0].copy(), Threads(2)), falling),
+    "blocks on disk": Backend(stored),
 }
 if importlib.util.find_spec("torch"):
     import torch
 
     torch.set_num_threads(1)  # on a busy machine its own threads mostly wait for one another
     BACKENDS |= {
-        "torch": lambda X: on_device(X, "cpu"),
-        "torch, sparse": lambda X: on_device(sp.csr_array(X), "cpu"),
+        "torch": Backend(lambda X: on_device(X, "cpu")),
+        "torch, sparse": Backend(lambda X: on_device(sp.csr_array(X), "cpu")),
     }
+MASKED = [name for name in BACKENDS if name != "a foreign array"]
+if importlib.util.find_spec("dask"):
+    import dask.array as da
+
+    # a product is a graph, so with all solvers it would take minutes: masks only
+    DASK = {"dask": Backend(lambda X: da.from_array(X, chunks=16))}
+    MASKED += list(DASK)
+else:
+    DASK = {}
 
 
 class WithoutEntries(DenseMatrix):
@@ -67,15 +138,17 @@ class WithoutEntries(DenseMatrix):
         return WithoutEntries(factor * self.array, self.threads)
 
 
-X = synthetic_problem(40, 3, 0.2, seed=0)
-U0 = np.random.default_rng(1).random((40, 3))
-
 every_backend = pytest.mark.parametrize("backend", BACKENDS)
+
+
+def problem(backend: str, factor: float = 1.0, **options: Any) -> symnmf.Problem:
+    chosen = (BACKENDS | DASK)[backend]
+    return symnmf.Problem(chosen.make(factor * chosen.like()), **options)
 
 
 def supported(backend: str, solver: str) -> bool:
     try:
-        as_solver(solver).check(as_symmetric(BACKENDS[backend](X)))
+        as_solver(solver).check(problem(backend).objective)
     except symnmf.InputError:
         return False
     return True
@@ -86,27 +159,33 @@ OFFERED = [pair for pair in PAIRS if supported(*pair)]
 every_pair = pytest.mark.parametrize(("backend", "solver"), OFFERED)
 
 
-def like(backend: str) -> str:
-    """Return the backend that another one is held against."""
-    return (
-        "dense" if as_symmetric(BACKENDS[backend](X)).entries is not None else "dense, no entries"
-    )
+def like(backend: str, **options: Any) -> symnmf.Problem:
+    """Return the dense problem that another one is held against."""
+    X = (BACKENDS | DASK)[backend].like()
+    if options:
+        return symnmf.Problem(X, **options)
+    whole = problem(backend).objective.entries is not None
+    return symnmf.Problem(X if whole else WithoutEntries(X, Threads(1)))
 
 
-def run(backend: str, solver: str, **options: object) -> symnmf.Result:
+def fit(given: symnmf.Problem, solver: str | Solver, **options: object) -> symnmf.Result:
     settings = {"init": U0, "tol": 0.0, "max_iter": 8, **options}
-    return symnmf.factorize(BACKENDS[backend](X), 3, solver=solver, **settings)
+    return symnmf.factorize(given, 3, solver=solver, **settings)
+
+
+def run(backend: str, solver: str | Solver, **options: object) -> symnmf.Result:
+    return fit(problem(backend), solver, **options)
 
 
 @pytest.mark.parametrize(("backend", "solver"), [pair for pair in PAIRS if pair not in OFFERED])
-def test_what_a_home_cannot_do_is_refused_by_name(backend, solver):
+def test_what_a_backend_cannot_do_is_refused_by_name(backend, solver):
     with pytest.raises(symnmf.InputError, match=f"solver '{solver}'"):
         run(backend, solver)
 
 
 @every_pair
-def test_iterates_are_those_of_the_dense_home(backend, solver):
-    here, dense = run(backend, solver), run(like(backend), solver)
+def test_iterates_are_those_of_the_dense_backend(backend, solver):
+    here, dense = run(backend, solver), fit(like(backend), solver)
     # L-BFGS magnifies rounding, since scipy builds its pairs anew from every point
     near = 1e-3 if solver == "lbfgs" else 1e-7
     np.testing.assert_allclose(here.U, dense.U, rtol=near, atol=near * dense.U.max())
@@ -119,21 +198,22 @@ def test_iterates_are_those_of_the_dense_home(backend, solver):
 
 @every_pair
 def test_after_every_step_the_state_tells_the_truth(backend, solver):
-    matrix, method = as_symmetric(BACKENDS[backend](X)), as_solver(solver)
-    state = method.start(matrix, matrix.ops.put(U0))
+    f, method = problem(backend).objective, as_solver(solver)
+    X, ops = BACKENDS[backend].like(), f.ops
+    state = method.start(f, ops.put(U0))
     if method.has_coupling:
         state.coupling = 0.5
     for _ in range(12):
-        method.step(matrix, state)
+        method.step(f, state)
         state.iteration += 1
         for point in (state.U, state.V):
-            values = matrix.ops.get(point.values)
+            values = ops.get(point.values)
             assert values.shape == U0.shape
             np.testing.assert_allclose(point.gram, values.T @ values, rtol=1e-9)
             if point.known_product is not None:
-                product = matrix.ops.get(point.known_product)
+                product = ops.get(point.known_product)
                 np.testing.assert_allclose(product, X @ values, rtol=1e-8, atol=1e-8)
-        assert matrix.ops.get(state.U.values).min() >= 0.0
+        assert ops.get(state.U.values).min() >= 0.0
 
 
 @every_pair
@@ -149,28 +229,84 @@ def test_a_resumed_run_is_the_uninterrupted_one(backend, solver, tmp_path):
 
 @every_backend
 @pytest.mark.parametrize("coupling", COUPLINGS)
-def test_couplings_are_those_of_the_dense_home(backend, coupling):
+def test_couplings_are_those_of_the_dense_backend(backend, coupling):
     if (backend, coupling) == ("low rank", "kuang-fixed"):
         return  # the largest entry of a low-rank X is not known, only a bound
-    here, dense = (run(name, "a-symhals", coupling=coupling) for name in (backend, "dense"))
+    here = run(backend, "a-symhals", coupling=coupling)
+    dense = fit(like(backend), "a-symhals", coupling=coupling)
     np.testing.assert_allclose(here.history["coupling"], dense.history["coupling"], rtol=1e-5)
 
 
 @every_backend
 @pytest.mark.parametrize("solver", ["auto", "a-symhals"])
-def test_the_certificate_is_that_of_the_dense_home(backend, solver):
-    ended = run("dense", solver, tol=1e-4, max_iter=3000)
-    here, dense = (ended.certificate(BACKENDS[name](X), tol=1e-4) for name in (backend, "dense"))
+def test_the_certificate_is_that_of_the_dense_backend(backend, solver):
+    ended = fit(like(backend), solver, tol=1e-4, max_iter=3000)
+    here, dense = ended.certificate(problem(backend), tol=1e-4), ended.certificate(tol=1e-4)
     assert here.certified
     assert dense.certified
     assert here.stationarity == pytest.approx(dense.stationarity, rel=1e-3)
+
+
+# --- masks, weights and added terms: the same at every backend
+
+
+def half() -> np.ndarray:
+    rng = np.random.default_rng(5)
+    mask = rng.random((40, 40)) < 0.5
+    return np.triu(mask) | np.triu(mask, 1).T
+
+
+def few() -> np.ndarray:
+    mask = np.ones((40, 40), dtype=bool)
+    mask[3, 9] = mask[9, 3] = mask[20, 20] = False
+    return mask
+
+
+TOLD: dict[str, Callable[[], dict[str, Any]]] = {
+    "half hidden": lambda: {"mask": half()},
+    "few hidden": lambda: {"mask": few()},
+    "few observed": lambda: {"mask": sp.csr_array(half() & (half() ^ np.roll(half(), 1)))},
+    "weights": lambda: {"weights": np.where(half(), 1.0, 0.3)},
+    "no diagonal": lambda: {"ignore_diagonal": True},
+    "weights and no diagonal": lambda: {"weights": 0.2 + half(), "ignore_diagonal": True},
+    "l1": lambda: {"l1": 0.5},
+    "ridge and a mask": lambda: {"ridge": 0.7, "l1": 0.1, "mask": half()},
+    "links": lambda: {"links": sp.csr_array(few() ^ np.roll(np.roll(few(), 2, 0), 2, 1))},
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*fewer observed entries")
+@pytest.mark.parametrize("backend", MASKED)
+@pytest.mark.parametrize("told", TOLD)
+def test_masks_weights_and_terms_are_those_of_the_dense_backend(backend, told):
+    options = TOLD[told]()
+    if told == "few observed":  # a sparse mask must be symmetric
+        options["mask"] = options["mask"].maximum(options["mask"].T)
+    given, dense = problem(backend, **options), like(backend, **options)
+    solvers = ("auto",) if backend == "dask" else ("auto", "a-symhals", "symanls", "pgd", "lbfgs")
+    for solver in solvers:
+        try:
+            as_solver(solver).check(given.objective)
+        except symnmf.InputError:
+            continue
+        here, there = fit(given, solver, coupling=None), fit(dense, solver, coupling=None)
+        near = 1e-3 if solver == "lbfgs" else 1e-6
+        np.testing.assert_allclose(here.U, there.U, rtol=near, atol=near * there.U.max())
+        np.testing.assert_allclose(here.history["value"], there.history["value"], rtol=10 * near)
+        np.testing.assert_allclose(here.history["error"], there.history["error"], rtol=10 * near)
+
+
+@pytest.mark.parametrize("told", ["half hidden", "no diagonal", "ridge and a mask"])
+def test_a_backend_without_parts_of_X_refuses_masks_by_name(told):
+    with pytest.raises(symnmf.InputError, match="StrictMatrix offers no parts of X"):
+        symnmf.Problem(StrictMatrix(X), **TOLD[told]())
 
 
 @pytest.mark.parametrize("backend", [backend for backend in BACKENDS if backend != "low rank"])
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_extreme_units_come_back_in_the_callers_units(backend, scale):
     scaled, plain = (
-        symnmf.factorize(BACKENDS[backend](factor * X), 3, tol=0.0, max_iter=5, random_state=0)
+        symnmf.factorize(problem(backend, factor), 3, tol=0.0, max_iter=5, random_state=0)
         for factor in (scale, 1.0)
     )
     assert scaled.error == pytest.approx(plain.error, rel=1e-6)
@@ -183,14 +319,14 @@ class GradientStep(Solver):
     name: ClassVar[str] = "gradient-step"
     summary: ClassVar[str] = "projected gradient with a fixed step"
     cost: ClassVar[str] = "1 product"
-    takes_weights: ClassVar[bool] = True
+    asks: ClassVar[frozenset[str]] = frozenset({"gradient"})
 
     relative_step: float = 0.1
 
-    def step(self, X: SymmetricMatrix, state: State) -> None:
+    def step(self, f: Objective, state: State) -> None:
         U = state.U
-        slope = X.ops.gradient(U.values, U.product(X), U.gram)
-        state.moved(X.ops.descend(U.values, slope, self.relative_step / X.norm))
+        slope = f.ops.gradient(U.values, U.product(f), U.gram)
+        state.moved(f.ops.descend(U.values, slope, self.relative_step / f.norm))
 
 
 @dataclass(frozen=True)
@@ -205,23 +341,24 @@ class MirroredHals(SplitSolver):
     def rows(self) -> Hals:
         return Hals(1)
 
-    def step(self, X: SymmetricMatrix, state: State) -> None:
+    def step(self, f: Objective, state: State) -> None:
+        assert isinstance(f, MatrixObjective)
         V = state.V
-        U, _ = X.update(self.rows, state.U.values, V.values, lambda: V.gram, state.coupling)
-        state.U = Point(X.ops, U)
-        state.V = Point(X.ops, X.ops.combine((0.5, U), (0.5, V.values)))
+        U, _ = f.update(self.rows, state.U.values, V.values, lambda: V.gram, state.coupling)
+        state.U = Point(f.ops, U)
+        state.V = Point(f.ops, f.ops.combine((0.5, U), (0.5, V.values)))
 
 
 @every_backend
 @pytest.mark.parametrize("solver", [GradientStep(), MirroredHals()], ids=lambda s: s.name)
 def test_a_strangers_solver_reports_true_errors_at_every_backend(backend, solver):
-    result = run(backend, solver, max_iter=30)
+    result, X = run(backend, solver, max_iter=30), BACKENDS[backend].like()
     truth = np.sum((X - result.U @ result.U.T) ** 2) / np.sum(X**2)
     assert result.error == pytest.approx(truth, rel=1e-9)
     assert result.error < result.history["error"][0]
 
 
-def test_a_home_that_lacks_an_operation_refuses_before_any_product():
+def test_a_backend_that_lacks_an_operation_refuses_before_any_product():
     matrix = StrictMatrix(X)
     matrix.matmul = lambda *_: pytest.fail("a product before the refusal")
     for solver in ("symanls", "admm", "cd", "newton"):
@@ -230,10 +367,9 @@ def test_a_home_that_lacks_an_operation_refuses_before_any_product():
 
 
 def test_the_loop_takes_a_clock():
-    matrix = as_symmetric(X)
     ticks = iter(range(1000))
     clock = lambda: float(next(ticks))  # noqa: E731
-    counted = Run(matrix, Settings.of("cd", tol=0.0, max_iter=5, clock=clock))
+    counted = Run(symnmf.Problem(X), Settings.of("cd", tol=0.0, max_iter=5, clock=clock))
     counted.begin(U0.copy())
     result = counted.loop(Interrupt())
     np.testing.assert_array_equal(np.diff(result.history["seconds"]), 1.0)

@@ -15,9 +15,10 @@ import symnmf
 from conftest import synthetic_problem
 from reference import gradient
 from symnmf.kernels.coordinate import best_entry
+from symnmf.objectives import Frobenius
 from symnmf.parallel import Threads
-from symnmf.run.state import State
 from symnmf.solvers import ADMM, LBFGS, SOLVERS, AlphaSNMF, BetaSNMF, Newton, as_solver
+from symnmf.state import State
 from symnmf.storage import DenseMatrix, as_symmetric
 
 NEVER_RISING = ("pgd", "lbfgs", "newton", "cd", "beta-snmf", "alpha-snmf")
@@ -215,7 +216,7 @@ def test_an_iteration_of_admm_is_the_one_of_its_definition():
     X, rho = clustered(n=12), 2.0
     rng = np.random.default_rng(0)
     Y, A, L = rng.random((12, 3)), rng.random((12, 3)), rng.standard_normal((12, 3))
-    solver, matrix = ADMM(proximal=0.5), as_symmetric(X)
+    solver, matrix = ADMM(proximal=0.5), Frobenius(as_symmetric(X))
     memory = {
         "admm_multiplier": L.copy(),
         "admm_rho": np.array(rho),
@@ -365,7 +366,7 @@ class ProductsOnly(DenseMatrix):
 @every_solver
 def test_a_method_that_reads_entries_says_so_before_it_starts(solver):
     X = ProductsOnly(thinned(), Threads(1))
-    if as_solver(solver).reads_entries:
+    if "entries" in as_solver(solver).asks:
         with pytest.raises(symnmf.InputError, match=f"{solver}.*needs the entries of X"):
             run(X, 4, solver, 1)
     else:

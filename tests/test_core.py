@@ -14,8 +14,9 @@ import symnmf
 from conftest import synthetic_problem
 from reference import accelerated_hals, adaptive_hals, anls, gradient, objective
 from symnmf.coupling import Adaptive, Fixed, Geometric, papers_bound
-from symnmf.run.state import Point
+from symnmf.objectives import Frobenius
 from symnmf.solvers import ASymHALS, SymHALS
+from symnmf.state import State
 from symnmf.storage import as_symmetric
 
 PAPER = ("symanls", "symhals", "a-symhals")
@@ -167,8 +168,8 @@ def test_the_papers_bound_needs_no_dense_eigenvalues():
     dense = X.toarray()
     ends = np.linalg.eigvalsh(dense)
     expected = 0.5 * (abs(ends).max() + np.linalg.norm(dense - U0 @ U0.T) - ends[0])
-    matrix = as_symmetric(X)
-    assert papers_bound(matrix, Point(matrix.ops, U0)) == pytest.approx(expected, rel=1e-5)
+    f = Frobenius(as_symmetric(X))
+    assert papers_bound(f, State.at(f, U0, U0.copy())) == pytest.approx(expected, rel=1e-5)
 
 
 @given(problems, st.sampled_from(PAPER))

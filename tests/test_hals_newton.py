@@ -18,10 +18,11 @@ from symnmf.errors import InputError
 from symnmf.kernels.directions import couple
 from symnmf.kernels.hals import hals_rows
 from symnmf.kernels.pairs import direction_weights
+from symnmf.objectives import Frobenius
 from symnmf.parallel import Threads
-from symnmf.run.state import Point
 from symnmf.solvers import HalsNewton
 from symnmf.solvers import hals_newton as module
+from symnmf.state import Point
 from symnmf.steps import gauss_newton, quasi_newton
 from symnmf.steps.gauss_newton import gauss_newton_target
 from symnmf.steps.line_search import line_step, quartic_step
@@ -81,7 +82,7 @@ def test_line_search_towards_the_sweep_gains_its_bound(problem: tuple[Array, Arr
     bound = max(0.0, -float(np.linalg.eigvalsh(X)[0])) + 3 * u**2 + 2 * u * d + 0.5 * d**2
     if d == 0.0 or weight == 0.0:
         return
-    matrix = as_symmetric(X, n_jobs=1)
+    matrix = Frobenius(as_symmetric(X, n_jobs=1))
     state = HalsNewton().start(matrix, U.copy())
     line_step(matrix, state, Z.copy())
     gain = objective(X, U) - objective(X, state.U.values)
@@ -113,7 +114,7 @@ def test_objective_never_rises(problem: tuple[Array, Array], sparse: bool, kind:
 def test_shortcuts_gain_at_least_what_the_guarantee_asks(problem: tuple[Array, Array]) -> None:
     """Neither kind of step that is no sweep may gain less than what keeps limits critical."""
     X, U0 = problem
-    matrix = as_symmetric(X, n_jobs=1)
+    matrix = Frobenius(as_symmetric(X, n_jobs=1))
     solver = HalsNewton(newton_below=1.0)
     state = solver.start(matrix, U0.copy())
     for _ in range(40):
@@ -198,7 +199,7 @@ def test_pairs_and_target_are_those_of_the_definition(
 ) -> None:
     """After every step: s and y are what U and its gradient did, and the target is max(U - Hg)."""
     X, U0 = problem
-    matrix = as_symmetric(X, n_jobs=1)
+    matrix = Frobenius(as_symmetric(X, n_jobs=1))
     solver = HalsNewton(depth=depth, newton_below=0.0)
     state = solver.start(matrix, U0.copy())
     points: list[Array] = []
@@ -274,7 +275,7 @@ def test_gauss_newton_target_minimises_its_model(
     best, _ = nnls(root.T, np.linalg.solve(root, pull + system @ U.ravel()), maxiter=1000)
     assert (best == 0.0).any() == held
     monkeypatch.setattr(gauss_newton, "INNER_STEPS", 20_000)
-    matrix = DenseMatrix(X, Threads(1))
+    matrix = Frobenius(DenseMatrix(X, Threads(1)))
     Z, dual = gauss_newton_target(matrix, Point(matrix.ops, U), weight, np.zeros_like(U))
     np.testing.assert_allclose(Z.ravel(), best, atol=1e-6)
     multiplier = system @ (Z - U).ravel() - pull
@@ -350,7 +351,7 @@ def test_exact_data_are_fitted_to_rounding() -> None:
 
 def test_product_and_gram_do_not_drift() -> None:
     X, _ = datasets.synthetic(60, 4, 0.5, random_state=0)
-    matrix = as_symmetric(X, n_jobs=1)
+    matrix = Frobenius(as_symmetric(X, n_jobs=1))
     solver = HalsNewton()
     state = solver.start(matrix, np.random.default_rng(0).random((60, 4)))
     for _ in range(module.REFRESH * 4 - 1):
@@ -412,7 +413,9 @@ def test_large_factors_keep_no_history_and_make_three_sweeps_a_step(
     beyond_the_cache: sp.csr_array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X = beyond_the_cache
-    assert len(HalsNewton().start(as_symmetric(X), np.ones((60, 3))).memory["steps"]) == 0
+    assert (
+        len(HalsNewton().start(Frobenius(as_symmetric(X)), np.ones((60, 3))).memory["steps"]) == 0
+    )
     options: dict[str, Any] = {"solver": "hals-newton", "tol": 0.0, "random_state": 0}
     errors = symnmf.factorize(X, 3, max_iter=60, **options).history["error"]
     assert errors[-1] > 0.05
@@ -449,7 +452,7 @@ def test_large_sparse_problems_begin_in_single_precision_and_end_in_double(
     assert as_symmetric(double, n_jobs=1).single.threads.count == 1
     small = as_symmetric(X.astype(np.float32))
     assert small.single is small
-    dense = HalsNewton().start(as_symmetric(X.toarray()), np.ones((60, 3)))
+    dense = HalsNewton().start(Frobenius(as_symmetric(X.toarray())), np.ones((60, 3)))
     assert dense.U.values.dtype == np.float64
 
 

@@ -214,7 +214,7 @@ def test_omega_of_partitions_is_the_adjusted_rand_index(labels):
     n = len(labels[0])
     if n > 1:
         expected = adjusted_rand_score(*labels)
-        assert metrics.omega_index(*sides, n) == pytest.approx(expected)
+        assert metrics.omega_index(sides[0], sides[1], n) == pytest.approx(expected)
 
 
 def test_omega_in_pieces_is_omega_at_once(monkeypatch):

@@ -12,6 +12,7 @@ import pytest
 import symnmf
 from conftest import synthetic_problem
 from symnmf.errors import ConvergenceWarning, InputError
+from symnmf.objectives import Frobenius
 from symnmf.run import multistart
 from symnmf.run.multistart import Plan
 from symnmf.run.problem import Problem
@@ -225,21 +226,21 @@ def test_the_time_limit_is_that_of_the_whole_fit(X, sharing):
 
 def test_starts_share_only_where_it_pays_and_is_repeatable(tmp_path):
     rng = np.random.default_rng(0)
-    large = as_symmetric(np.ones((dense.SHARED_ROWS, dense.SHARED_ROWS)))
+    large = Frobenius(as_symmetric(np.ones((dense.SHARED_ROWS, dense.SHARED_ROWS))))
     assert plan()._seats(large) == 5
     assert plan(n_init=50)._seats(large) == 16
     assert plan(rank=dense.SHARED_RANK + 1)._seats(large) == 1
     assert plan(checkpoint=tmp_path / "fit.npz")._seats(large) == 1
-    assert plan()._seats(as_symmetric(np.ones((50, 50)))) == 1
-    assert plan()._seats(LowRank(rng.random((dense.SHARED_ROWS, 3)))) == 1
+    assert plan()._seats(Frobenius(as_symmetric(np.ones((50, 50))))) == 1
+    assert plan()._seats(Frobenius(LowRank(rng.random((dense.SHARED_ROWS, 3))))) == 1
 
 
 def test_starts_run_apart_where_that_keeps_every_core_busy(monkeypatch):
-    dense = as_symmetric(np.ones((600, 600)), n_jobs=2)
-    assert len(dense.chunks(20)) == 2
+    dense = Frobenius(as_symmetric(np.ones((600, 600)), n_jobs=2))
+    assert len(dense.storage.chunks(20)) == 2
     assert plan(rank=20)._apart(dense)
     assert not plan(rank=20, n_init=1)._apart(dense)
-    assert plan(rank=2, n_init=1)._apart(as_symmetric(np.ones((50, 50)), n_jobs=2))
+    assert plan(rank=2, n_init=1)._apart(Frobenius(as_symmetric(np.ones((50, 50)), n_jobs=2)))
     monkeypatch.setattr(multistart, "APART_UP_TO", 0)
     assert not plan(rank=20)._apart(dense)
 

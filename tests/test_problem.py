@@ -75,7 +75,7 @@ def test_a_problem_knows_what_was_observed():
 def test_starts_in_other_units_share_one_copy():
     X = 1e-20 * synthetic_problem(50, 3, 0.1, seed=3)
     problem = Problem.of(X)
-    assert problem.scaled is not problem.X
+    assert problem.scaled is not problem.objective
     found = solve(problem, 3, Settings.of(), init="auto", random_state=0)
     np.testing.assert_array_equal(found.U, symnmf.factorize(X, 3, random_state=0).U)
 

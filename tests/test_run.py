@@ -27,7 +27,8 @@ def X():
 def test_history_has_the_columns_and_one_row_per_record(X):
     result = symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=25, record_every=10)
     assert symnmf.History.columns == (
-        "iteration", "seconds", "objective", "error", "coupling", "consensus", "stationarity",
+        "iteration", "seconds", "objective", "value", "error", "coupling", "consensus",
+        "stationarity",
     )  # fmt: skip
     assert result.history["iteration"].tolist() == [0, 10, 20, 25]
     assert result.history["Iteration"].dtype == np.int64  # capitals do not matter

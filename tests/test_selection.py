@@ -75,7 +75,7 @@ def test_hidden_pairs_are_not_looked_at():
     fold = pair_folds(as_symmetric(X), 4, np.random.default_rng(0))[0]
     broken = X.copy()
     broken[fold.rows, fold.columns] = broken[fold.columns, fold.rows] = 50.0
-    from symnmf.storage.observing import hide
+    from symnmf.objectives.observing import hide
 
     ends = [
         [

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 import symnmf
 from conftest import synthetic_problem
 from symnmf.coupling import Rising
-from symnmf.run.state import State
+from symnmf.objectives import Frobenius
 from symnmf.solvers import as_solver
+from symnmf.state import State
 from symnmf.storage import as_symmetric
 
 PAIR = np.array([[0.0, 1.0], [1.0, 0.0]])
@@ -81,7 +82,7 @@ def test_below_a_half_the_two_by_two_example_stays_apart(coupling):
     for slope in slopes(PAIR, U, V, coupling):
         np.testing.assert_allclose(slope, 0.0, atol=1e-12)
     assert mu(PAIR, U, V) == pytest.approx(2 * coupling, abs=1e-12)
-    X = as_symmetric(PAIR)
+    X = Frobenius(as_symmetric(PAIR))
     for name in ("symhals", "symanls"):
         state = State.at(X, X.ops.put(U), X.ops.put(V), coupling=coupling)
         for _ in range(5):

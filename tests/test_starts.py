@@ -13,10 +13,11 @@ import scipy.sparse as sp
 import symnmf
 from conftest import synthetic_problem
 from symnmf import calls
+from symnmf.objectives import Frobenius
 from symnmf.run.sketch import Sketch
 from symnmf.run.spectral import leading_subspace
 from symnmf.run.start import chosen_start
-from symnmf.storage import Blocks, as_symmetric, observed
+from symnmf.storage import Blocks, as_symmetric
 from symnmf.storage.dense import SKETCHED_ROWS
 
 
@@ -57,17 +58,18 @@ def test_the_default_start_does_not_depend_on_the_seed_and_random_ones_do():
 
 
 def test_published_methods_and_odd_matrices_begin_at_random():
-    dense, rank = as_symmetric(synthetic_problem(40, 3)), 3
-    large = as_symmetric(np.ones((SKETCHED_ROWS, SKETCHED_ROWS)))
+    X, rank = synthetic_problem(40, 3), 3
+    dense = Frobenius(as_symmetric(X))
+    large = Frobenius(as_symmetric(np.ones((SKETCHED_ROWS, SKETCHED_ROWS))))
     assert chosen_start(dense, rank, at_random=False) == "spectral"
     assert chosen_start(large, rank, at_random=False) == "sketch"
     assert chosen_start(large, SKETCHED_ROWS // 4, at_random=False) == "spectral"
     assert chosen_start(large, rank, at_random=True) == "scaled-random"
-    masked = observed(dense.array, ignore_diagonal=True)
+    masked = symnmf.Problem(X, ignore_diagonal=True).objective
     assert chosen_start(masked, rank, at_random=False) == "scaled-random"
-    signed = observed(dense.array - 1.0, allow_negative=True)
+    signed = symnmf.Problem(X - 1.0, allow_negative=True).objective
     assert chosen_start(signed, rank, at_random=False) == "scaled-random"
-    graph = as_symmetric(sp.eye_array(2 * SKETCHED_ROWS, format="csr"))
+    graph = Frobenius(as_symmetric(sp.eye_array(2 * SKETCHED_ROWS, format="csr")))
     assert chosen_start(graph, rank, at_random=False) == "spectral"
     random = {
         info.name for info in symnmf.solvers.available()
@@ -101,7 +103,7 @@ def test_one_large_eigenvalue_does_not_hide_the_others(dtype):
 
 def test_a_start_for_more_columns_than_x_has_directions_has_no_twin_columns():
     B = np.abs(np.random.default_rng(0).standard_normal((50, 2)))
-    U = symnmf.run.start.starting_point(as_symmetric(B @ B.T), 5, "spectral", 0)
+    U = symnmf.run.start.starting_point(Frobenius(as_symmetric(B @ B.T)), 5, "spectral", 0)
     assert U.any(axis=0).all()
     assert len(np.unique(U.round(12), axis=1).T) == 5
 

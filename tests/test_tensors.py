@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 
 import numpy as np
@@ -14,15 +13,20 @@ from scipy.optimize import linear_sum_assignment
 import symnmf
 from symnmf import tensors
 from symnmf.errors import InputError
+from symnmf.objectives import Frobenius, TensorMisfit
 from symnmf.run.multistart import Plan
 from symnmf.run.settings import Settings
-from symnmf.tensors.condition import contracted_residual
-from symnmf.tensors.factorizing import tensor_settings
-from symnmf.tensors.line import lowest_step
-from symnmf.tensors.methods import TensorSymHALS, as_tensor_solver
-from symnmf.tensors.schedules import TensorTheory, theory_bound
+from symnmf.state import Point, State
+from symnmf.steps.line_search import polynomial_step
+from symnmf.storage import as_symmetric
 
 LETTERS = "abcd"
+
+
+def contracted_residual(backend, factors):
+    state = State(*(Point(backend.ops, factor) for factor in factors[:2]))
+    state.others = [Point(backend.ops, factor) for factor in factors[2:]]
+    return TensorMisfit(backend).split_curvature(state)
 
 
 def cp(factors):
@@ -177,21 +181,27 @@ def test_above_the_bound_all_factors_agree_and_far_below_some_do_not():
     for number in range(100):
         _, _, T = random_tensor(5, 3, seed=number, density=0.3)
         U0 = rng.random((5, 2))
-        bound = theory_bound(3, np.linalg.norm(T), np.linalg.norm(T - cp([U0] * 3)))
+        misfit = np.sum((T - cp([U0] * 3)) ** 2)
+        bound = TensorMisfit(tensors.as_tensor(T)).coupling_bound(misfit)
         options = {"solver": "symhals", "init": U0, "tol": 1e-6, "record_every": 50}
         above = symnmf.factorize_tensor(T, 2, coupling=1.01 * bound, max_iter=300, **options)
         below = symnmf.factorize_tensor(T, 2, coupling=0.01 * bound, max_iter=300, **options)
         objective = above.history["objective"]
         assert np.all(np.diff(objective) <= 1e-12 * objective[0])
-        assert above.certificate(T).theorem
+        assert above.certificate().theorem1
         for one, two in itertools.combinations((above.U, above.V, *above.others), 2):
             assert np.linalg.norm(one - two) <= 2e-3 * np.linalg.norm(above.U)
         separated += np.linalg.norm(below.U - below.V) > 0.05 * np.linalg.norm(below.U)
     assert separated >= 10
 
 
-def test_the_bound_is_the_matrix_bound_at_order_two():
-    assert theory_bound(2, 5.0, 3.0) == pytest.approx(1.5)
+def test_the_bound_is_that_of_the_theorem():
+    T, _ = planted(6, 2, noise=0.3)
+    f, rho = TensorMisfit(tensors.as_tensor(T)), 3.0
+    total = np.linalg.norm(T) + rho
+    expected = max(2 / 3 * rho * (0.5 * total) ** (1 / 3), (2 / 3 * rho**2) ** (2 / 3))
+    assert f.coupling_bound(rho**2) == pytest.approx(expected)
+    assert Frobenius(as_symmetric(np.eye(3))).coupling_bound(9.0) == pytest.approx(1.5)
 
 
 def test_the_shrinking_coupling_never_rises_and_ends_where_the_theorem_holds():
@@ -203,13 +213,14 @@ def test_the_shrinking_coupling_never_rises_and_ends_where_the_theorem_holds():
     assert np.all((steps == 1.0) | (steps <= 0.9))  # finitely many where g ends above zero
     assert np.sum(steps < 1.0) >= 3
     assert coupling[-1] < 0.5 * coupling[0]
-    bounds = [theory_bound(3, np.linalg.norm(T), np.sqrt(2 * g)) for g in objective]
+    f = TensorMisfit(tensors.as_tensor(T))
+    bounds = [f.coupling_bound(2 * g) for g in objective]
     assert np.all(coupling >= 1.01 * np.array(bounds) * (1 - 1e-12))
     assert np.all(np.diff(objective) <= 1e-12 * objective[0])
     certificate = run.certificate(T)
     assert certificate.certified
-    assert certificate.theorem
-    assert "equal factors" in certificate.verdict
+    assert certificate.theorem1
+    assert "U = V" in certificate.verdict
 
 
 def test_the_adaptive_coupling_is_the_formula_over_all_pairs():
@@ -232,9 +243,7 @@ def test_the_adaptive_coupling_is_the_formula_over_all_pairs():
 def test_one_sweep_over_each_factor_is_that_written_out():
     T, _ = planted(6, 2, noise=0.3)
     U0 = np.random.default_rng(1).random((6, 2))
-    run = symnmf.factorize_tensor(
-        T, 2, solver=TensorSymHALS(), coupling=0.7, init=U0, tol=0, max_iter=1
-    )
+    run = symnmf.factorize_tensor(T, 2, solver="symhals", coupling=0.7, init=U0, tol=0, max_iter=1)
     factors = [U0.copy() for _ in range(3)]
     for p in range(3):
         others = [factors[q] for q in range(3) if q != p]
@@ -294,7 +303,7 @@ def test_the_default_never_rises_and_stays_nonnegative(seed, order, observed):
 @settings(max_examples=200)
 @given(st.lists(st.floats(-10, 10), min_size=5, max_size=8))
 def test_the_line_search_finds_the_lowest_point(coefficients):
-    t, value = lowest_step(np.array(coefficients))
+    t, value = polynomial_step(*coefficients)
     grid = np.linspace(0.0, 1.0, 2001)
     q = np.polynomial.Polynomial([0.0, *coefficients])
     assert 0.0 <= t <= 1.0
@@ -374,8 +383,7 @@ def test_callbacks_stop_and_results_are_saved(tmp_path):
 def test_the_best_of_several_starts_is_kept():
     T, _ = planted(8, 3, noise=0.5)
     backend = tensors.as_tensor(T)
-    method = as_tensor_solver("auto")
-    best = Plan(3, Settings.of(method), n_init=4, random_state=0).best(backend)
+    best = Plan(3, Settings.of("auto"), n_init=4, random_state=0).best(backend)
     first = symnmf.factorize_tensor(backend, 3, random_state=0)
     assert best.error <= first.error * (1 + 1e-12)
 
@@ -393,8 +401,8 @@ def test_the_certificate_is_what_a_dense_computation_says_and_can_say_no():
             matrix = np.tensordot(R, factors[axis][:, j], axes=(axis, 0))
             largest = max(largest, np.linalg.eigvalsh((matrix + matrix.T) / 2)[-1])
     certificate = run.certificate(T)
-    assert certificate.theorem_left == pytest.approx(largest, rel=1e-9)
-    assert certificate.theorem_right == pytest.approx(0.03)
+    assert certificate.curvature == pytest.approx(largest, rel=1e-9)
+    assert certificate.order * certificate.coupling == pytest.approx(0.03)
     assert not certificate.certified
     assert "Not certified" in str(certificate)
     slopes = gradients(T, 1.0, factors, 0.01)
@@ -416,19 +424,24 @@ def test_the_certificate_of_a_larger_tensor_agrees_with_that_by_all_eigenvalues(
 
 def test_methods_for_matrices_and_tensors_are_not_mixed_up():
     T, _ = planted(5, 2)
-    with pytest.raises(InputError, match="factorize_tensor"):
-        symnmf.factorize(tensors.as_tensor(T), 2)
-    with pytest.raises(InputError, match="factorize takes matrices"):
-        symnmf.factorize(np.eye(4), 2, solver=TensorSymHALS())
+    with pytest.raises(InputError, match=r"solver 'pgd' needs .*does not take tensors"):
+        symnmf.factorize_tensor(T, 2, solver="pgd")
+    with pytest.raises(InputError, match="coupling Rising is for matrices"):
+        symnmf.factorize_tensor(T, 2, solver="symhals", coupling="rising")
+    with pytest.raises(InputError, match="ridge is for matrices and X is a tensor"):
+        symnmf.Problem(tensors.as_tensor(T), ridge=1.0)
     run = symnmf.factorize_tensor(T, 2, random_state=0)
-    with pytest.raises(InputError, match="pass the tensor that was factorized"):
+    np.testing.assert_array_equal(
+        symnmf.factorize(tensors.as_tensor(T), 2, random_state=0).U, run.U
+    )
+    with pytest.raises(InputError, match="pass the matrix that was factorized"):
         run.certificate(np.zeros((4, 4, 4)))
     with pytest.raises(InputError, match="every entry of T observed"):
         symnmf.factorize_tensor(
             tensors.as_tensor(T, repeated="unobserved"),
             2,
             solver="symhals",
-            coupling=TensorTheory(),
+            coupling="theory",
         )
 
 
@@ -491,7 +504,7 @@ def test_a_bad_tensor_is_refused_in_one_sentence(T, message):
         (lambda: symnmf.factorize_tensor(np.ones((3, 3, 3)), 2, init="nndsvd"), "for matrices"),
         (
             lambda: symnmf.factorize_tensor(np.ones((3, 3, 3)), 2, solver="pgd"),
-            "'pgd' is not known",
+            "does not take tensors",
         ),
         (lambda: symnmf.factorize_tensor(np.ones((3, 3, 3)), 4), "from 1 to the 3 row"),
         (
@@ -562,8 +575,7 @@ def test_hyperedges_tell_what_their_pairs_do_not():
     pairs = T.contracted([np.ones(100)])
     plan = Plan(4, Settings.of(tol=1e-3, max_iter=200), n_init=5, random_state=0)
     by_pairs = plan.best(pairs)
-    settings = tensor_settings(T, limits=plan.settings.limits)
-    by_triples = dataclasses.replace(plan, settings=settings).best(T)
+    by_triples = plan.best(T)
     assert symnmf.metrics.adjusted_rand(labels.tolist(), by_triples.labels) > 0.95
     assert symnmf.metrics.adjusted_rand(labels.tolist(), by_pairs.labels) < 0.1
 

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 import symnmf
 from symnmf.kernels.hals import hals_rows
 from symnmf.kernels.pairs import direction_weights
-from symnmf.run.state import Point
+from symnmf.objectives import Frobenius
 from symnmf.solvers import HalsNewton
 from symnmf.solvers import hals_newton as module
+from symnmf.state import Point
 from symnmf.steps.gauss_newton import gauss_newton_target
-from symnmf.storage import as_symmetric, observed
+from symnmf.storage import as_symmetric
 
 pytestmark = pytest.mark.filterwarnings("ignore::symnmf.errors.ConvergenceWarning")
 Array = np.ndarray
@@ -241,9 +242,9 @@ def test_setting_entries_to_zero_lowers_the_objective_as_promised(
     U = np.where(U < 0.3, U * 10.0**tiny, U)
     U[0, 0] += not U.any()
     if all_observed:
-        problem = as_symmetric(X, n_jobs=1, allow_negative=True)
+        problem = Frobenius(as_symmetric(X, n_jobs=1, allow_negative=True))
     else:
-        problem = observed(X, weights=W, n_jobs=1, allow_negative=True)
+        problem = symnmf.Problem(X, weights=W, n_jobs=1, allow_negative=True).objective
     state = HalsNewton().start(problem, U.copy())
     module._settle(problem, state)
     after = problem.ops.get(state.U.values)

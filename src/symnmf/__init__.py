@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         errors,
         graphs,
         metrics,
+        objectives,
         plots,
         readers,
         report,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from symnmf.quality import Quality, QualityWarning, modularity_scorer
     from symnmf.run.certificate import Certificate, certify
     from symnmf.run.loop import Snapshot, factorize
+    from symnmf.run.problem import Problem
     from symnmf.run.result import History, Result
     from symnmf.selection.found import RankSelection
     from symnmf.selection.selecting import select_rank
@@ -47,6 +49,7 @@ _MODULE_OF = {
     "Comparison": "symnmf.comparison",
     "History": "symnmf.run.result",
     "InputError": "symnmf.errors",
+    "Problem": "symnmf.run.problem",
     "Quality": "symnmf.quality",
     "QualityWarning": "symnmf.quality",
     "Result": "symnmf.run.result",
@@ -69,6 +72,7 @@ _MODULES = {
     "graphs": "symnmf.graphs",
     "storage": "symnmf.storage",
     "metrics": "symnmf.metrics",
+    "objectives": "symnmf.objectives",
     "coupling": "symnmf.coupling",
     "plots": "symnmf.plots",
     "readers": "symnmf.readers",
@@ -85,6 +89,7 @@ __all__ = [
     "Comparison",
     "History",
     "InputError",
+    "Problem",
     "Quality",
     "QualityWarning",
     "RankSelection",
@@ -103,6 +108,7 @@ __all__ = [
     "graphs",
     "metrics",
     "modularity_scorer",
+    "objectives",
     "plots",
     "readers",
     "report",

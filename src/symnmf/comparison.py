@@ -99,7 +99,7 @@ def compare(
         )
     problem = Problem.of(X, n_jobs=n_jobs, device=device).for_rank(rank)
     for settings in methods.values():
-        settings.solver.check(problem.X)
+        settings.checked(problem.objective)
     comparison = Comparison()
     try:
         for run, start in enumerate(_starts(problem, rank, init, random_state, n_runs)):
@@ -157,7 +157,7 @@ def _starts(
                 U = starting_point(problem.scaled, rank, init, generator)
             yield problem.units.factor_out(U)
         else:
-            yield starting_point(problem.X, rank, init, generator)
+            yield starting_point(problem.objective, rank, init, generator)
 
 
 @dataclass(eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -11,11 +12,9 @@ import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.naming import lookup
-from symnmf.run.memory import Kept, Layout
-from symnmf.run.objective import identity
-from symnmf.run.state import Point, State
-from symnmf.storage import SymmetricMatrix
-from symnmf.storage.spectrum import lanczos, spectrum
+from symnmf.objectives import MatrixObjective, Objective
+from symnmf.state import Kept, Layout, State
+from symnmf.storage.spectrum import lanczos_ends, spectrum
 
 __all__ = [
     "Adaptive",
@@ -45,16 +44,27 @@ class Coupling(ABC):
 
     #: how the first lambda grows with X: 0 for the caller's own number, 1 for one in X's units
     power: ClassVar[int] = 1
+    #: whether it is defined for tensors too
+    any_order: ClassVar[bool] = True
 
-    def memory(self, n: int, rank: int, dtype: np.dtype) -> Layout:
-        """Return what ``State.schedule`` holds for an n x n matrix X of ``dtype``."""
+    def memory(self, f: Objective, rank: int) -> Layout:
+        """Return what ``State.schedule`` holds for factors of ``rank`` columns."""
         return {}
 
+    def check(self, f: Objective) -> None:
+        """Refuse an objective that the rule is not for, before any work is done."""
+        if f.order > 2 and not self.any_order:
+            name = type(self).__name__
+            raise InputError(
+                f"coupling {name} is for matrices; use 'adaptive', 'theory', 'shrinking' or a "
+                f"number for a tensor."
+            )
+
     @abstractmethod
-    def start(self, X: SymmetricMatrix, state: State) -> float:
+    def start(self, f: Objective, state: State) -> float:
         """Return lambda for the first iteration, from X and the start U_0 = V_0."""
 
-    def next(self, X: SymmetricMatrix, state: State) -> float:
+    def next(self, f: Objective, state: State) -> float:
         """Return lambda for the iteration after ``state``; by default the same again."""
         return state.coupling
 
@@ -77,12 +87,12 @@ class Adaptive(Coupling):
     def __post_init__(self) -> None:
         _require_positive(self.initial, "coupling's initial value")
 
-    def start(self, X: SymmetricMatrix, state: State) -> float:
+    def start(self, f: Objective, state: State) -> float:
         return self.initial
 
-    def next(self, X: SymmetricMatrix, state: State) -> float:
+    def next(self, f: Objective, state: State) -> float:
         pairs = itertools.combinations(state.factors, 2)
-        sums = np.sum([X.ops.pair(p.values, q.values) for p, q in pairs], axis=0)
+        sums = np.sum([f.ops.pair(p.values, q.values) for p, q in pairs], axis=0)
         apart, together = float(sums[0]), float(sums[1])
         if together <= 0.0:  # orthogonal factors (both zero, say): the formula is not defined
             return state.coupling
@@ -101,7 +111,7 @@ class Fixed(Coupling):
     def __post_init__(self) -> None:
         _require_positive(self.value, "coupling")
 
-    def start(self, X: SymmetricMatrix, state: State) -> float:
+    def start(self, f: Objective, state: State) -> float:
         return float(self.value)
 
 
@@ -120,11 +130,11 @@ class Geometric(Coupling):
         if not self.factor > 1.0:
             raise InputError(f"coupling's factor must be above 1, got {self.factor!r}.")
 
-    def start(self, X: SymmetricMatrix, state: State) -> float:
+    def start(self, f: Objective, state: State) -> float:
         return self.initial
 
-    def next(self, X: SymmetricMatrix, state: State) -> float:
-        apart, _, second = X.ops.pair(state.U.values, state.V.values)
+    def next(self, f: Objective, state: State) -> float:
+        apart, _, second = f.ops.pair(state.U.values, state.V.values)
         if apart < self.until**2 * second:
             return state.coupling
         grown = state.coupling * self.factor
@@ -137,23 +147,26 @@ class LargestEntrySquared(Coupling):
 
     power: ClassVar[int] = 2
 
-    def start(self, X: SymmetricMatrix, state: State) -> float:
-        return X.largest() ** 2
+    def start(self, f: Objective, state: State) -> float:
+        return f.largest() ** 2
 
 
-def _misfit(X: SymmetricMatrix, U0: Point) -> float:
-    """Return ||X - U_0 U_0^T||_F."""
-    total = identity(X, X.ops.inner(U0.product(X), U0.values), U0.gram, U0.gram)
-    return float(np.sqrt(max(total, 0.0)))
+def _start_misfit(f: Objective, state: State) -> float:
+    """Return 2 g at the start U_0 = V_0: for the plain objective, ||X - U_0 U_0^T||_F^2."""
+    return f.twice_split(dataclasses.replace(state, coupling=0.0))
 
 
-def papers_bound(X: SymmetricMatrix, U0: Point) -> float:
+def _least(f: Objective) -> float:
+    return LEAST * f.norm ** (2.0 - 2.0 / f.order)
+
+
+def papers_bound(f: Objective, state: State) -> float:
     """Return the paper's lambda-bar of Theorem 3 for the start U_0 = V_0,
 
     1/2 (||X||_2 + ||X - U_0 U_0^T||_F - sigma_n(X)).
     """
-    ends = spectrum(X)
-    return 0.5 * (ends.norm + _misfit(X, U0) - ends.smallest)
+    ends = spectrum(f.storage)
+    return 0.5 * (ends.norm - ends.smallest) + f.coupling_bound(_start_misfit(f, state))
 
 
 @dataclass(frozen=True)
@@ -163,35 +176,31 @@ class TheoryPaper(Coupling):
     ``margin`` covers the accuracy of the Lanczos eigenvalues.
     """
 
+    any_order: ClassVar[bool] = False
+
     margin: float = 1.01
 
-    def start(self, X: SymmetricMatrix, state: State) -> float:
-        return max(self.margin * papers_bound(X, state.U), LEAST * X.norm)
+    def start(self, f: Objective, state: State) -> float:
+        return max(self.margin * papers_bound(f, state), _least(f))
 
 
 @dataclass(frozen=True)
 class Theory(Coupling):
-    """A fixed lambda just above 1/2 ||X - U_0 U_0^T||_F, enough by Theorem 3'.
+    """A fixed lambda just above the objective's bound for the start, enough by Theorem 3'.
 
-    docs/smaller-lambda.md has the proof.
+    For 1/2 ||X - U U^T||_F^2 the bound is 1/2 ||X - U_0 U_0^T||_F; with weights of at most 1 the
+    norm is that of the observed entries with their weights. docs/smaller-lambda.md has the proof.
     """
 
     margin: float = 1.01
 
-    def start(self, X: SymmetricMatrix, state: State) -> float:
-        return max(self.margin * 0.5 * _misfit(X, state.U), LEAST * X.norm)
-
-
-def _objective(X: SymmetricMatrix, state: State) -> float:
-    """Return 2 g(U, V) = ||X - U V^T||^2 + lambda ||U - V||^2, without a product."""
-    U, V = state.U, state.V
-    _, mixed, apart, _ = X.ops.split(U.product(X), U.values, V.values)
-    return max(identity(X, mixed, U.gram, V.gram), 0.0) + state.coupling * apart
+    def start(self, f: Objective, state: State) -> float:
+        return max(self.margin * f.coupling_bound(_start_misfit(f, state)), _least(f))
 
 
 @dataclass(frozen=True)
 class Shrinking(Coupling):
-    """lambda follows the objective down, lambda = margin/2 sqrt(2 g), in steps of a tenth or more.
+    """lambda follows the objective's bound at 2 g down, in steps of a tenth or more.
 
     It never rises and is never below what Theorem 1' asks for; docs/smaller-lambda.md has the
     proof. Below a relative misfit of ``trusted`` the objective has no digits left in which to
@@ -202,16 +211,16 @@ class Shrinking(Coupling):
     step: float = 0.9
     trusted: float = 1e-3
 
-    def _target(self, X: SymmetricMatrix, state: State) -> float:
-        misfit = max(np.sqrt(_objective(X, state)), self.trusted * X.norm)
-        return float(self.margin * 0.5 * misfit)
+    def _target(self, f: Objective, state: State) -> float:
+        twice = max(f.twice_split(state), self.trusted**2 * f.sqnorm)
+        return self.margin * f.coupling_bound(twice)
 
-    def start(self, X: SymmetricMatrix, state: State) -> float:
+    def start(self, f: Objective, state: State) -> float:
         state.coupling = 0.0  # U_0 = V_0: the second term of the objective is 0
-        return self._target(X, state)
+        return self._target(f, state)
 
-    def next(self, X: SymmetricMatrix, state: State) -> float:
-        target = self._target(X, state)
+    def next(self, f: Objective, state: State) -> float:
+        target = self._target(f, state)
         return target if target <= self.step * state.coupling else state.coupling
 
 
@@ -223,37 +232,44 @@ class Rising(Coupling):
     (D, -D) the curvature of the split objective contains <X - U U^T, D D^T> + 2 lambda ||D||^2,
     so lambda of about half ``|lambda_min|`` keeps U and V together as a rule. It rises by
     ``growth`` where U and V stay further apart than U moves, and with the factors where these
-    have grown by ``follow``; never where 2 lambda > sqrt(2 g) already, since Theorem 3' then
+    have grown by ``follow``; never above the bound of Theorem 3' already, since Theorem 3' then
     holds for what is left of the run. So it rises finitely often, and U = V in the limit:
     docs/smaller-lambda.md.
     """
+
+    any_order: ClassVar[bool] = False
 
     share: float = 0.1
     curvature: float = 0.55
     growth: float = 1.5
     follow: float = 1.1
 
-    def memory(self, n: int, rank: int, dtype: np.dtype) -> Layout:
-        return {"previous": Kept((n, rank), dtype, least=0.0, tall=True)}
+    def memory(self, f: Objective, rank: int) -> Layout:
+        return {"previous": Kept((f.shape[0], rank), f.dtype, least=0.0, tall=True)}
 
     def _level(self, state: State) -> float:
         return self.share * float(np.trace(state.V.gram)) / state.rank
 
-    def start(self, X: SymmetricMatrix, state: State) -> float:
-        state.schedule["previous"] = X.ops.copy(state.U.values)
-        low_end = max(0.0, -lanczos(X).smallest)
-        return max(self._level(state), self.curvature * low_end, LEAST * X.norm)
+    def start(self, f: Objective, state: State) -> float:
+        state.schedule["previous"] = f.ops.copy(state.U.values)
+        assert isinstance(f, MatrixObjective)
+        nothing = f.ops.zeros((f.shape[0], 1), f.dtype)
+        ends = lanczos_ends(  # of W o X
+            f.shape[0], lambda v: f.residual_times(nothing, nothing, v[:, None])[:, 0]
+        )
+        low_end = max(0.0, -ends.smallest)
+        return max(self._level(state), self.curvature * low_end, _least(f))
 
-    def next(self, X: SymmetricMatrix, state: State) -> float:
+    def next(self, f: Objective, state: State) -> float:
         previous = state.schedule["previous"]
-        apart, moved = X.ops.distances(state.U.values, state.V.values, previous)
-        state.schedule["previous"] = X.ops.copy(state.U.values, out=previous)
-        rounding = (1e3 * np.finfo(X.dtype).eps) ** 2 * float(np.trace(state.V.gram))
+        apart, moved = f.ops.distances(state.U.values, state.V.values, previous)
+        state.schedule["previous"] = f.ops.copy(state.U.values, out=previous)
+        rounding = (1e3 * np.finfo(f.dtype).eps) ** 2 * float(np.trace(state.V.gram))
         stuck = state.iteration > 5 and apart > max(25.0 * moved, rounding)
         wanted = max(self._level(state), self.growth * state.coupling if stuck else 0.0)
         if wanted < self.follow * state.coupling:
             return state.coupling
-        safe = 2.0 * state.coupling > np.sqrt(_objective(X, state))
+        safe = state.coupling > f.coupling_bound(f.twice_split(state))
         return state.coupling if safe else wanted
 
 

@@ -11,8 +11,9 @@ from symnmf.bounds.computing import best_bound
 from symnmf.bounds.target import frobenius
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
+from symnmf.objectives import Frobenius
 from symnmf.parallel import one_blas_thread
-from symnmf.run.problem import Problem
+from symnmf.run.certificate import problem_of
 from symnmf.run.result import Result
 
 
@@ -23,14 +24,9 @@ def bound_result(
     for name, number in (("max_time", max_time), ("tol", tol)):
         if number is not None and not (isinstance(number, int | float) and number >= 0):
             raise InputError(f"{name} must be a number of at least 0, got {number!r}.")
-    ready = Problem.of(problem)
-    if ready.X.shape[0] != result.U.shape[0]:
-        raise InputError(
-            f"X has {ready.X.shape[0]} rows but the result has {result.U.shape[0]}; pass the "
-            f"matrix that was factorized."
-        )
-    units, X = ready.units, ready.scaled
+    ready = problem_of(problem, result)
+    units, f = ready.units, ready.scaled
     U = units.factor_in(to_host(result.U)).astype(np.float64)
-    target = None if X.weighted or X.order > 2 else frobenius(X)
+    target = frobenius(f.storage) if isinstance(f, Frobenius) else None
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        return best_bound(target, U, 0.5 * result.error * X.sqnorm, max_time=max_time, tol=tol)
+        return best_bound(target, U, 0.5 * result.error * f.sqnorm, max_time=max_time, tol=tol)

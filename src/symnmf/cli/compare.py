@@ -154,7 +154,7 @@ def _run(
 
     problem = Problem.of(A, n_jobs=settings.pop("n_jobs"), device=settings.pop("device"))
     for name in solvers:  # all of them before the first run
-        Settings.of(name).solver.check(problem.X)
+        Settings.of(name).checked(problem.objective)
     if settings["random_state"] is None:
         settings["random_state"] = drawn_seed()  # one seed, so that starts are shared
     whole = Comparison()

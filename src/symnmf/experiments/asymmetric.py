@@ -7,11 +7,12 @@ from collections.abc import Callable
 import numpy as np
 from scipy.sparse.linalg import svds
 
+from symnmf.objectives import Objective
 from symnmf.ops import RowSolver
 from symnmf.parallel import Threads
-from symnmf.run.state import State
 from symnmf.solvers.tsvd import ROOT, TSVD
-from symnmf.storage import DenseMatrix, SymmetricMatrix
+from symnmf.state import State
+from symnmf.storage import DenseMatrix
 
 
 class AsymmetricMatrix(DenseMatrix):
@@ -53,9 +54,10 @@ class AsymmetricMatrix(DenseMatrix):
 class LeftTSVD(TSVD):
     """tSVD from the left singular vectors of X, which the eigenvectors are where X = X^T."""
 
-    def start(self, X: SymmetricMatrix, U0: np.ndarray) -> State:
+    def start(self, f: Objective, U0: np.ndarray) -> State:
+        X = f.storage
         assert isinstance(X, AsymmetricMatrix)
         start = np.ones(X.shape[0])  # a fixed one, so that runs repeat
         left, values, _ = svds(X.literal, U0.shape[1], v0=start)
         root = np.ascontiguousarray(left * np.sqrt(values))
-        return State.at(X, U0, memory={ROOT: root})
+        return State.at(f, U0, memory={ROOT: root})

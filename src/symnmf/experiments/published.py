@@ -11,51 +11,48 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
-from symnmf.ops import Hals
-from symnmf.run.state import State
+from symnmf.objectives import Frobenius, Objective
+from symnmf.ops import Hals, RowSolver
 from symnmf.solvers import Solver, as_solver
 from symnmf.solvers.admm import ADMM
 from symnmf.solvers.symhals import ASymHALS, SymHALS
-from symnmf.storage import SymmetricMatrix
+from symnmf.state import State
 
 LABELS_FROM_V = ("symanls", "symhals", "a-symhals")
 LAMBDA = 0.66
 REFILL = 1e-16  # of the largest entry
 
 
-class RefillingMatrix:
-    """X, but after an update by HALS no column of the factor is zero.
+class Refilling(Frobenius):
+    """The objective, but after an update by HALS no column of the factor is zero.
 
     The MATLAB sets a column as soon as it is zero, to a share of the largest entry that the factor
     has then: columns before it are new, those after it are old. Its value plays no part in the
     sweep itself, so it can be set afterwards.
     """
 
-    def __init__(self, X: SymmetricMatrix) -> None:
-        self.X = X
-        self.ops = X.ops
-
     def update(
         self,
-        rows: Hals,
+        rows: RowSolver,
         factor: np.ndarray,
         other: np.ndarray,
         gram: Callable[[], np.ndarray],
         coupling: float,
         out: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        assert isinstance(rows, Hals)
         if rows.sweeps > 1:
             before = Hals(rows.sweeps - 1)
-            factor, product = self.X.update(before, factor, other, gram, coupling, out)
+            factor, product = super().update(before, factor, other, gram, coupling, out)
             old = factor.max(axis=0)
+            assert product is not None
             factor = self.ops.solve_rows(Hals(1), factor, product, other, gram(), coupling)
         else:
             old = factor.max(axis=0)
-            factor, product = self.X.update(rows, factor, other, gram, coupling, out)
+            factor, product = super().update(rows, factor, other, gram, coupling, out)
         new = factor.max(axis=0)
         for k in np.flatnonzero(new == 0.0):
             largest = max(new[:k].max(initial=0.0), old[k + 1 :].max(initial=0.0))
@@ -67,16 +64,16 @@ class RefillingMatrix:
 class RefillingSymHALS(SymHALS):
     """SymHALS as published in MATLAB."""
 
-    def step(self, X: SymmetricMatrix, state: State) -> None:
-        super().step(cast("SymmetricMatrix", RefillingMatrix(X)), state)
+    def step(self, f: Objective, state: State) -> None:
+        super().step(Refilling(f.storage), state)
 
 
 @dataclass(frozen=True)
 class RefillingASymHALS(ASymHALS):
     """A-SymHALS with the same safeguard."""
 
-    def step(self, X: SymmetricMatrix, state: State) -> None:
-        super().step(cast("SymmetricMatrix", RefillingMatrix(X)), state)
+    def step(self, f: Objective, state: State) -> None:
+        super().step(Refilling(f.storage), state)
 
 
 def solver(method: str) -> Solver:

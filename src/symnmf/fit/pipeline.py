@@ -162,12 +162,6 @@ class Pipeline(Building):
                 strength=self.constraint_strength,
             )
             similar = replace(similar, A=changed, basis=None, checked=None)
-        if self.order == 3:
-            from symnmf.tensors.factorizing import tensor_settings
-
-            limits = plan.settings.limits
-            settings = tensor_settings(similar.A, self.solver, self.coupling, limits)
-            plan = replace(plan, settings=settings)
         objective = {**self.objective}
         if self.constrained:
             objective["allow_negative"] = True
@@ -257,7 +251,7 @@ def _from_attraction(plan: Plan, problem: Problem) -> Plan:
     spectral = isinstance(plan.init, str) and plan.init == SPECTRAL
     if not (spectral and problem.X.signed and A is not problem.X):
         return plan
-    attracting = plan.problem(A.maximum(0) if sp.issparse(A) else np.maximum(A, 0)).X
+    attracting: Any = plan.problem(A.maximum(0) if sp.issparse(A) else np.maximum(A, 0)).X
     starts = SpectralStarts()
 
     def attraction(X: SymmetricMatrix, rank: int, random_state: np.random.Generator) -> np.ndarray:

@@ -200,6 +200,7 @@ def _result(run: SparseRun, U: RowSparse, status: Any, limits: Limits) -> Sparse
     return SparseResult(
         U=matrix,
         V=matrix,
+        value=run.point.value,
         error=run.error,
         n_iter=run.iteration,
         status=status,

@@ -138,7 +138,7 @@ class SparseRun:
 
     def _record(self) -> bool:
         value = self.point.value
-        row = (self.iteration, self.seconds, value, self.error, 0.0, 0.0, self.stationarity)
+        row = (self.iteration, self.seconds, value, value, self.error, 0.0, 0.0, self.stationarity)
         self.history.append(row)
         if self.callback is None:
             return False

@@ -16,8 +16,8 @@ from symnmf.many.factor import RowSparse
 from symnmf.outputs import clear_leftovers
 from symnmf.run.checkpoint import check_identity
 from symnmf.run.fits import check_path
-from symnmf.run.memory import Kept, check_memory
 from symnmf.run.result import History
+from symnmf.state import Kept, check_memory
 
 FORMAT = "symnmf-sparse-checkpoint-1"
 

@@ -116,7 +116,7 @@ class SparseResult(Result):
         """The columns of U that are zero."""
         return np.flatnonzero(np.bincount(self.U.indices, minlength=self.U.shape[1]) == 0)
 
-    def certificate(self, X: Any = None, *, tol: float | None = None, **observing: Any) -> Any:
+    def certificate(self, problem: Any = None, *, tol: float | None = None) -> Any:
         """Return the residuals that were measured when the run ended."""
         if self.checked is None:
             raise InputError("this result was read from a file, which keeps no certificate.")
@@ -133,7 +133,9 @@ class SparseResult(Result):
                 "indices": self.U.indices,
                 "indptr": self.U.indptr,
                 "columns": np.array(self.U.shape[1]),
-                "numbers": np.array([self.error, self.n_iter, self.tol, self.background]),
+                "numbers": np.array(
+                    [self.value, self.error, self.n_iter, self.tol, self.background]
+                ),
                 "words": np.array([self.status, self.solver]),
                 "history": self.history.to_array(),
             },
@@ -150,11 +152,12 @@ class SparseResult(Result):
             U.check_format(full_check=True)
             if U.nnz and not (np.isfinite(U.data).all() and U.data.min() >= 0):
                 raise ValueError("U has entries that are negative or not finite")
-            error, n_iter, tol, background = stored["numbers"].tolist()
+            value, error, n_iter, tol, background = stored["numbers"].tolist()
             status, solver = stored["words"].tolist()
             return cls(
                 U=U,
                 V=U,
+                value=value,
                 error=error,
                 n_iter=int(n_iter),
                 status=status,

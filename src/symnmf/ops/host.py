@@ -107,6 +107,9 @@ class HostOps(Ops):
             total += other if weight == 1.0 else kind(weight) * other
         return total
 
+    def weigh_rows(self, T: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        return T * weights[:, None].astype(T.dtype)
+
     def clip(self, T: np.ndarray) -> np.ndarray:
         return np.maximum(T, 0, out=T)
 

@@ -120,6 +120,14 @@ class Ops(ABC):
     def combine(self, *terms: tuple[float, Tall]) -> Tall:
         """Return the sum of the factors times their numbers."""
 
+    def constant(self, T: Tall, value: float) -> Tall:
+        """Return a factor like T with ``value`` everywhere."""
+        return self.put(np.full(T.shape, value, self.dtype(T)))
+
+    @abstractmethod
+    def weigh_rows(self, T: Tall, weights: np.ndarray) -> Tall:
+        """Return T with each row times its weight."""
+
     @abstractmethod
     def clip(self, T: Tall) -> Tall:
         """Return max(T, 0); ``T`` may be overwritten."""

@@ -123,6 +123,12 @@ class TorchOps(Ops):
             total.add_(other, alpha=weight)
         return total
 
+    def constant(self, T: Tensor, value: float) -> Tensor:
+        return torch.full_like(T, value)
+
+    def weigh_rows(self, T: Tensor, weights: np.ndarray) -> Tensor:
+        return T * torch.from_numpy(weights).to(T)[:, None]
+
     def clip(self, T: Tensor) -> Tensor:
         return T.clamp_(min=0)
 

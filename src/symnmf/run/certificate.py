@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,18 +10,25 @@ import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
+from symnmf.objectives import Objective
+from symnmf.objectives.objective import REFERENCE_SHARE, rounding_level
 from symnmf.parallel import one_blas_thread
-from symnmf.run.objective import REFERENCE_SHARE, measure, rounding_level
 from symnmf.run.problem import Problem
 from symnmf.run.result import History, Result
-from symnmf.run.state import State
-from symnmf.storage import SymmetricMatrix
-from symnmf.storage.spectrum import largest_eigenvalue
+from symnmf.state import Point, State
+from symnmf.storage.tensor_checking import as_tensor
 
 __all__ = ["Certificate", "certify"]
 
 #: By how much of itself an objective may rise through rounding, per precision of X.
 ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
+
+
+#: By how much of ||X||^2 two values of one problem may differ through rounding.
+SAME_VALUE = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}
+
+#: What is minimised where nothing was said of entries or terms.
+PLAIN = "1/2 ||X - U U^T||^2"
 
 
 @dataclass(frozen=True)
@@ -36,15 +44,17 @@ class Certificate:
     penalized_stationarity : float
         The same for the split problem at (U, V) with the run's last lambda.
     curvature : float
-        mu, the largest eigenvalue of (U V^T + V U^T) / 2 - X. Where it is below 2 lambda, a
-        critical point of the split problem has U = V and is critical for the original one
-        (Theorem 1', docs/smaller-lambda.md). NaN for a method without lambda.
+        mu, the largest eigenvalue of (U V^T + V U^T) / 2 - X, with weights of W o that. Where it is
+        below d lambda, d = 2, a critical point of the split problem has U = V and is critical for
+        the original one (Theorem 1', docs/smaller-lambda.md). For a tensor of order d, see
+        docs/tensors.md. NaN for a method without lambda.
     consensus_bound : float
         What Theorem 1' says ||U - V||_F / ||V||_F cannot exceed, from the gradients as they are;
         infinite where its condition does not hold.
     coupling, coupling_bound : float
-        The run's last lambda, and 1/2 ||X - U_0 U_0^T||_F: a constant lambda above it is enough
-        for U = V, whatever happens later (Theorem 3').
+        The run's last lambda, and the objective's bound for the start, 1/2 ||X - U_0 U_0^T||_F for
+        the plain one: a constant lambda above it is enough for U = V, whatever happens later
+        (Theorem 3'). NaN where there is none.
     constant_coupling : bool
         Whether lambda stayed what it was.
     monotone : bool
@@ -52,7 +62,11 @@ class Certificate:
     status : str
         How the run ended.
     splits : bool
-        Whether the method had two factors; without, the theorems on lambda do not apply.
+        Whether the method had several factors; without, the theorems on lambda do not apply.
+    order : int
+        d: 2 for a matrix, 3 or 4 for a tensor.
+    objective : str
+        What was minimised.
     dead_columns : tuple of int
         Columns of U that are zero.
     at_rounding : bool
@@ -72,14 +86,16 @@ class Certificate:
     monotone: bool
     status: str
     splits: bool
+    order: int
+    objective: str
     dead_columns: tuple[int, ...]
     at_rounding: bool
     tol: float
 
     @property
     def theorem1(self) -> bool:
-        """Whether the condition of Theorem 1' holds: mu < 2 lambda."""
-        return self.splits and self.curvature < 2.0 * self.coupling
+        """Whether the condition of Theorem 1' holds: mu < d lambda, d = 2 for a matrix."""
+        return self.splits and self.curvature < self.order * self.coupling
 
     @property
     def theorem3(self) -> bool:
@@ -111,7 +127,8 @@ class Certificate:
     @property
     def verdict(self) -> str:
         """The outcome in one sentence."""
-        point = f"U is a critical point of symmetric NMF to the tolerance {self.tol:.2g}"
+        kind = "symmetric NMF" if self.order == 2 else "symmetric tensor factorization"
+        point = f"U is a critical point of {kind} to the tolerance {self.tol:.2g}"
         if self.ground == "theorem":
             return f"Certified by Theorem 1': U = V to {self.consensus_bound:.2g}, so {point}."
         if self.certified and not self.splits:
@@ -147,6 +164,8 @@ class Certificate:
                 f"  {count} zero column{'s' if count > 1 else ''} ({names}): critical, but as a "
                 f"rule a saddle; try another start or solver='auto'"
             )
+        if self.objective != PLAIN:
+            lines.append(f"  minimised: {self.objective}")
         rose = "never rose" if self.monotone else "ROSE"
         when = " while lambda did not" if self.splits else ""
         lines.append(f"  the objective {rose}{when}; run ended: {self.status}")
@@ -158,10 +177,10 @@ class Certificate:
         lines = [
             f"  stationarity of the penalised problem  {self.penalized_stationarity:.3e}",
             f"  consensus ||U - V|| / ||V||            {self.consensus:.3e}",
-            f"  Theorem 1' {holds}: mu = {self.curvature:.4g} {relation} 2 lambda = "
-            f"{2.0 * self.coupling:.4g}{bounded}",
+            f"  Theorem 1' {holds}: mu = {self.curvature:.4g} {relation} {self.order} lambda = "
+            f"{self.order * self.coupling:.4g}{bounded}",
         ]
-        if self.constant_coupling:
+        if self.constant_coupling and np.isfinite(self.coupling_bound):
             above = "above" if self.theorem3 else "not above"
             lines.append(
                 f"  Theorem 3': lambda = {self.coupling:.4g}, {above} the bound "
@@ -170,80 +189,122 @@ class Certificate:
         return lines
 
 
-def certify(X: Any, result: Result, *, tol: float = 1e-5, **observing: Any) -> Certificate:
-    """Check a result against the matrix it came from; see :class:`Certificate`.
+def certify(problem: Any, result: Result, *, tol: float = 1e-5) -> Certificate:
+    """Check a result against what it was fitted to; see :class:`Certificate`.
 
-    ``observing`` is what :func:`symnmf.factorize` was told of X besides: mask, weights, missing,
-    ignore_diagonal, allow_negative.
+    ``problem`` is a :class:`symnmf.Problem`, X alone where there was nothing else to it, or None
+    for the one that the result remembers.
     """
-    problem = Problem.of(X, **observing)
-    matrix = problem.X
-    if matrix.shape[0] != result.U.shape[0]:
-        raise InputError(
-            f"X has {matrix.shape[0]} rows but the result has {result.U.shape[0]}; pass the "
-            f"matrix that was factorized."
-        )
+    problem = problem_of(problem, result).for_rank(result.U.shape[1], warn=False)
+    f, units = problem.scaled, problem.units
     splits = result.coupling > 0.0
-    lambdas = result.history["coupling"]
-    known: dict[str, Any] = {
-        "coupling": result.coupling,
-        "coupling_bound": 0.5 * result.start_misfit,
-        "constant_coupling": bool(np.all(lambdas == result.coupling)),
-        "monotone": never_rose(result.history, ROUNDING[matrix.dtype]),
-        "status": result.status,
-        "splits": splits,
-        "dead_columns": tuple(map(int, result.dead_columns)),
-        "tol": tol,
-    }
-    problem = problem.for_rank(result.U.shape[1], warn=False)
-    units, scaled = problem.units, problem.scaled
-    U = units.factor_in(to_host(result.U))
-    V = units.factor_in(to_host(result.V)) if splits else U
+    given = (result.U, result.V, *result.others) if splits else (result.U,)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        ops, coupling = scaled.ops, result.coupling / units.coupling
-        state = State.at(scaled, ops.put(U), ops.put(V) if splits else None, coupling=coupling)
-        return Certificate(**known, **_measured(scaled, state, splits, units.data))
+        points = [Point(f.ops, f.ops.put(units.factor_in(to_host(factor)))) for factor in given]
+        state = State(points[0], points[1] if splits else points[0], others=points[2:])
+        state.coupling = units.coupling_in(result.coupling, 0) if splits else 0.0
+        bound = np.nan
+        if f.bounded and splits:
+            bound = f.coupling_bound((result.start_misfit / units.data) ** 2) * units.coupling
+        return Certificate(
+            **_measured(f, state, splits, units.coupling),
+            coupling=result.coupling,
+            coupling_bound=bound,
+            constant_coupling=bool(np.all(result.history["coupling"] == result.coupling)),
+            monotone=never_rose(result.history, ROUNDING[f.dtype]),
+            status=result.status,
+            splits=splits,
+            order=f.order,
+            objective=problem.objective.describe(),
+            dead_columns=tuple(map(int, result.dead_columns)),
+            tol=tol,
+        )
 
 
-def _measured(X: SymmetricMatrix, state: State, splits: bool, unit: float) -> dict[str, Any]:
-    """Return what is computed from X and the factors; ``unit`` is that of X."""
+def problem_of(given: Any, result: Result) -> Problem:
+    """Return what a result is to be checked against; refuse what it was not fitted to."""
+    if not isinstance(result, Result):
+        raise InputError(f"result must be a symnmf.Result, got {type(result).__name__}.")
+    if given is None:
+        if result.problem is None:
+            raise InputError(
+                "the result was saved or pickled and has left X behind; pass X, or the Problem "
+                "where there was more to it."
+            )
+        return result.problem
+    if not isinstance(given, Problem) and result.order > 2:
+        given = as_tensor(given)
+    problem = Problem.of(given)
+    f, rows = problem.objective, result.U.shape[0]
+    if (f.shape[0], f.order) != (rows, result.order):
+        raise InputError(
+            f"X has {f.shape[0]} rows and order {f.order} but the result has {rows} and "
+            f"{result.order}; pass the matrix that was factorized."
+        )
+    if result.status != "diverged" and not _same_problem(problem, result):
+        raise InputError(
+            f"the result was fitted to something else than {f.describe()} for this X; pass what "
+            f"was factorized, as a symnmf.Problem where there was a mask, weights or a term."
+        )
+    return problem
+
+
+def _same_problem(problem: Problem, result: Result) -> bool:
+    """Whether a result belongs to a problem: by its fingerprint, or by its value at U.
+
+    The same X in another storage backend has another fingerprint and the same value.
+    """
+    known = result.problem_digest if result.problem is None else result.problem.digest
+    if known and known == problem.digest:
+        return True
+    ready = problem.for_rank(result.U.shape[1], warn=False)
+    f, units = ready.scaled, ready.units
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        U = Point(f.ops, f.ops.put(units.factor_in(to_host(result.U)).astype(f.dtype)))
+        expected = result.value / units.data / units.data
+        apart = abs(f.value(U) - expected)
+    return bool(apart <= SAME_VALUE[f.dtype] * (f.sqnorm + abs(expected)))
+
+
+def _measured(f: Objective, state: State, splits: bool, unit: float) -> dict[str, Any]:
+    """Return what is computed from the factors; ``unit`` is that of lambda."""
     found = {"at_rounding": False, "curvature": np.nan, "consensus_bound": np.inf}
-    if X.sqnorm == 0.0:
+    if f.sqnorm == 0.0:
         number = 0.0 if not state.U.gram.any() else np.inf
         return found | dict.fromkeys(
             ("consensus", "stationarity", "penalized_stationarity"), number
         )
-    now = measure(X, state)
+    now = f.measure(state)
     found |= {
         "consensus": now.disagreement,
         "stationarity": now.stationarity if np.isfinite(now.error) else np.inf,
         "penalized_stationarity": now.stationarity,
-        "at_rounding": now.stationarity <= rounding_level(X.dtype),
+        "at_rounding": now.stationarity <= rounding_level(f.dtype),
     }
     if splits and np.isfinite(now.error):
-        found |= _split_measured(X, state, unit)
+        found |= _split_measured(f, state, unit)
     return found
 
 
-def _split_measured(X: SymmetricMatrix, state: State, unit: float) -> dict[str, Any]:
-    """Return what concerns the split problem at (U, V) with lambda."""
-    get = X.ops.get
-    U, V = (get(point.values).astype(np.float64) for point in (state.U, state.V))
-    pull = state.coupling * (U - V)
-    first, second = state.U.values, state.V.values
-    slope_U = U @ state.V.gram - get(X.product_at(first, second, gram=state.V.gram)) + pull
-    slope_V = V @ state.U.gram - get(X.product_at(second, first, gram=state.U.gram)) - pull
-    moved = np.minimum(U, slope_U / X.norm), np.minimum(V, slope_V / X.norm)
-    curvature = largest_eigenvalue(X.shape[0], lambda v: -X.residual_times(first, second, v))
-    left = _unbalanced(U, slope_U) - _unbalanced(V, slope_V)
-    margin, size = 2.0 * state.coupling - curvature, np.linalg.norm(V)
-    bound = np.linalg.norm(left) / margin if margin > 0.0 else np.inf
+def _split_measured(f: Objective, state: State, unit: float) -> dict[str, Any]:
+    """Return what concerns the split problem at its factors with lambda."""
+    factors = [f.ops.get(point.values).astype(np.float64) for point in state.factors]
+    slopes, step = f.split_gradients(state), f.step_length()
+    moved = [np.minimum(own, step * slope) for own, slope in zip(factors, slopes, strict=True)]
+    curvature = f.split_curvature(state)
+    left = [_unbalanced(own, slope) for own, slope in zip(factors, slopes, strict=True)]
+    margin, bound = f.order * state.coupling - curvature, float("inf")
+    if margin > 0.0:
+        bound = max(
+            float(np.linalg.norm(left[p] - left[q]) / np.linalg.norm(factors[q])) / margin
+            for p, q in itertools.combinations(range(len(factors)), 2)
+        )
     return {
         "penalized_stationarity": float(
-            np.linalg.norm(np.hstack(moved)) / (REFERENCE_SHARE * np.linalg.norm(U))
+            np.linalg.norm(np.hstack(moved)) / (REFERENCE_SHARE * np.linalg.norm(factors[0]))
         ),
         "curvature": curvature * unit,
-        "consensus_bound": float(bound / size),
+        "consensus_bound": bound,
     }
 
 

@@ -14,16 +14,16 @@ import numpy as np
 
 from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError, warn
+from symnmf.objectives import Objective
 from symnmf.ops import Ops
 from symnmf.outputs import clear_leftovers
-from symnmf.run.memory import Kept, check_memory
+from symnmf.run.problem import Problem
 from symnmf.run.result import OTHER, History
 from symnmf.run.settings import Settings
-from symnmf.run.state import Point, State
 from symnmf.solvers import Solver
-from symnmf.storage import SymmetricArray
+from symnmf.state import Kept, Point, State, check_memory
 
-FORMAT = "symnmf-checkpoint-3"
+FORMAT = "symnmf-checkpoint-4"
 MEMORY, SCHEDULE = "memory_", "schedule_"
 
 
@@ -138,7 +138,7 @@ class Keeping:
 
     def open(
         self,
-        X: SymmetricArray,
+        problem: Problem,
         rank: int,
         settings: Settings,
         origin: Callable[[], dict[str, Any]],
@@ -148,7 +148,7 @@ class Keeping:
             return None, None
         solver = settings.solver
         identity = {
-            "X": X.digest(),
+            "X": problem.digest,
             "rank": int(rank),
             "solver": repr(solver),
             "coupling": repr(settings.coupling) if solver.has_coupling else "none",
@@ -156,14 +156,16 @@ class Keeping:
             **origin(),
         }
         begun = self.begun
-        saved = read_checkpoint(self.checkpoint, identity, X, settings) if begun else None
+        saved = (
+            read_checkpoint(self.checkpoint, identity, problem.scaled, settings) if begun else None
+        )
         return Checkpoint(Path(self.checkpoint), self.every, identity), saved
 
 
 def read_checkpoint(
     path: str | os.PathLike[str],
     identity: dict[str, Any],
-    X: SymmetricArray,
+    f: Objective,
     settings: Settings,
 ) -> Saved:
     """Read a checkpoint and refuse one of another X or other settings, saying what differs.
@@ -172,7 +174,8 @@ def read_checkpoint(
     to compiled code that checks nothing.
     """
     stored = read_archive(path, FORMAT)
-    solver, coupling = settings.solver, settings.coupling
+    solver = settings.solver
+    coupling = settings.coupling if solver.has_coupling else None
     try:
         check_identity(path, json.loads(str(stored.pop("identity"))), identity, "run")
         history = History.of(stored.pop("history"))
@@ -181,30 +184,30 @@ def read_checkpoint(
         memory = _taken(stored, MEMORY)
         schedule = _taken(stored, SCHEDULE)
         _check_numbers(scalars, history)
-        shape = (X.shape[0], int(identity["rank"]))
-        layout = solver.memory(*shape, X.dtype)
-        rule = coupling.memory(*shape, X.dtype) if solver.has_coupling and X.largest() > 0.0 else {}
+        rank = int(identity["rank"])
+        layout = solver.memory(f, rank)
+        rule = coupling.memory(f, rank) if coupling is not None and f.largest() > 0.0 else {}
         check_memory(memory, layout, "the solver's")
         check_memory(schedule, rule, "the coupling's")
-        _check_factors(stored, shape, X, solver)
+        _check_factors(stored, rank, f, solver)
         value, iteration, seconds, misfit = scalars.tolist()
         product = stored.get("product")
-        put = X.ops.put
+        put = f.ops.put
         U = Point(
-            X.ops,
+            f.ops,
             put(stored["U"]),
             None if product is None else put(product),
             stored.get("gram_U"),
         )
         state = State(
             U=U,
-            V=Point(X.ops, put(stored["V"])) if "V" in stored else U,
+            V=Point(f.ops, put(stored["V"])) if "V" in stored else U,
             coupling=value,
             iteration=int(iteration),
             memory={n: put(v) if layout[n].tall else v for n, v in memory.items()},
             schedule={n: put(v) if rule[n].tall else v for n, v in schedule.items()},
             others=[
-                Point(X.ops, put(stored[name])) for name in sorted(stored) if name.startswith(OTHER)
+                Point(f.ops, put(stored[name])) for name in sorted(stored) if name.startswith(OTHER)
             ],
         )
         return Saved(state, history, seconds, misfit)
@@ -245,28 +248,26 @@ def _check_numbers(scalars: np.ndarray, history: History) -> None:
         raise ValueError("its history is not that of its iterations")
 
 
-def _check_factors(
-    stored: dict[str, np.ndarray], shape: tuple[int, int], X: SymmetricArray, solver: Solver
-) -> None:
-    dtype = stored["U"].dtype
-    if dtype not in solver.precisions(*shape, X.dtype):
-        raise ValueError(f"U has the type {dtype} where X has {X.dtype}")
+def _check_factors(stored: dict[str, np.ndarray], rank: int, f: Objective, solver: Solver) -> None:
+    dtype, shape = stored["U"].dtype, (f.shape[0], rank)
+    if dtype not in solver.precisions(f, rank):
+        raise ValueError(f"U has the type {dtype} where X has {f.dtype}")
     layout = {"U": Kept(shape, dtype, least=0.0)}
     if solver.second_factor:
         least = -np.inf if solver.free_second_factor else 0.0
-        for name in ("V", *(f"{OTHER}{number}" for number in range(X.order - 2))):
-            layout[name] = Kept(shape, dtype, least, optional=X.largest() == 0.0)
+        for name in ("V", *(f"{OTHER}{number}" for number in range(f.order - 2))):
+            layout[name] = Kept(shape, dtype, least, optional=f.largest() == 0.0)
     if not solver.has_coupling:
         layout["product"] = Kept(shape, dtype, optional=True)
         layout["gram_U"] = Kept((shape[1], shape[1]), optional=True)
     check_memory(stored, layout, "the factor")
 
 
-def errors_so_far(keeping: Keeping) -> list[float]:
-    """Return the errors recorded in a checkpoint; none where there is none that can be read."""
+def values_so_far(keeping: Keeping) -> list[float]:
+    """Return the values recorded in a checkpoint; none where there is none that can be read."""
     if keeping.checkpoint is None or not keeping.begun:
         return []
     try:
-        return list(History(read_archive(keeping.checkpoint, FORMAT)["history"])["error"].tolist())
+        return list(History(read_archive(keeping.checkpoint, FORMAT)["history"])["value"].tolist())
     except (InputError, KeyError, ValueError, IndexError):
         return []  # whoever goes on from it says what is wrong

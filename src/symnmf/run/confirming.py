@@ -11,9 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from symnmf.run.objective import Measurement, measure
-from symnmf.run.state import Point, State
-from symnmf.storage import SymmetricMatrix
+from symnmf.objectives import Measurement, Objective
+from symnmf.state import Point, State
 
 #: How far a product that was carried along a run may be from a fresh one, relative to ||X|| ||U||.
 CARRIED = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-3}
@@ -21,18 +20,18 @@ CARRIED = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-3}
 MEASURED = {np.dtype(np.float64): 1e-4, np.dtype(np.float32): 1e-2}
 
 
-def _afresh(X: SymmetricMatrix, point: Point) -> Point:
+def _afresh(f: Objective, point: Point) -> Point:
     """The same factor, with nothing known of it."""
-    values = X.ops.get(point.values).astype(X.dtype, copy=False)
-    return Point(X.ops, X.ops.put(values))
+    values = f.ops.get(point.values).astype(f.dtype, copy=False)
+    return Point(f.ops, f.ops.put(values))
 
 
-def belongs(X: SymmetricMatrix, point: Point) -> bool:
+def belongs(f: Objective, point: Point) -> bool:
     """Whether the product and the Gram matrix of a point are those of its factor."""
     if point.known_product is None and point.known_gram is None:
         return True
-    fresh = _afresh(X, point)
-    carried = CARRIED[np.dtype(X.ops.get(point.values).dtype)]
+    fresh = _afresh(f, point)
+    carried = CARRIED[np.dtype(f.ops.get(point.values).dtype)]
     size = float(np.trace(fresh.gram))
     if point.known_gram is not None:
         apart = float(np.linalg.norm(point.known_gram - fresh.gram))
@@ -40,18 +39,22 @@ def belongs(X: SymmetricMatrix, point: Point) -> bool:
             return False
     if point.known_product is None:
         return True
-    product = X.ops.get(fresh.product(X))
-    apart = float(np.linalg.norm(X.ops.get(point.known_product) - product))
-    return bool(apart <= carried * (X.norm * np.sqrt(size) + np.linalg.norm(product)))
+    product = f.ops.get(fresh.product(f))
+    apart = float(np.linalg.norm(f.ops.get(point.known_product) - product))
+    return bool(apart <= carried * (f.norm * np.sqrt(size) + np.linalg.norm(product)))
 
 
-def confirmed(X: SymmetricMatrix, state: State, latest: Measurement) -> Measurement:
+def confirmed(f: Objective, state: State, latest: Measurement) -> Measurement:
     """Return ``latest`` if it is true of U and X; otherwise what is, and correct the state."""
-    fresh = _afresh(X, state.U)
+    fresh = _afresh(f, state.U)
     single = state.V is state.U
-    now = measure(X, replace(state, U=fresh, V=fresh if single else state.V))
-    near = MEASURED[np.dtype(X.ops.get(state.U.values).dtype)]
-    pairs = ((now.error, latest.error), (now.stationarity, latest.stationarity))
+    now = f.measure(replace(state, U=fresh, V=fresh if single else state.V))
+    near = MEASURED[np.dtype(f.ops.get(state.U.values).dtype)]
+    pairs = (
+        (now.error, latest.error),
+        (now.value / f.sqnorm, latest.value / f.sqnorm),
+        (now.stationarity, latest.stationarity),
+    )
     if all(abs(one - other) <= near * max(abs(one), near) for one, other in pairs):
         return latest  # to the bit as it would be without the checkpoint
     if single:

@@ -15,12 +15,14 @@ from symnmf import calls, errors
 from symnmf.coupling import Coupling
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
+from symnmf.objectives import Frobenius, Measurement, Objective
+from symnmf.objectives.objective import rounding_level
+from symnmf.objectives.units import Units
 from symnmf.ops import Tall
 from symnmf.parallel import one_blas_thread
 from symnmf.run.checkpoint import Checkpoint, Keeping, Saved
 from symnmf.run.confirming import belongs, confirmed
 from symnmf.run.interrupts import Interrupt, watching
-from symnmf.run.objective import Measurement, best_multiple, measure, rounding_level
 from symnmf.run.problem import Problem
 from symnmf.run.result import History, Result, Status
 from symnmf.run.settings import Limits, Settings
@@ -34,10 +36,8 @@ from symnmf.run.start import (
     origin_of,
     starting_point,
 )
-from symnmf.run.state import Point, State
-from symnmf.run.units import Units
 from symnmf.solvers import Solver
-from symnmf.storage import SymmetricMatrix
+from symnmf.state import Point, State
 
 Callback = Callable[["Snapshot"], Any]
 
@@ -56,6 +56,7 @@ class Snapshot:
     iteration: int
     seconds: float
     objective: float
+    value: float
     error: float
     coupling: float
     consensus: float
@@ -102,12 +103,15 @@ def factorize(
     missing: str | None = None,
     ignore_diagonal: bool = False,
     allow_negative: bool = False,
+    l1: float = 0.0,
+    ridge: float = 0.0,
+    links: Any = None,
 ) -> Result:
     """Find U >= 0 of ``rank`` columns that minimises 1/2 ||X - U U^T||_F^2.
 
     Parameters
     ----------
-    X : array-like, scipy sparse, torch tensor, a matrix of symnmf.storage or on disk, n x n
+    X : array-like, scipy sparse, torch tensor, Problem, a matrix of symnmf.storage or on disk
         Symmetric, nonnegative, finite. float32 and float64 are kept. On disk: the path of a .npy,
         .h5 or .zarr array or of a folder of blocks, a memory map, a Zarr or HDF5 array, or
         :class:`symnmf.storage.Blocks` of any of these; it is read in blocks. A Dask array is
@@ -155,18 +159,10 @@ def factorize(
         file is there, the run goes on from it: X and the settings must be the same (limits may
         change), and a file of anything else is refused. So the same call, made again after a
         crash, loses nothing.
-    mask : array-like or sparse of bool, n x n, or None
-        True where an entry of X was observed. The others do not count: the objective is
-        1/2 sum_ij w_ij (x_ij - <u_i, u_j>)^2, and so are error, stationarity and certificate.
-    weights : array-like or sparse, n x n, or None
-        How much each entry counts, symmetric and at least 0, in units of the largest weight.
-    missing : "nan", "unstored" or None
-        "nan": NaN entries of a dense X were not observed. "unstored": what a sparse X does not
-        store was not observed; by default it is 0, which is data.
-    ignore_diagonal : bool
-        Leave the diagonal of X out of the fit.
-    allow_negative : bool
-        Accept negative entries of X, for methods that do not need X >= 0.
+    mask, weights, missing, ignore_diagonal, allow_negative
+        Which entries of X count, and how much; see :class:`Problem`.
+    l1, ridge, links
+        Terms on U that are added to the misfit; see :class:`Problem`.
 
     Returns
     -------
@@ -200,6 +196,9 @@ def factorize(
                 missing=missing,
                 ignore_diagonal=ignore_diagonal,
                 allow_negative=allow_negative,
+                l1=l1,
+                ridge=ridge,
+                links=links,
                 n_jobs=n_jobs,
                 device=device,
             ).for_rank(rank)
@@ -228,40 +227,40 @@ def solve(
 ) -> Result:
     """Do one run, from its start or its checkpoint to its end, and leave all warnings to others."""
     problem = problem.for_rank(rank, warn=False)
-    settings.solver.check(problem.X)
+    settings = settings.checked(problem.objective)
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function of one snapshot, got {callback!r}.")
-    X, units = problem.scaled, problem.units
+    f, units = problem.scaled, problem.units
     if isinstance(init, str) and init == AUTO:
-        init = chosen_start(X, rank, at_random=settings.solver.starts_at_random)
+        init = chosen_start(f, rank, at_random=settings.solver.starts_at_random)
     with calls.opened(settings.limits.max_time) as call, one_blas_thread():
         origin = partial(origin_of, init, random_state)
-        keeper, saved = (keeping or Keeping()).open(problem.X, rank, settings, origin)
-        run = Run(X, settings, units, callback, keeper)
+        keeper, saved = (keeping or Keeping()).open(problem, rank, settings, origin)
+        run = Run(problem, settings, callback, keeper)
         signals = [signal.SIGINT, *([signal.SIGTERM] if keeper else [])]
         with watching(*signals) as interrupt:
             call.stopped = lambda: bool(interrupt)
             if saved is None:
                 with calls.timed("start"):
-                    U0 = X.ops.put(starting_point(X, rank, _start_in(init, units), random_state))
+                    U0 = f.ops.put(starting_point(f, rank, _start_in(init, units), random_state))
                 run.begin(U0)
             else:
                 run.go_on(saved)
             return run.loop(interrupt).of_call(call)
 
 
-def sketch_start(X: SymmetricMatrix, rank: int, random_state: RandomState) -> np.ndarray:
+def sketch_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarray:
     """Where a run on a sketch of X ends; the spectral start where X keeps no sketches."""
-    sketch = Sketch.of(X, rank)
+    sketch = Sketch.of(f.storage, rank)
     if sketch is None:
-        return spectral_start(X, rank, random_state)
+        return spectral_start(f, rank, random_state)
     settings = Settings.of("auto", tol=SKETCH_TOL, record_every=SKETCH_LOOKS)
     with calls.opened(apart=True):  # its readings are not of X
-        run = Run(sketch.X, settings)
+        run = Run(Problem.around(Frobenius(sketch.X)), settings)
         run.begin(sketch.X.ops.put(sketch.basis.start(sketch.X, None)))
         run.loop(Interrupt())
-    U = X.ops.get(run.state.U.values).astype(X.dtype)
-    return (best_multiple(X, Point(X.ops, X.ops.put(U))) * U).astype(X.dtype)
+    U = f.ops.get(run.state.U.values).astype(f.dtype)
+    return (f.best_multiple(Point(f.ops, f.ops.put(U))) * U).astype(f.dtype)
 
 
 STARTS["sketch"] = sketch_start
@@ -278,9 +277,8 @@ def _start_in(init: Any, units: Units) -> Any:
 class Run:
     """One run of one solver, in the run's own units."""
 
-    X: SymmetricMatrix
+    problem: Problem
     settings: Settings
-    units: Units = field(default_factory=Units)
     callback: Callback | None = None
     checkpoint: Checkpoint | None = None
     history: History = field(default_factory=History)
@@ -293,27 +291,29 @@ class Run:
 
     def __post_init__(self) -> None:
         self.solver, self.limits = self.settings.solver, self.settings.limits
+        self.f, self.units = self.problem.scaled, self.problem.units
 
     def begin(self, U0: Tall) -> None:
         """Set out from U_0 = V_0."""
         began = self.limits.clock()
         with calls.timed("solve"):
-            self.state = self.solver.start(self.X, U0)
-            if self.solver.has_coupling and self.X.sqnorm > 0.0:
+            self.state = self.solver.start(self.f, U0)
+            if self.solver.has_coupling and self.f.sqnorm > 0.0:
                 schedule = self.settings.coupling
-                first = schedule.start(self.X, self.state)
+                assert schedule is not None
+                first = schedule.start(self.f, self.state)
                 self.state.coupling = self.units.coupling_in(first, schedule.power)
-            self.X.ops.wait()
+            self.f.ops.wait()
         self.seconds = self.limits.clock() - began
         self._measure()
-        self.start_misfit = float(np.sqrt(self.latest.error * self.X.sqnorm))
+        self.start_misfit = float(np.sqrt(2.0 * self.latest.value))
 
     def go_on(self, saved: Saved) -> None:
         """Set out from a checkpoint."""
         self.state, self.history = saved.state, saved.history
         self.seconds, self.start_misfit = saved.seconds, saved.start_misfit
         self.resumed = True
-        if not belongs(self.X, self.state.U):
+        if not belongs(self.f, self.state.U):
             path = "the checkpoint" if self.checkpoint is None else str(self.checkpoint.path)
             raise InputError(
                 f"{path} holds products that are not those of its U and this X; it was changed "
@@ -344,35 +344,38 @@ class Run:
     def _confirmed(self, status: Status) -> Status | None:
         """Return how the run ends; None where it goes on, since a checkpoint had misled it."""
         self._settle()
-        if not self.resumed or self.X.sqnorm == 0.0 or status == "diverged":
+        if not self.resumed or self.f.sqnorm == 0.0 or status == "diverged":
             return status
-        true = confirmed(self.X, self.state, self.latest)
+        true = confirmed(self.f, self.state, self.latest)
         if true is self.latest:
             return status
         self.latest = true
         scale = self.units.data * self.units.data
-        self.history.amend(error=true.error, objective=true.objective * scale)
+        self.history.amend(
+            error=true.error, value=true.value * scale, objective=true.objective * scale
+        )
         return self._status(status == "stopped")
 
     def _iterate(self) -> None:
         began = self.limits.clock()
         with calls.timed("solve"):
             if self.solver.has_coupling and self.state.iteration > 0:
-                self.state.coupling = self.settings.coupling.next(self.X, self.state)
-            self.solver.step(self.X, self.state)
+                assert self.settings.coupling is not None
+                self.state.coupling = self.settings.coupling.next(self.f, self.state)
+            self.solver.step(self.f, self.state)
             self.state.iteration += 1
-            self.X.ops.wait()
+            self.f.ops.wait()
         self.latest_seconds = self.limits.clock() - began
         self.seconds += self.latest_seconds
 
     def _measure(self) -> None:
-        if self.X.sqnorm == 0.0:  # the zero matrix: U = 0 is the answer, and nothing to iterate
-            self.state.moved(self.X.ops.zeros(self.state.U.values.shape, self.X.dtype))
+        if self.f.sqnorm == 0.0:  # the zero matrix: U = 0 is the answer, and nothing to iterate
+            self.state.moved(self.f.ops.zeros(self.state.U.values.shape, self.f.dtype))
             self.state.others.clear()
-            self.latest = Measurement(0.0, 0.0, 0.0, 0.0, 0.0)
+            self.latest = Measurement(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         else:
             with calls.timed("evaluate"):
-                self.latest = measure(self.X, self.state)
+                self.latest = self.f.measure(self.state)
 
     def _settle(self) -> None:
         """Form the last misfit from X itself where it was carried along by the line searches."""
@@ -382,7 +385,11 @@ class Run:
         self.state.U.misfit = None
         self._measure()
         scale = self.units.data * self.units.data
-        self.history.amend(error=self.latest.error, objective=self.latest.objective * scale)
+        self.history.amend(
+            error=self.latest.error,
+            value=self.latest.value * scale,
+            objective=self.latest.objective * scale,
+        )
 
     def _record(self) -> bool:
         """Add a row to the history, show it to the callback, return whether to stop."""
@@ -391,6 +398,7 @@ class Run:
             self.state.iteration,
             self.seconds,
             now.objective * units.data * units.data,
+            now.value * units.data * units.data,
             now.error,
             self.state.coupling * units.coupling,
             now.consensus * units.root,
@@ -407,7 +415,7 @@ class Run:
 
     def _shown(self, point: Point) -> np.ndarray:
         """Return a factor on the host, in the caller's units."""
-        return self.units.factor_out(self.X.ops.get(point.values))
+        return self.units.factor_out(self.f.ops.get(point.values))
 
     def _at_limit(self) -> bool:
         limits = self.limits
@@ -435,12 +443,12 @@ class Run:
         return None
 
     def _converged(self, now: Measurement) -> bool:
-        if self.X.sqnorm == 0.0:
+        if self.f.sqnorm == 0.0:
             return True
         tol = self.limits.tol
         if tol == 0.0 or now.disagreement > tol:
             return False
-        if now.stationarity > max(tol, rounding_level(self.X.dtype)):
+        if now.stationarity > max(tol, rounding_level(self.f.dtype)):
             return False
         return self.solver.settled(self.state)
 
@@ -448,19 +456,20 @@ class Run:
         assert self.checkpoint is not None
         self.checkpoint.write(
             Saved(self.state, self.history, self.seconds, self.start_misfit),
-            self.X.ops,
+            self.f.ops,
             with_product=not self.solver.has_coupling,
         )
 
     def _result(self, status: Status) -> Result:
         # a method may have begun in float32 and not have needed more
-        U = self._shown(self.state.U).astype(self.X.dtype, copy=False)
+        U = self._shown(self.state.U).astype(self.f.dtype, copy=False)
         split = self.state.V is not self.state.U
         return Result(
             U=U,
             V=self._shown(self.state.V) if split else U,
             others=tuple(self._shown(point) for point in self.state.others),
-            order=self.X.order,
+            order=self.f.order,
+            value=self.latest.value * self.units.data * self.units.data,
             error=self.latest.error,
             n_iter=self.state.iteration,
             status=status,
@@ -469,6 +478,7 @@ class Run:
             solver=self.solver.name,
             tol=float(self.limits.tol),
             start_misfit=self.start_misfit * self.units.data,
+            problem=self.problem,
         )
 
 

@@ -18,8 +18,9 @@ import numpy as np
 from symnmf import calls
 from symnmf.errors import InputError
 from symnmf.naming import lookup
+from symnmf.objectives import Added, Objective
 from symnmf.parallel import Threads
-from symnmf.run.checkpoint import Keeping, errors_so_far
+from symnmf.run.checkpoint import Keeping, values_so_far
 from symnmf.run.fits import check_path, open_fit
 from symnmf.run.interrupts import Interrupt, watching
 from symnmf.run.loop import Snapshot, solve
@@ -29,7 +30,6 @@ from symnmf.run.result import Result
 from symnmf.run.settings import Settings
 from symnmf.run.spectral import Basis, SpectralStarts
 from symnmf.run.start import STARTS, RandomState, as_generator, drawn_seed, origin_of
-from symnmf.storage import SymmetricMatrix
 from symnmf.storage.shared import SharedReading
 from symnmf.storage.wrapping import torch_device
 
@@ -57,7 +57,7 @@ class Search:
     Attributes
     ----------
     best : Result
-        The one with the smallest error.
+        The one with the smallest value of what is minimised.
     finished : tuple of Result
         Every start that ran to its end, the best among them.
     begun : int
@@ -154,7 +154,7 @@ class Plan:
         return Problem.of(X, n_jobs=self.n_jobs, device=self.device, **observing)
 
     def best(self, X: Any) -> Result:
-        """Return the result with the smallest fitting error E; the earlier of equal ones."""
+        """Return the result with the smallest value; the earlier of equal ones."""
         return self.search(X).best
 
     def search(self, X: Any) -> Search:
@@ -169,33 +169,33 @@ class Plan:
         with calls.opened(self.settings.limits.max_time) as call:
             with calls.timed("check"):
                 problem = (X if isinstance(X, Problem) else self.problem(X)).for_rank(self.rank)
-            self.settings.solver.check(problem.X)
-            found = self._run(problem)
+            found = self._run(problem, self.settings.checked(problem.objective))
             return dataclasses.replace(found, best=found.best.of_call(call))
 
-    def _run(self, problem: Problem) -> Search:
+    def _run(self, problem: Problem, settings: Settings) -> Search:
+        f = problem.objective
         # a tensor has no eigenvectors to turn; with gaps or negative entries they say little
-        if self._spectral and (problem.X.order > 2 or problem.X.weighted or problem.X.signed):
-            return dataclasses.replace(self, init="scaled-random")._run(problem)
-        workers, seats = self._at_once(problem.X)
-        apart = seats == 1 and self._apart(problem.X)
-        kept, seed = self._opened(problem.X)
+        if self._spectral and (f.order > 2 or not f.unit_weights or f.signed):
+            return dataclasses.replace(self, init="scaled-random")._run(problem, settings)
+        workers, seats = self._at_once(f)
+        apart = seats == 1 and self._apart(f)
+        kept, seed = self._opened(problem)
         generators = _generators(seed, self.starts)
         at_once = max(workers, seats)
-        known = self.basis if problem.scaled is problem.X else None  # it is in the caller's units
+        known = self.basis if problem.scaled is f else None  # it is in the caller's units
         halt, race, spectral = threading.Event(), Race(), SpectralStarts(known)
-        settings = self.settings.within(max_time=self._seconds(at_once))
+        settings = settings.within(max_time=self._seconds(at_once))
         signals = [signal.SIGINT, *([signal.SIGTERM] if kept else [])] if at_once > 1 else []
 
         def run(start: int, reading: SharedReading | None = None) -> Result | None:
-            with nullcontext(problem.scaled) if reading is None else reading.seat(start) as seen:
+            with nullcontext() if reading is None else reading.seat(start) as seat:
                 if start and (interrupt or halt.is_set() or calls.out_of_time()):
                     return None
                 keeping = kept(start) if kept else None
                 if keeping is not None:
-                    race.remember(start, errors_so_far(keeping))
+                    race.remember(start, values_so_far(keeping))
                 result = solve(
-                    dataclasses.replace(problem, scaled=seen),
+                    problem if seat is None else problem.over(seat),
                     self.rank,
                     settings,
                     init=spectral(start) if self._spectral else self.init,
@@ -209,12 +209,12 @@ class Plan:
         # signals reach the main thread only, so starts in others learn of them by callback
         with watching(*signals) as interrupt:
             for group in self._rounds():
-                if apart and (len(group) > 1 or problem.X.threads_for(int(self.rank)) == 1):
+                if apart and (len(group) > 1 or f.threads_for(int(self.rank)) == 1):
                     # one thread each wastes none on waiting, and makes the bits independent of
                     # n_jobs
                     problem = problem.on(Threads(1))
                 if seats > 1:
-                    results += _sharing(run, group, seats, problem.scaled)
+                    results += _sharing(run, group, seats, problem.scaled.storage)
                 else:
                     results += _in_order(run, group, workers)
                 if interrupt or halt.is_set() or _stopped(results) or calls.out_of_time():
@@ -222,7 +222,7 @@ class Plan:
                 if self._spectral:
                     race.open(results)
                     # a resumed start had no need of them
-                    spectral.prepare(problem.scaled, int(self.rank))
+                    spectral.prepare(problem.scaled.storage, int(self.rank))
                     if results[0] is not None and spectral.explained(results[0].error) >= ENOUGH:
                         break
         ended = bool(interrupt) or halt.is_set()
@@ -230,11 +230,11 @@ class Plan:
         finished = tuple(result for result in results if result is not None)
         return Search(best, finished, len(results), seed, spectral.bound)
 
-    def _opened(self, X: SymmetricMatrix) -> tuple[Callable[[int], Keeping] | None, RandomState]:
+    def _opened(self, problem: Problem) -> tuple[Callable[[int], Keeping] | None, RandomState]:
         """Return how a start is kept or resumed, and the seed of them all."""
         if self.checkpoint is None:
             return None, drawn_seed() if self.random_state is None else self.random_state
-        identity = {"X": X.digest(), "n_clusters": int(self.rank)}
+        identity = {"X": problem.digest, "n_clusters": int(self.rank)}
         identity |= origin_of(self.init, self.random_state)
         fit = open_fit(Path(self.checkpoint), identity, self.random_state)
         return partial(fit.keeping, every=self.checkpoint_every), fit.seed
@@ -250,7 +250,7 @@ class Plan:
 
     def seconds_each(self, problem: Problem) -> float | None:
         """Return the most seconds one start may take: all at the same time have the same ones."""
-        return self._seconds(max(self._at_once(problem.X)))
+        return self._seconds(max(self._at_once(problem.objective)))
 
     def _seconds(self, at_once: int) -> float | None:
         seconds = self.settings.limits.max_time
@@ -259,25 +259,25 @@ class Plan:
         # what a graph or the check of X has taken is gone
         return max(0.0, min(seconds, calls.seconds_left())) / -(-self.starts // at_once)
 
-    def _at_once(self, matrix: SymmetricMatrix) -> tuple[int, int]:
+    def _at_once(self, f: Objective) -> tuple[int, int]:
         """Return how many starts run at the same time, and how many share one reading of X."""
-        seats = self._seats(matrix)
-        apart = seats == 1 and self._apart(matrix)
+        seats = self._seats(f)
+        apart = seats == 1 and self._apart(f)
         return min(self.starts, Threads(self.n_jobs).count) if apart else 1, seats
 
-    def _apart(self, matrix: SymmetricMatrix) -> bool:
+    def _apart(self, f: Objective) -> bool:
         """Whether the starts run at the same time, on one thread each."""
-        threads = matrix.threads_for(int(self.rank))
+        threads = f.threads_for(int(self.rank))
         if threads <= 1:  # none where another device does the work, else too small for more
             return threads == 1
-        factor = matrix.shape[0] * int(self.rank) * matrix.dtype.itemsize
+        factor = f.shape[0] * int(self.rank) * f.dtype.itemsize
         return self.starts >= Threads(self.n_jobs).count and factor <= APART_UP_TO
 
-    def _seats(self, matrix: SymmetricMatrix) -> int:
+    def _seats(self, f: Objective) -> int:
         """Return how many starts share one reading of X; 1 where that does not pay."""
-        if self.checkpoint is not None or not 1 <= self.rank <= matrix.shape[0]:
+        if self.checkpoint is not None or not 1 <= self.rank <= f.shape[0] or not f.unit_weights:
             return 1
-        return min(self.starts, matrix.starts_per_reading(int(self.rank)))
+        return min(self.starts, f.storage.starts_per_reading(int(self.rank)))
 
     def _callback(
         self, start: int, interrupt: Interrupt, halt: threading.Event, race: Race
@@ -285,7 +285,7 @@ class Plan:
         def callback(now: Snapshot) -> bool:
             if self.progress and self.progress(start, now):
                 halt.set()  # the fit is to stop, so the starts beside this one stop too
-            return halt.is_set() or bool(interrupt) or race.see(start, now.error)
+            return halt.is_set() or bool(interrupt) or race.see(start, now.value)
 
         return callback
 
@@ -313,7 +313,7 @@ def _sharing(
     run: Callable[[int, SharedReading], Result | None],
     starts: range,
     seats: int,
-    X: SymmetricMatrix,
+    X: Any,
 ) -> Iterator[Result | None]:
     """Run ``seats`` starts at a time, the same ones from first to last, so that nothing is luck."""
     for first in range(starts.start, starts.stop, seats):
@@ -333,15 +333,15 @@ def _stopped(results: list[Result | None]) -> bool:
 
 def _best(results: list[Result | None], ended: bool) -> Result:
     done = [result for result in results if result is not None]
-    # a diverged start has no error to compare
-    best = min(done, key=lambda result: result.error if np.isfinite(result.error) else np.inf)
+    # a diverged start has no value to compare
+    best = min(done, key=lambda result: result.value if np.isfinite(result.value) else np.inf)
     return dataclasses.replace(best, status="stopped") if ended or _stopped(results) else best
 
 
 def _without_remainders(result: Result, problem: Problem) -> Result:
     """Set the rows of the factors to 0 where the row of X is."""
-    X = problem.scaled
-    if X.weighted:  # rows of which nothing is observed are 0 from the start
+    f, X = problem.scaled, problem.scaled.storage
+    if not f.unit_weights:  # rows of which nothing is observed are 0 from the start
         return result
     # positive, and such that entries of both signs do not cancel: only a row of zeros gives 0
     probe = 0.5 + np.random.default_rng(0).random((X.shape[0], 1))
@@ -352,10 +352,12 @@ def _without_remainders(result: Result, problem: Problem) -> Result:
     U, V, *others = (
         np.where(alone[:, None], 0, factor) for factor in (result.U, result.V, *result.others)
     )
-    if X.order > 2:
+    if f.order > 2 or isinstance(f, Added):
         return dataclasses.replace(result, U=U, V=V, others=tuple(others))
     units, sqnorm = problem.units, X.sqnorm
     # the error falls by what the rows had of U U^T: nothing to speak of after convergence
     lost, kept = (units.factor_in(factor).astype(np.float64) for factor in (result.U[alone], U))
     share = np.vdot(lost.T @ lost, lost.T @ lost + 2 * (kept.T @ kept)) / (sqnorm or np.inf)
-    return dataclasses.replace(result, U=U, V=V, error=max(result.error - float(share), 0.0))
+    error = max(result.error - float(share), 0.0)
+    value = max(result.value - 0.5 * float(share) * sqnorm * units.data**2, 0.0)
+    return dataclasses.replace(result, U=U, V=V, error=error, value=value)

@@ -1,82 +1,233 @@
-"""What is to be factorized: X, checked once, and the units its runs work in."""
+"""What is to be factorized: X, what counts of it and what is added, checked once."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import copy
+import functools
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from symnmf.errors import InputError
+from symnmf.objectives import (
+    L1,
+    Added,
+    Links,
+    MatrixObjective,
+    Objective,
+    Ridge,
+    TensorMisfit,
+    Term,
+)
+from symnmf.objectives.observing import observed
+from symnmf.objectives.units import Units
 from symnmf.parallel import Threads
-from symnmf.run.units import Units
-from symnmf.storage import SymmetricMatrix, observed
+from symnmf.storage import SymmetricArray, as_symmetric
+from symnmf.storage.tensor import SymmetricTensor
+
+#: What a Problem is told of X besides X itself, its threads and its device.
+OPTIONS = (
+    "mask",
+    "weights",
+    "missing",
+    "ignore_diagonal",
+    "allow_negative",
+    "l1",
+    "ridge",
+    "links",
+)
 
 
-@dataclass(frozen=True, eq=False)
 class Problem:
-    """X, checked and scanned once, for all that is done with it.
+    r"""What is minimised: the misfit to X over what was observed, and terms on U.
 
-    Whatever takes X takes a Problem too, and then neither checks nor scans X again.
+    .. math:: f(U) = \tfrac12 \sum_{ij} w_{ij} (x_{ij} - \langle u_i, u_j\rangle)^2
+        + l_1 \sum_{ij} u_{ij} + \tfrac{\rho}{2} \|U\|_F^2 - \sum_{ij} c_{ij}\langle u_i, u_j\rangle
+
+    It is taken wherever X is, and X is then neither checked nor scanned again.
+
+    Parameters
+    ----------
+    X : array-like, scipy sparse, torch tensor, a matrix of symnmf.storage or on disk, n x n
+        As for :func:`symnmf.factorize`.
+    mask : array-like or sparse of bool, n x n, or None
+        True where an entry of X was observed; what is elsewhere does not matter.
+    weights : array-like or sparse, n x n, or None
+        How much each entry counts, symmetric and at least 0, in units of the largest weight.
+    missing : "nan", "unstored" or None
+        "nan": NaN entries of a dense X were not observed. "unstored": what a sparse X does not
+        store was not observed; by default it is 0, which is data.
+    ignore_diagonal : bool
+        Leave the diagonal of X out of the fit.
+    allow_negative : bool
+        Accept negative entries of X, for methods that do not need X >= 0.
+    l1 : float
+        Weight of the sum of all entries of U. More of it leaves fewer entries above 0.
+    ridge : float
+        Weight of 1/2 ||U||_F^2, which keeps U small.
+    links : array-like or sparse, n x n, or None
+        c: a pair of rows with a positive number is drawn together, one with a negative is not.
+    n_jobs : int or None
+        Threads; None for all cores.
+    device : str, torch.device or None
+        Where runs take place: "cuda", "cpu", or None for where X is.
 
     Attributes
     ----------
-    X : SymmetricMatrix
-        X in the caller's units.
-    units : Units
-        The units of the runs.
-    scaled : SymmetricMatrix
-        X in these; X itself unless its entries are extreme.
-    given : object
-        What the caller passed, whose kind of array the results have.
-    rank : int or None
-        The rank it was made ready for, where that has been done.
+    objective : Objective
+        f in the caller's units.
+
+    Notes
+    -----
+    The terms are in the units of the misfit: where X is multiplied by c, U is by :math:`c^{1/2}`,
+    ``ridge`` and ``links`` keep their effect if multiplied by c, and ``l1`` if multiplied by
+    :math:`c^{3/2}`. In a split method each factor has half of the ``l1`` term, and the quadratic
+    ones are :math:`\tfrac{\rho}{2}\langle U, V\rangle`: the same at U = V.
+
+    Examples
+    --------
+    >>> import numpy as np, symnmf
+    >>> B = np.random.default_rng(0).random((30, 3))
+    >>> problem = symnmf.Problem(B @ B.T, ignore_diagonal=True, ridge=0.01)
+    >>> symnmf.factorize(problem, 3, random_state=0).status
+    'converged'
     """
 
-    X: SymmetricMatrix
-    units: Units
-    scaled: SymmetricMatrix
-    given: Any
-    rank: int | None = None
+    def __init__(
+        self,
+        X: Any,
+        *,
+        mask: Any = None,
+        weights: Any = None,
+        missing: str | None = None,
+        ignore_diagonal: bool = False,
+        allow_negative: bool = False,
+        l1: float = 0.0,
+        ridge: float = 0.0,
+        links: Any = None,
+        n_jobs: int | None = None,
+        device: Any = None,
+    ) -> None:
+        l1, ridge = _weight(l1, "l1"), _weight(ridge, "ridge")
+        if isinstance(X, SymmetricTensor):
+            self._set(_of_tensor(X, locals()), X)
+            return
+        f: MatrixObjective = observed(
+            X,
+            mask=mask,
+            weights=weights,
+            missing=missing,
+            ignore_diagonal=ignore_diagonal,
+            allow_negative=allow_negative,
+            n_jobs=n_jobs,
+            device=device,
+        )
+        terms: list[Term] = [term for term in (L1(l1), Ridge(ridge)) if term.weight > 0.0]
+        if links is not None:
+            terms.append(_links(links, f, n_jobs, device))
+        self._set(Added(f, tuple(terms)) if terms else f, X)
+
+    def _set(self, f: Objective, given: Any) -> None:
+        self.objective, self.given = f, given
+        self.units = Units.of(f)
+        self.scaled: Objective = f.scaled(self.units.exponent)
+        self.rank: int | None = None
 
     @classmethod
-    def of(
-        cls, X: Any, *, n_jobs: int | None = None, device: Any = None, **observing: Any
-    ) -> Problem:
-        """Check X as :func:`symnmf.storage.observed` does, and choose its units."""
+    def of(cls, X: Any, **options: Any) -> Problem:
+        """Return X as a Problem with these options; a Problem knows its own."""
         if not isinstance(X, Problem):
-            return cls._around(observed(X, n_jobs=n_jobs, device=device, **observing), X)
-        if device is not None or any(observing.values()):
+            if isinstance(X, Objective):
+                return cls.around(X)
+            return cls(X, **options)
+        n_jobs = options.pop("n_jobs", None)
+        named = sorted(name for name, value in options.items() if value is not None and value)
+        if named:
             raise InputError(
-                "X is a Problem, which knows its device and what was observed; say these when it "
-                "is made."
+                f"X is a Problem, which knows its {', '.join(named)}; say that when it is made."
             )
         return X if n_jobs is None else X.on(Threads(n_jobs))
 
     @classmethod
-    def _around(cls, X: SymmetricMatrix, given: Any) -> Problem:
-        units = Units.of(X)
-        return cls(X, units, units.matrix(X), given)
+    def around(cls, f: Objective, given: Any = None) -> Problem:
+        """Return the problem of minimising an objective of one's own."""
+        problem = cls.__new__(cls)
+        problem._set(f, f.storage if given is None else given)
+        return problem
+
+    @property
+    def X(self) -> SymmetricArray:
+        """The storage of X; where entries have weights, of W o X or X."""
+        return self.objective.storage
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """A fingerprint of all there is to the problem."""
+        return self.objective.digest()
+
+    def __repr__(self) -> str:
+        n = self.objective.shape[0]
+        storage = type(self.objective.storage).__name__
+        return f"Problem({n} x {n} {storage}, minimise {self.objective.describe()})"
 
     def for_rank(self, rank: int, *, warn: bool = True) -> Problem:
         """Return it ready for factors of ``rank`` columns; warn of rows that are hardly seen."""
         if self.rank == rank:
             return self
-        check_rank(rank, self.X)
-        X = self.X.for_rank(int(rank), warn=warn)
-        ready = self if X is self.X else self._around(X, self.given)
-        return replace(ready, rank=int(rank))
+        check_rank(rank, self.objective.shape[0])
+        f = self.objective.for_rank(int(rank), warn=warn)
+        ready = copy.copy(self)
+        if f is not self.objective:
+            ready = Problem.around(f, self.given)
+        ready.rank = int(rank)
+        return ready
 
     def on(self, threads: Threads) -> Problem:
         """Return it for use on these threads."""
-        X = self.X.on(threads)
-        scaled = X if self.scaled is self.X else self.scaled.on(threads)
-        return replace(self, X=X, scaled=scaled)
+        return self._with(self.objective.on(threads), self.scaled.on(threads))
+
+    def over(self, storage: SymmetricArray) -> Problem:
+        """Return it with another storage of the X of its runs, which several starts share, say."""
+        return self._with(self.objective, self.scaled.over(storage))
+
+    def _with(self, f: Objective, scaled: Objective) -> Problem:
+        other = copy.copy(self)
+        other.objective, other.scaled = f, f if self.scaled is self.objective else scaled
+        return other
 
 
-def check_rank(rank: int, X: SymmetricMatrix) -> None:
+def _of_tensor(T: SymmetricTensor, told: dict[str, Any]) -> TensorMisfit:
+    for name in OPTIONS:
+        given = told[name]
+        if (given is not None and not isinstance(given, bool | float)) or given:
+            raise InputError(f"{name} is for matrices and X is a tensor; leave it out.")
+    threads = told["n_jobs"]
+    return TensorMisfit(T if threads is None else T.on(Threads(threads)))
+
+
+def _weight(value: Any, name: str) -> float:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not (number and np.isfinite(value) and value >= 0):
+        raise InputError(f"{name} must be a number of at least 0, got {value!r}.")
+    return float(value)
+
+
+def _links(links: Any, f: MatrixObjective, n_jobs: int | None, device: Any) -> Links:
+    """Return -sum c_ij <u_i, u_j> as a term 1/2 <Q U, U>, Q = -2 C, where the factors live."""
+    dtype = f.dtype
+    Q = sp.csr_array(links, dtype=dtype) if sp.issparse(links) else np.array(links, dtype=dtype)
+    if Q.shape != f.shape:
+        raise InputError(
+            f"links must have the shape of X, {f.shape[0]} x {f.shape[0]}, got "
+            f"{' x '.join(map(str, Q.shape))}."
+        )
+    matrix = as_symmetric(-2.0 * Q, n_jobs=n_jobs, device=device, allow_negative=True, name="links")
+    return Links(matrix)
+
+
+def check_rank(rank: int, n: int) -> None:
     """Refuse a rank outside 1..n."""
-    n = X.shape[0]
     whole = isinstance(rank, int | np.integer) and not isinstance(rank, bool)
     if not whole or not 1 <= rank <= n:
         raise InputError(

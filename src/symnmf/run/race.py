@@ -19,7 +19,7 @@ TRUST = 30.0
 
 
 class Race:
-    """Starts measured against the least error of those that ran to their end.
+    """Starts measured against the least value of those that ran to their end.
 
     A start that has settled loses a steady factor of its distance from its limit per iteration,
     so two decreases in a row forecast the limit. The start is given up where the forecast, with
@@ -34,7 +34,7 @@ class Race:
 
     def open(self, finished: Sequence[Result | None]) -> None:
         """From now on, measure starts against these."""
-        errors = [r.error for r in finished if r is not None and np.isfinite(r.error)]
+        errors = [r.value for r in finished if r is not None and np.isfinite(r.value)]
         if errors:
             self._to_beat = min(errors) * (1 - SAME)
 

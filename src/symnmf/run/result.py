@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from symnmf.bounds import Bound
+    from symnmf.run.certificate import Certificate
+    from symnmf.run.problem import Problem
 
 Status = Literal["converged", "max_iter", "max_time", "stopped", "diverged"]
 
-RESULT = "symnmf-result-2"
+RESULT = "symnmf-result-3"
 OTHER = "other_"  # in archives: the third factor and the fourth
 
 #: The label of a row that belongs to no cluster, as in scikit-learn's DBSCAN.
@@ -32,6 +34,7 @@ COLUMNS = (
     "iteration",
     "seconds",
     "objective",
+    "value",
     "error",
     "coupling",
     "consensus",
@@ -46,9 +49,10 @@ class History:
     ``Mapping``; ``dict(history)`` is one, from names to arrays.
 
     The columns are ``iteration``; ``seconds`` spent in the solver, evaluation excluded;
-    ``objective``, 1/2 ||X - U V^T||^2 + lambda/2 ||U - V||^2; ``error``, E = ||X - U U^T||^2 /
-    ||X||^2; ``coupling``, lambda; ``consensus``, ||U - V||_F; and ``stationarity``, the natural
-    residual of the original problem over a tenth of ||X||_F ||U||_F.
+    ``objective``, that of the split problem with lambda/2 ||U - V||^2; ``value``, f(U), what is
+    minimised; ``error``, E = ||X - U U^T||^2 / ||X||^2, the misfit to the data alone;
+    ``coupling``, lambda; ``consensus``, ||U - V||_F; and ``stationarity``, the natural residual of
+    the original problem over a tenth of ||X||_F ||U||_F.
     """
 
     columns = COLUMNS
@@ -150,8 +154,10 @@ class Result:
     U, V : ndarray of shape (n, r), or torch tensor where X was one
         The factors; V equals U for methods on the original problem, and to ``tol`` once a split
         method has converged.
+    value : float
+        f(U), what was minimised: half the squared misfit, and the terms that were added to it.
     error : float
-        E = ||X - U U^T||_F^2 / ||X||_F^2.
+        E = ||X - U U^T||_F^2 / ||X||_F^2, the misfit to the data alone, over what was observed.
     n_iter : int
         Iterations done.
     status : str
@@ -179,6 +185,7 @@ class Result:
 
     U: np.ndarray
     V: np.ndarray
+    value: float
     error: float
     n_iter: int
     status: Status
@@ -188,10 +195,14 @@ class Result:
     tol: float = field(default=0.0, repr=False)
     others: tuple[np.ndarray, ...] = field(default=(), repr=False)
     order: int = field(default=2, repr=False)
-    #: ||X - U_0 U_0^T||_F, which a certificate refers to
+    #: the root of 2 f(U_0), which a certificate refers to
     start_misfit: float = field(default=float("nan"), repr=False)
     seconds: Seconds = field(default_factory=lambda: Seconds(float("nan")), repr=False)
     passes: int = field(default=0, repr=False)
+    #: what was factorized; a result that was saved or pickled has left it behind
+    problem: Problem | None = field(default=None, repr=False)
+    #: the fingerprint of that, where it was left behind
+    problem_digest: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         if len(self.U.shape) != 2 or self.V.shape != self.U.shape:
@@ -236,23 +247,26 @@ class Result:
         """The columns of U that are zero: a cluster asked for and not found."""
         return np.flatnonzero(~to_host(self.U).any(axis=0))
 
-    def certificate(self, X: Any, *, tol: float | None = None, **observing: Any) -> Any:
+    def certificate(self, problem: Any = None, *, tol: float | None = None) -> Certificate:
         """Check what was reached against the theorems; see :class:`symnmf.Certificate`.
 
-        For a tensor, see :class:`symnmf.tensors.TensorCertificate`.
-
-        ``tol`` is the run's own unless given, or 1e-5 after a run without one; ``observing`` is
-        what the run was told of X besides: mask, weights, missing, ignore_diagonal,
-        allow_negative.
+        Parameters
+        ----------
+        problem : Problem or X, optional
+            What was factorized. A result knows that, unless it was saved, loaded or pickled: then
+            pass it again, as a :class:`symnmf.Problem` where there was more to it than X.
+        tol : float, optional
+            What has to be met: the run's own unless given, or 1e-5 after a run without one.
         """
-        chosen = tol if tol is not None else self.tol or 1e-5
-        if self.order > 2:
-            from symnmf.tensors.condition import certify as certify_tensor
-
-            return certify_tensor(X, self, tol=chosen)
         from symnmf.run.certificate import certify
 
-        return certify(X, self, tol=chosen, **observing)
+        return certify(problem, self, tol=tol if tol is not None else self.tol or 1e-5)
+
+    def _digest(self) -> str:
+        return self.problem_digest if self.problem is None else self.problem.digest
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"problem": None, "problem_digest": self._digest()}
 
     def bound(
         self, problem: Any = None, *, max_time: float | None = 10.0, tol: float = 1e-6
@@ -288,6 +302,8 @@ class Result:
             {
                 **labels,
                 "format": np.array(RESULT),
+                "problem": np.array(self._digest()),
+                "value": np.array(self.value),
                 "U": to_host(self.U),
                 "V": to_host(self.V),
                 "error": np.array(self.error),
@@ -313,6 +329,7 @@ class Result:
             loaded = cls(
                 U=stored["U"],
                 V=stored["V"],
+                value=float(stored["value"]),
                 error=float(stored["error"]),
                 n_iter=int(stored["n_iter"]),
                 status=str(stored["status"]),  # type: ignore[arg-type]
@@ -325,6 +342,7 @@ class Result:
                 others=tuple(stored[n] for n in sorted(stored) if n.startswith(OTHER)),
                 seconds=Seconds(*map(float, stored["seconds"])),
                 passes=int(stored["passes"]),
+                problem_digest=str(stored["problem"]),
             )
             loaded._check()
         except (KeyError, ValueError, TypeError, OverflowError) as error:
@@ -333,7 +351,7 @@ class Result:
 
     def _check(self) -> None:
         """Refuse what no run gives back: the fields of a file, not of a run."""
-        numbers = [self.error, self.coupling]
+        numbers = [self.error, self.value, self.coupling]
         others = ((f"{OTHER}{number}", factor) for number, factor in enumerate(self.others))
         for name, factor in (("U", self.U), ("V", self.V), *others):
             if factor.dtype not in (np.float32, np.float64) or factor.dtype != self.U.dtype:

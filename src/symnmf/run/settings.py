@@ -11,6 +11,7 @@ import numpy as np
 
 from symnmf.coupling import Coupling, as_coupling
 from symnmf.errors import InputError
+from symnmf.objectives import Objective
 from symnmf.solvers import Solver, as_solver
 
 
@@ -46,7 +47,7 @@ class Settings:
     """The method, the schedule of its lambda and the limits of a run."""
 
     solver: Solver
-    coupling: Coupling
+    coupling: Coupling | None  # None: what the solver or the objective has by default
     limits: Limits = field(default_factory=Limits)
 
     @classmethod
@@ -58,10 +59,10 @@ class Settings:
     ) -> Settings:
         """Return what names and numbers stand for, or say what is wrong with them.
 
-        A coupling of None is the solver's own; ``limits`` are those of :class:`Limits`.
+        A coupling of None is the solver's own, or the objective's; ``limits`` are those of
+        :class:`Limits`.
         """
         method = as_solver(solver)
-        schedule = as_coupling(method.default_coupling if coupling is None else coupling)
         if coupling is not None and not method.has_coupling:
             raise InputError(
                 f"coupling is lambda of methods that split U into U and V, and solver "
@@ -70,7 +71,18 @@ class Settings:
                 in_shell=f"--coupling is lambda of methods that split U into U and V, and --solver "
                 f"{method.name} does not; leave it out, or use a-symhals, symhals or symanls.",
             )
-        return cls(method, schedule, Limits(**limits))
+        chosen = method.default_coupling if coupling is None else coupling
+        rule = None if chosen is None else as_coupling(chosen)
+        return cls(method, rule, Limits(**limits))
+
+    def checked(self, f: Objective) -> Self:
+        """Return what a run on f uses, or say in one sentence why it cannot be used on f."""
+        self.solver.check(f)
+        if not self.solver.has_coupling:
+            return self
+        rule = as_coupling(f.default_coupling) if self.coupling is None else self.coupling
+        rule.check(f)
+        return replace(self, coupling=rule)
 
     def within(self, **limits: Any) -> Self:
         """Return the same with other limits."""

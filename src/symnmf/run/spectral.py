@@ -21,9 +21,9 @@ import numpy as np
 from scipy.linalg import qr, svd
 
 from symnmf import calls
+from symnmf.objectives import Frobenius, Objective
 from symnmf.ops import Ops, Tall
-from symnmf.run.objective import best_multiple
-from symnmf.run.state import Point
+from symnmf.state import Point
 from symnmf.storage import SymmetricMatrix
 
 EXACT_UP_TO = 256  # rows up to which all eigenvectors at once are cheaper
@@ -58,7 +58,8 @@ class Basis:
         U = np.ascontiguousarray(np.maximum(U, FLOOR * U.mean()), dtype=X.dtype)
         if not U.any():  # X has no positive eigenvalue
             U[:] = 1.0
-        return (best_multiple(X, Point(X.ops, X.ops.put(U))) * U).astype(X.dtype)
+        scale = Frobenius(X).best_multiple(Point(X.ops, X.ops.put(U)))
+        return (scale * U).astype(X.dtype)
 
     def leading(self, count: int) -> Basis:
         """Return the first ``count`` of them."""
@@ -105,7 +106,7 @@ def leading_subspace(X: SymmetricMatrix, count: int) -> Basis:
 
     A Chebyshev filter on a block of vectors: unlike Lanczos it finds repeated eigenvalues, and
     unlike an eigensolver run to convergence its cost does not depend on the spectrum. What is
-    inexact in the last vectors the factorization mends.
+    inexact in the last vectors the factorization corrects.
     """
     n = X.shape[0]
     if n <= EXACT_UP_TO or count + SPARE > n // 2:
@@ -273,6 +274,6 @@ class SpectralStarts:
         return (1.0 - error) / best if best != 0.0 else 1.0
 
 
-def spectral_start(X: SymmetricMatrix, rank: int, random_state: Any) -> np.ndarray:
+def spectral_start(f: Objective, rank: int, random_state: Any) -> np.ndarray:
     """The start from the rows that span most; it does not depend on the seed."""
-    return leading_subspace(X, rank).start(X, None)
+    return leading_subspace(f.storage, rank).start(f.storage, None)

@@ -11,10 +11,9 @@ import numpy as np
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
 from symnmf.naming import lookup
-from symnmf.run.objective import best_multiple
+from symnmf.objectives import Objective
 from symnmf.run.spectral import spectral_start
-from symnmf.run.state import Point
-from symnmf.storage import SymmetricMatrix
+from symnmf.state import Point
 from symnmf.storage.spectrum import leading_eigenpairs
 
 #: A given U_0 further than this factor from its best multiple is brought there.
@@ -27,7 +26,7 @@ RandomState = int | None | np.random.Generator | np.random.RandomState
 
 
 #: A start: U_0 on the host for X, a rank and a seed.
-Start = Callable[[SymmetricMatrix, int, RandomState], np.ndarray]
+Start = Callable[[Objective, int, RandomState], np.ndarray]
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
@@ -68,32 +67,32 @@ def origin_of(init: Any, random_state: RandomState) -> dict[str, Any]:
     return {"init": name}
 
 
-def random_start(X: SymmetricMatrix, rank: int, random_state: RandomState) -> np.ndarray:
+def random_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarray:
     """The paper's start: entries uniform on (0, 1)."""
-    return as_generator(random_state).random((X.shape[0], rank)).astype(X.dtype)
+    return as_generator(random_state).random((f.shape[0], rank)).astype(f.dtype)
 
 
-def scaled_random_start(X: SymmetricMatrix, rank: int, random_state: RandomState) -> np.ndarray:
+def scaled_random_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarray:
     """The uniform start times the s that minimises ||X - s^2 U U^T||_F, so it follows X's scale."""
-    U = random_start(X, rank, random_state)
-    scale = best_multiple(X, Point(X.ops, X.ops.put(U)))
-    return (scale * U).astype(X.dtype)
+    U = random_start(f, rank, random_state)
+    scale = f.best_multiple(Point(f.ops, f.ops.put(U)))
+    return (scale * U).astype(f.dtype)
 
 
-def nndsvd_start(X: SymmetricMatrix, rank: int, random_state: RandomState) -> np.ndarray:
+def nndsvd_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarray:
     """The positive parts of the leading eigenvectors (after Boutsidis and Gallopoulos, 2008).
 
     For a symmetric X the two singular factors coincide: column j is sqrt(lambda_j) times the
     larger of the positive and the negative part of eigenvector j. Zeros become a hundredth of
     the mean, since a column that is zero in both factors would stay so.
     """
-    values, vectors = leading_eigenpairs(X, rank)
+    values, vectors = leading_eigenpairs(f.storage, rank)
     positive, negative = np.maximum(vectors, 0.0), np.maximum(-vectors, 0.0)
     larger = np.where(
         np.linalg.norm(positive, axis=0) >= np.linalg.norm(negative, axis=0), positive, negative
     )
     U = larger * np.sqrt(np.maximum(values, 0.0))
-    return np.ascontiguousarray(np.maximum(U, 0.01 * U.mean()), dtype=X.dtype)
+    return np.ascontiguousarray(np.maximum(U, 0.01 * U.mean()), dtype=f.dtype)
 
 
 STARTS: dict[str, Start] = {
@@ -105,35 +104,35 @@ STARTS: dict[str, Start] = {
 }
 
 
-def chosen_start(X: SymmetricMatrix, rank: int, *, at_random: bool) -> str:
+def chosen_start(f: Objective, rank: int, *, at_random: bool) -> str:
     """Return the name of the start that ``init="auto"`` stands for.
 
     Methods of the literature begin as they were published, from random numbers. So do runs on a
     tensor, which has no eigenvectors, and on an X with gaps or negative entries, of which they
     say little.
     """
-    if at_random or X.order > 2 or X.weighted or X.signed:
+    if at_random or f.order > 2 or not f.unit_weights or f.signed:
         return "scaled-random"
-    return "sketch" if X.sketch_pays(rank) else "spectral"
+    return "sketch" if f.storage.sketch_pays(rank) else "spectral"
 
 
 def starting_point(
-    X: SymmetricMatrix, rank: int, init: str | Any, random_state: RandomState
+    f: Objective, rank: int, init: str | Any, random_state: RandomState
 ) -> np.ndarray:
     """Return U_0 for a name, an array or a callable ``init(X, rank, random_state)``."""
     if isinstance(init, str):
-        U = lookup(init, STARTS, "init")(X, rank, random_state)
+        U = lookup(init, STARTS, "init")(f, rank, random_state)
     else:
-        given = check_start(init(X, rank, random_state) if callable(init) else init, X, rank)
-        U = at_scale(X, given)
-    if X.unseen is not None:  # nothing would ever move these rows
-        U[X.unseen] = 0
+        given = init(f.storage, rank, random_state) if callable(init) else init
+        U = at_scale(f, check_start(given, f, rank))
+    if f.unseen is not None:  # nothing would ever move these rows
+        U[f.unseen] = 0
     return U
 
 
-def check_start(init: Any, X: SymmetricMatrix, rank: int) -> np.ndarray:
+def check_start(init: Any, f: Objective, rank: int) -> np.ndarray:
     """Return a copy of a given U_0 in float64, or say what is wrong with it."""
-    expected = (X.shape[0], rank)
+    expected = (f.shape[0], rank)
     try:
         U = np.array(to_host(init), dtype=np.float64, order="C")
     except (ValueError, TypeError) as error:
@@ -145,7 +144,7 @@ def check_start(init: Any, X: SymmetricMatrix, rank: int) -> np.ndarray:
         )
     if not np.isfinite(U).all():
         raise InputError("init has NaN or infinite entries; remove or replace them first.")
-    if not U.any() and X.sqnorm > 0.0:
+    if not U.any() and f.sqnorm > 0.0:
         raise InputError(
             "init is all zeros, where every method stays; pass a start with positive entries."
         )
@@ -157,7 +156,7 @@ def check_start(init: Any, X: SymmetricMatrix, rank: int) -> np.ndarray:
     return U
 
 
-def at_scale(X: SymmetricMatrix, U: np.ndarray) -> np.ndarray:
+def at_scale(f: Objective, U: np.ndarray) -> np.ndarray:
     """Return a given U_0 in X's precision, brought to X's scale where it is absurdly far from it.
 
     Fourth powers of a start that is too large overflow, those of one that is too small vanish, and
@@ -165,14 +164,14 @@ def at_scale(X: SymmetricMatrix, U: np.ndarray) -> np.ndarray:
     (<X U_0, U_0> = 0) has no best multiple but 0; its scale is that of ||U_0 U_0^T|| = ||X||.
     """
     largest = U.max(initial=0.0)
-    if X.sqnorm == 0.0 or largest == 0.0:
-        return U.astype(X.dtype)
-    W = (U / largest).astype(X.dtype)
-    whole = Point(X.ops, X.ops.put(W))
-    best = best_multiple(X, whole)
+    if f.sqnorm == 0.0 or largest == 0.0:
+        return U.astype(f.dtype)
+    W = (U / largest).astype(f.dtype)
+    whole = Point(f.ops, f.ops.put(W))
+    best = f.best_multiple(whole)
     if best == 0.0:
-        size = np.sqrt(np.sum(whole.gram**X.order))
-        best = float((X.norm / size) ** (1.0 / X.order))
+        size = np.sqrt(np.sum(whole.gram**f.order))
+        best = float((f.norm / size) ** (1.0 / f.order))
     if best / FAR_OFF <= largest <= best * FAR_OFF:
-        return U.astype(X.dtype)
-    return (best * W).astype(X.dtype)
+        return U.astype(f.dtype)
+    return (best * W).astype(f.dtype)

@@ -23,7 +23,7 @@ def rank_path(
     The eigenvectors for the largest rank serve all of them. A fit from there takes half the
     iterations of one from the rank before and a column of the residual, and ends no higher.
     """
-    basis = leading_subspace(problem.scaled, ranks[-1])
+    basis = leading_subspace(problem.scaled.storage, ranks[-1])
 
     def start(X: SymmetricMatrix, rank: int, random_state: Any) -> np.ndarray:
         return basis.leading(rank).start(X, None)

@@ -15,6 +15,7 @@ import numpy as np
 
 from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError
+from symnmf.objectives.observing import hide
 from symnmf.parallel import Threads
 from symnmf.run.checkpoint import check_identity
 from symnmf.run.interrupts import Interrupt
@@ -33,7 +34,6 @@ from symnmf.selection.paths import rank_path
 from symnmf.selection.spectra import bethe_hessian_count, normalised_eigenvalues
 from symnmf.selection.stability import agreements, consensus, without_clusters
 from symnmf.storage import HostMatrix, SparseMatrix
-from symnmf.storage.observing import hide
 
 FORMAT = "symnmf-ranks-3"
 

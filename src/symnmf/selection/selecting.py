@@ -89,7 +89,7 @@ def select_rank(
         X, _ = from_graph(X)
     _refuse_nan(X)
     problem = Problem.of(X, n_jobs=n_jobs)
-    matrix = problem.scaled
+    matrix = problem.scaled.storage
     wanted = _checked_ranks(ranks, matrix.shape[0])
     _check(criteria, n_runs, n_folds, matrix)
     assert isinstance(matrix, HostMatrix)

@@ -8,12 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from symnmf.errors import InputError
+from symnmf.objectives import Objective
 from symnmf.ops import Nnls, Tall
-from symnmf.run.memory import Kept, Layout
-from symnmf.run.objective import identity
-from symnmf.run.state import Point, State
 from symnmf.solvers.solver import Solver
-from symnmf.storage import SymmetricMatrix
+from symnmf.state import Kept, Layout, Point, State
 
 MULTIPLIER, RHO, APART = "admm_multiplier", "admm_rho", "admm_apart"
 FIRST_RHO = "admm_first_rho"
@@ -83,9 +81,9 @@ class ADMM(Solver):
         """
         return cls(proximal=1.0, rule="published")
 
-    def memory(self, n: int, rank: int, dtype: np.dtype) -> Layout:
+    def memory(self, f: Objective, rank: int) -> Layout:
         return {
-            MULTIPLIER: Kept((n, rank), dtype, tall=True),
+            MULTIPLIER: Kept((f.shape[0], rank), f.dtype, tall=True),
             APART: Kept(least=0.0, infinite=True),
             RHO: Kept(least=0.0),
             FIRST_RHO: Kept(least=0.0),
@@ -95,40 +93,40 @@ class ADMM(Solver):
     def rows(self) -> Nnls:
         return Nnls()
 
-    def check(self, X: SymmetricMatrix) -> None:
-        super().check(X)
-        if self.rule == "published" and X.entries is None:
+    def check(self, f: Objective) -> None:
+        super().check(f)
+        if self.rule == "published" and f.entries is None:
             raise InputError(
-                f"ADMM's rule 'published' needs the entries of X, which {type(X).__name__} cannot "
-                f"give; use rule='residual'."
+                f"ADMM's rule 'published' needs the entries of X, which "
+                f"{type(f.storage).__name__} cannot give; use rule='residual'."
             )
 
-    def start(self, X: SymmetricMatrix, U0: Tall) -> State:
-        memory = {MULTIPLIER: X.ops.zeros(U0.shape, X.dtype), APART: np.array(np.inf)}
-        first = self.first * X.norm
+    def start(self, f: Objective, U0: Tall) -> State:
+        memory = {MULTIPLIER: f.ops.zeros(U0.shape, f.dtype), APART: np.array(np.inf)}
+        first = self.first * f.norm
         if self.rule == "published":
-            first = len(U0) * _row_bound(X)
+            first = len(U0) * _row_bound(f)
         memory |= {RHO: np.array(first), FIRST_RHO: np.array(first)}
-        state = State.at(X, U0, X.ops.copy(U0), memory=memory)
-        state.U.product(X)  # on the clock, as all others
+        state = State.at(f, U0, f.ops.copy(U0), memory=memory)
+        state.U.product(f)  # on the clock, as all others
         return state
 
-    def step(self, X: SymmetricMatrix, state: State) -> None:
-        ops, identity_matrix = X.ops, np.eye(state.rank)
+    def step(self, f: Objective, state: State) -> None:
+        ops, identity_matrix = f.ops, np.eye(state.rank)
         Y, A, multiplier = state.U.values, state.V.values, state.memory[MULTIPLIER]
         if self.rule == "published":
             self._creep(state)
         elif state.iteration % self.every == 0:
-            self._adjust(X, state)
-        rho, beta = float(state.memory[RHO]), self._proximity(X, state)
-        cross = ops.combine((1.0, X.matmul(A)), (rho, A), (-1.0, multiplier), (beta, Y))
+            self._adjust(f, state)
+        rho, beta = float(state.memory[RHO]), self._proximity(f, state)
+        cross = ops.combine((1.0, f.storage.matmul(A)), (rho, A), (-1.0, multiplier), (beta, Y))
         gram = state.V.gram + (rho + beta) * identity_matrix
         Y = ops.solve_rows(self.rows, Y, cross, cross, gram, 0.0)
         if self.rule == "published":
             bound = float(state.memory[FIRST_RHO]) / len(Y)
             Y = ops.put(shortened(ops.get(Y), ops.get(cross), gram, bound))
-        U = Point(ops, Y, X.matmul(Y))
-        target = ops.combine((1.0, U.product(X)), (rho, Y), (1.0, multiplier))
+        U = Point(ops, Y, f.storage.matmul(Y))
+        target = ops.combine((1.0, U.product(f)), (rho, Y), (1.0, multiplier))
         A = ops.times(target, _inverse(U.gram + rho * identity_matrix))
         state.U, state.V = U, Point(ops, A)
         state.memory[MULTIPLIER] = ops.combine((1.0, multiplier), (rho, Y), (-rho, A))
@@ -139,22 +137,21 @@ class ADMM(Solver):
         if state.iteration > 0:
             state.memory[RHO] = np.array(min(rho / (1.0 - CREEP / rho), RHO_LIMIT * first))
 
-    def _adjust(self, X: SymmetricMatrix, state: State) -> None:
-        apart, _, size = X.ops.pair(state.U.values, state.V.values)
+    def _adjust(self, f: Objective, state: State) -> None:
+        apart, _, size = f.ops.pair(state.U.values, state.V.values)
         # below this share of ||A|| the two agree, and a growing rho would only freeze them
         if apart >= float(state.memory[APART]) and apart > 1e-18 * size:
-            rho = min(self.growth * float(state.memory[RHO]), self.limit * X.norm)
+            rho = min(self.growth * float(state.memory[RHO]), self.limit * f.norm)
             state.memory[RHO] = np.array(rho)
         if state.iteration > 0:
             state.memory[APART] = np.array(apart)
 
-    def _proximity(self, X: SymmetricMatrix, state: State) -> float:
+    def _proximity(self, f: Objective, state: State) -> float:
         """Return beta."""
         if self.proximal == 0.0:
             return 0.0
-        U, V = state.U, state.V
-        misfit = identity(X, X.ops.inner(U.product(X), V.values), U.gram, V.gram)
-        return self.proximal * 6.0 / float(state.memory[RHO]) * max(misfit, 0.0)
+        misfit = f.twice_split(state)  # of two factors without a lambda between them
+        return self.proximal * 6.0 / float(state.memory[RHO]) * misfit
 
 
 def _inverse(gram: np.ndarray) -> np.ndarray:
@@ -187,8 +184,8 @@ def shortened(Y: np.ndarray, cross: np.ndarray, gram: np.ndarray, bound: float) 
     return Y
 
 
-def _row_bound(X: SymmetricMatrix) -> float:
+def _row_bound(f: Objective) -> float:
     """Return max_k (X_kk + ||x_k||) / 2, which no squared row of a critical U exceeds."""
-    assert X.entries is not None
-    entries = X.entries.residual(X.ops.zeros((X.shape[0], 1), X.dtype))  # X - 0
+    assert f.entries is not None
+    entries = f.entries.residual(f.ops.zeros((f.shape[0], 1), f.dtype))  # X - 0
     return float(np.max(np.diagonal(entries) + np.linalg.norm(entries, axis=1)) / 2.0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from symnmf.run.state import State
+from symnmf.objectives import Objective
 from symnmf.solvers.solver import Solver
-from symnmf.storage import SymmetricMatrix
+from symnmf.state import State
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class CoordinateDescent(Solver):
     summary: ClassVar[str] = "exact coordinate descent, entry by entry (Vandaele et al. 2016)"
     needs: ClassVar[str] = "the entries of X, row by row"
     cost: ClassVar[str] = "the flops of 1 product and at most 4nr^2, on one thread"
-    reads_entries: ClassVar[bool] = True
+    asks: ClassVar[frozenset[str]] = frozenset({"plain", "entries"})
 
-    def step(self, X: SymmetricMatrix, state: State) -> None:
-        assert X.entries is not None
-        state.moved(X.entries.coordinate_sweep(state.U.values, state.U.gram.copy()))
+    def step(self, f: Objective, state: State) -> None:
+        assert f.entries is not None
+        state.moved(f.entries.coordinate_sweep(state.U.values, state.U.gram.copy()))

@@ -8,16 +8,15 @@ from typing import ClassVar
 import numpy as np
 
 from symnmf.errors import InputError
+from symnmf.objectives import Objective
 from symnmf.ops import Hals, Tall
-from symnmf.run.memory import Kept, Layout
-from symnmf.run.objective import best_multiple, quick_sqnorm
-from symnmf.run.state import State
 from symnmf.solvers.solver import Solver
+from symnmf.state import Kept, Layout, Point, State
 from symnmf.steps import quasi_newton
 from symnmf.steps.gauss_newton import gauss_newton_target
 from symnmf.steps.line_search import line_step
 from symnmf.steps.revival import column_from_residual, dead_columns
-from symnmf.storage import SymmetricMatrix
+from symnmf.steps.tensor_gauss_newton import tensor_gauss_newton_target
 
 PROXIMAL = 0.01  # lambda of the sweep, in units of the mean diagonal of U^T U
 SUFFICIENT_DECREASE = 1e-4  # of what a projected gradient step would gain to first order
@@ -27,7 +26,8 @@ DEPTH = 3  # pairs kept by the quasi-Newton steps
 GUARD = 9  # Gauss-Newton steps between two others
 REFRESH = 50  # iterations between fresh products X U
 FIRST_WEIGHT = 0.03  # of the Gauss-Newton steps, in units of the mean diagonal of U^T U
-LEAST_WEIGHT, MOST_WEIGHT = 0.01, 1e6
+LEAST_WEIGHT, MOST_WEIGHT = (0.01, 1e-6), 1e6  # the first for a matrix, then for a tensor
+TENSOR_SWEEPS = 10  # before the Gauss-Newton steps of a tensor
 IN_CACHE = 32 * 2**20  # bytes of a factor
 SWEEPS_ALONE = 3  # where no steps are kept: rows once read are cheap to sweep again
 SINGLE_GAIN = 1e-5  # relative fall of E per step under which float32 is given up for float64
@@ -59,7 +59,7 @@ class HalsNewton(Solver):
     summary: ClassVar[str] = "sweeps, then quasi-Newton or Gauss-Newton, on the original problem"
     cost: ClassVar[str] = "1 product and 6nr^2, or 10 inner steps of 6nr^2"
     starts_at_random: ClassVar[bool] = False
-    takes_weights: ClassVar[bool] = True
+    asks: ClassVar[frozenset[str]] = frozenset({"line"})
 
     depth: int | None = None
     newton_below: float = 0.05
@@ -77,108 +77,121 @@ class HalsNewton(Solver):
     def rows(self) -> Hals:
         return Hals()
 
-    def _layout(self, n: int, rank: int, dtype: np.dtype) -> tuple[int, bool]:
+    def _layout(self, f: Objective, rank: int) -> tuple[int, bool]:
         """Return the steps remembered, and whether the run begins in float32 where X can."""
-        in_cache = n * rank * dtype.itemsize <= IN_CACHE
+        in_cache = f.shape[0] * rank * f.dtype.itemsize <= IN_CACHE
+        if f.order > 2:  # Gauss-Newton steps soon take over
+            return 0, False
         depth = self.depth
         if depth is None:
             depth = DEPTH if in_cache else 0
         return depth, depth == 0 and not in_cache
 
-    def memory(self, n: int, rank: int, dtype: np.dtype) -> Layout:
-        depth, _ = self._layout(n, rank, dtype)
+    def memory(self, f: Objective, rank: int) -> Layout:
+        n, dtype = f.shape[0], f.dtype
+        depth, _ = self._layout(f, rank)
         return {
             **quasi_newton.layout_of_pairs(depth, n, rank, dtype),
-            "weight": Kept(least=LEAST_WEIGHT, most=MOST_WEIGHT),
+            "weight": Kept(least=LEAST_WEIGHT[f.order > 2], most=MOST_WEIGHT),
             "newton_steps": Kept((), np.dtype(np.int64), 0, GUARD),
             "error": Kept(infinite=True),
             "left_dead": Kept((), np.dtype(np.int64), 0, rank),
             "dual": Kept((n, rank), dtype, tall=True, optional=True),
         }
 
-    def precisions(self, n: int, rank: int, dtype: np.dtype) -> tuple[np.dtype, ...]:
-        narrows = self._layout(n, rank, dtype)[1]
-        return (dtype, np.dtype(np.float32)) if narrows else (dtype,)
+    def precisions(self, f: Objective, rank: int) -> tuple[np.dtype, ...]:
+        narrows = self._layout(f, rank)[1]
+        return (f.dtype, np.dtype(np.float32)) if narrows else (f.dtype,)
 
-    def start(self, X: SymmetricMatrix, U0: Tall) -> State:
-        depth, narrows = self._layout(X.shape[0], U0.shape[1], X.dtype)
-        single = X.single if narrows else None
+    def start(self, f: Objective, U0: Tall) -> State:
+        depth, narrows = self._layout(f, U0.shape[1])
+        single = f.single if narrows else None
         if single is not None:
-            X, U0 = single, X.ops.cast(U0, single.dtype)
+            f, U0 = single, f.ops.cast(U0, single.dtype)
         memory = {
-            **quasi_newton.room_for_pairs(X, depth, U0),
+            **quasi_newton.room_for_pairs(f, depth, U0),
             "weight": np.array(FIRST_WEIGHT),
             "newton_steps": np.array(0, np.int64),
             "error": np.array(np.inf),
             "left_dead": np.array(0, np.int64),
         }
-        state = State.at(X, U0, memory=memory)
-        state.U.product(X)
+        state = State.at(f, U0, memory=memory)
+        state.U.product(f)
         return state
 
-    def step(self, X: SymmetricMatrix, state: State) -> None:
-        fits = state.iteration == 0 and _rescale(X, state)
-        X, error = self._ready(X, state)
-        if not self.settled(state) and _revive(X, state):
+    def step(self, f: Objective, state: State) -> None:
+        fits = state.iteration == 0 and _rescale(f, state)
+        f, error = self._ready(f, state)
+        if not self.settled(state) and _revive(f, state):
             return
-        level = float(state.U.gram.trace()) / state.rank
+        level = float(f.curvature(state.U.gram).trace()) / state.rank
         since = state.memory["newton_steps"]
-        if fits and error >= self.newton_below and _sweeps_by_entries(X, state):
-            assert X.entries is not None
+        if fits and error >= self.newton_below and _sweeps_by_entries(f, state):
+            assert f.entries is not None
             room = state.U.known_product
-            U = X.entries.coordinate_sweep(state.U.values, state.U.gram.copy())
-            state.moved(U, product=X.product_at(U, U, out=room))
-        elif state.iteration > 0 and error < self.newton_below and since < GUARD:
+            U = f.entries.coordinate_sweep(state.U.values, state.U.gram.copy())
+            state.moved(U, product=f.product_at(U, U, out=room))
+        elif since < GUARD and self._newton_pays(f, state, error):
             quasi_newton.forget(state)  # pairs from before are no longer neighbours
             since += 1
-            if not self._newton_step(X, state, level):
+            if not self._newton_step(f, state, level):
                 since[...] = GUARD
         else:
             since[...] = 0
-            self._sweep_step(X, state, level)
+            self._sweep_step(f, state, level)
+
+    def _newton_pays(self, f: Objective, state: State, error: float) -> bool:
+        if f.order > 2:
+            return state.iteration >= TENSOR_SWEEPS
+        return state.iteration > 0 and error < self.newton_below
 
     def settled(self, state: State) -> bool:
         return len(dead_columns(state.U)) <= int(state.memory["left_dead"])
 
-    def _ready(self, X: SymmetricMatrix, state: State) -> tuple[SymmetricMatrix, float]:
-        """Bring X U and U^T U up to date; return X in the precision of this step, and E.
+    def _ready(self, f: Objective, state: State) -> tuple[Objective, float]:
+        """Bring the product and U^T U up to date; return f in the precision of this step, and E.
 
         Float32 is kept for as long as the error falls by far more than it rounds.
         """
-        if X.ops.dtype(state.U.values) != X.dtype:
-            assert X.single is not None
-            error = _refresh(X.single, state, X)
+        if f.ops.dtype(state.U.values) != f.dtype:
+            single = f.single
+            assert single is not None
+            error = _refresh(single, state)
             gain = float(state.memory["error"]) - error
             state.memory["error"] = np.array(error)
             if gain > SINGLE_GAIN * error and error > self.newton_below:
-                return X.single, error
+                return single, error
             state.spare.clear()
-            state.moved(X.ops.cast(state.U.values, X.dtype))
-        return X, _refresh(X, state, X)
+            state.moved(f.ops.cast(state.U.values, f.dtype))
+        return f, _refresh(f, state)
 
-    def _newton_step(self, X: SymmetricMatrix, state: State, level: float) -> bool:
-        memory, ops = state.memory, X.ops
-        weight = float(memory["weight"])
-        if "dual" not in memory:  # on most graphs never needed, so not kept from the start
-            memory["dual"] = ops.zeros(state.U.values.shape, X.dtype)
-        target, dual = gauss_newton_target(X, state.U, weight * level, memory["dual"])
-        step, _ = line_step(X, state, target, per_length=STEP_DECREASE * level)
+    def _newton_step(self, f: Objective, state: State, level: float) -> bool:
+        memory, ops = state.memory, f.ops
+        weight, dual = float(memory["weight"]), None
+        if f.order > 2:
+            target = tensor_gauss_newton_target(f, state, weight)
+        else:
+            if "dual" not in memory:  # on most graphs never needed, so not kept from the start
+                memory["dual"] = ops.zeros(state.U.values.shape, f.dtype)
+            target, dual = gauss_newton_target(f, state.U, weight * level, memory["dual"])
+        step, _ = line_step(f, state, target, per_length=STEP_DECREASE * level)
         factor = 0.7 if step >= 0.9 else 1.0 if step >= 0.5 else 1.5 if step > 0.0 else 10.0
-        following = min(max(factor * weight, LEAST_WEIGHT), MOST_WEIGHT)
-        if following != weight:
-            dual = ops.combine((weight / following, dual))  # the multiplier itself stays
-        memory["dual"], memory["weight"] = dual, np.array(following)
+        following = min(max(factor * weight, LEAST_WEIGHT[f.order > 2]), MOST_WEIGHT)
+        memory["weight"] = np.array(following)
+        if dual is not None:
+            same = following == weight  # the multiplier itself stays
+            memory["dual"] = dual if same else ops.combine((weight / following, dual))
         return step > 0.0
 
-    def _sweep_step(self, X: SymmetricMatrix, state: State, level: float) -> None:
+    def _sweep_step(self, f: Objective, state: State, level: float) -> None:
         """Step towards what the pairs kept so far say, or else towards a sweep."""
         depth = len(state.memory["pair_dots"][0])
         if depth and state.iteration >= FIRST_SWEEPS:
-            slopes, promise = quasi_newton.look(X, state, level)
+            slopes, promise = quasi_newton.look(f, state, level)
             if state.memory["counters"][quasi_newton.USED]:
-                target = quasi_newton.quasi_newton_target(X, state, slopes)
+                target = quasi_newton.quasi_newton_target(f, state, slopes)
                 t, step = line_step(
-                    X,
+                    f,
                     state,
                     target,
                     enough=SUFFICIENT_DECREASE * promise,
@@ -189,46 +202,50 @@ class HalsNewton(Solver):
                     return
                 quasi_newton.forget(state)
         out = quasi_newton.next_slot(state) if depth else state.room()
-        sweeps = Hals(1 if depth else SWEEPS_ALONE)
+        sweeps = Hals(1 if depth or f.order > 2 else SWEEPS_ALONE)
         U = state.U
-        product = X.aim(U.values, U.product(X), U.gram)
-        target = X.ops.sweep(sweeps, U.values, product, U.gram, PROXIMAL * level, out)
-        t, step = line_step(X, state, target)
+        K = f.curvature(U.gram)
+        target = f.ops.sweep(sweeps, U.values, f.aim(U), K, PROXIMAL * level, out)
+        t, step = line_step(f, state, target)
         if not depth:
             state.spare.append(step)
         elif t > 0.0 and state.iteration >= FIRST_SWEEPS:
             quasi_newton.stepped(state, step)
 
 
-def _revive(X: SymmetricMatrix, state: State) -> bool:
+def _revive(f: Objective, state: State) -> bool:
     """Put a column from the residual in place of a zero one; where none is found remember that."""
-    dead, column = dead_columns(state.U), column_from_residual(X, state.U)
+    dead, column = dead_columns(state.U), column_from_residual(f, state.U)
     state.memory["left_dead"] = np.array(len(dead) if column is None else 0, np.int64)
     if column is None:
         return False
-    U = X.ops.get(state.U.values).copy()
+    U = f.ops.get(state.U.values).copy()
     U[:, dead[0]] = column
+    found = Point(f.ops, f.ops.put(U))
+    if f.value(found) > f.value(state.U):  # a term that was added costs more than it brings
+        state.memory["left_dead"] = np.array(len(dead), np.int64)
+        return False
     quasi_newton.forget(state)
-    state.moved(X.ops.put(U))
+    state.U = state.V = found
     return True
 
 
-def _sweeps_by_entries(X: SymmetricMatrix, state: State) -> bool:
+def _sweeps_by_entries(f: Objective, state: State) -> bool:
     """Whether a sweep on one thread, entry by entry, is worth the better ends it leads to."""
-    return X.entries is not None and X.shape[0] * state.rank <= BY_ENTRIES
+    return f.entries is not None and f.shape[0] * state.rank <= BY_ENTRIES
 
 
-def _refresh(X: SymmetricMatrix, state: State, full: SymmetricMatrix) -> float:
-    """Compute X U and U^T U where that is due; return E, for ||X|| of the ``full`` precision."""
+def _refresh(f: Objective, state: State) -> float:
+    """Compute the product and U^T U where that is due; return E."""
     if state.iteration > 0 and state.iteration % REFRESH == 0:
-        _settle(X, state)
+        _settle(f, state)
         U = state.U
-        product = X.product_at(U.values, U.values, out=U.known_product)
+        product = f.product_at(U.values, U.values, out=U.known_product)
         state.moved(U.values, product=product)
-    return quick_sqnorm(X, state.U, full) / full.sqnorm
+    return state.U.sums(f)[0] / f.sqnorm
 
 
-def _settle(X: SymmetricMatrix, state: State) -> None:
+def _settle(f: Objective, state: State) -> None:
     """Set entries to zero that tend to it, so that the zeros of the limit are found.
 
     A step ends at its target only where the line search goes all the way, so an entry whose
@@ -237,21 +254,22 @@ def _settle(X: SymmetricMatrix, state: State) -> None:
     least C ||D||^2 where all entries 0 < u <= g / C become zero. This is called where X U is
     computed afresh in any case; docs/theory/hals-newton.md has what it proves.
     """
+    if f.order > 2:
+        return
     U = state.U
     size, longest = float(np.trace(U.gram)), float(np.linalg.eigvalsh(U.gram)[-1])
-    misfit = np.sqrt(max(quick_sqnorm(X, U, X), 0.0))
-    # the last term is more than a ridge on rows of which little is observed can add
-    curvature = misfit + 2.0 * longest + 2.0 * np.sqrt(longest * size) + 0.5 * size + 0.01 * X.norm
-    if X.ops.put_at_zero(U.values, U.product(X), U.gram, float(curvature)):
+    misfit = np.sqrt(max(U.sums(f)[0], 0.0))
+    curvature = misfit + 2.0 * longest + 2.0 * np.sqrt(longest * size) + 0.5 * size
+    if f.ops.put_at_zero(U.values, U.product(f), U.gram, float(curvature) + f.term_curvature):
         quasi_newton.leave_out(state)
 
 
-def _rescale(X: SymmetricMatrix, state: State) -> bool:
+def _rescale(f: Objective, state: State) -> bool:
     """Bring the start to the multiple of itself that fits X best, without a product.
 
     Return False where no multiple fits better than 0: entry by entry such a start would end there.
     """
-    scale = best_multiple(X, state.U)
+    scale = f.best_multiple(state.U)
     if scale > 0.0:
-        state.U = state.V = state.U.scaled(scale, X)
+        state.U = state.V = state.U.scaled(scale, f)
     return scale > 0.0

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.run.state import Point, State
+from symnmf.objectives import Objective
 from symnmf.solvers.original import Move, OriginalSolver, gradient, move_to
-from symnmf.storage import SymmetricMatrix
+from symnmf.state import Point, State
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class LBFGS(OriginalSolver):
     name: ClassVar[str] = "lbfgs"
     summary: ClassVar[str] = "L-BFGS-B on the original problem, a few of its iterations per step"
     cost: ClassVar[str] = "about 1.1 products for each of its 50 inner iterations"
-    takes_weights: ClassVar[bool] = True
+    asks: ClassVar[frozenset[str]] = frozenset({"gradient"})
 
     iterations: int = 50
     pairs: int = 10
@@ -43,20 +43,20 @@ class LBFGS(OriginalSolver):
             if not isinstance(value, int) or value < 1:
                 raise InputError(f"{argument} must be a whole number of at least 1, got {value!r}.")
 
-    def step(self, X: SymmetricMatrix, state: State) -> None:
+    def step(self, f: Objective, state: State) -> None:
         from scipy.optimize import Bounds, minimize
 
-        ops, here = X.ops, X.ops.get(state.U.values)
+        ops, here = f.ops, f.ops.get(state.U.values)
         best: Move | None = None
-        unit = np.sqrt(X.norm)  # of U: scipy's first step has length 1 in its variables
+        unit = np.sqrt(f.norm)  # of U: scipy's first step has length 1 in its variables
 
         def evaluate(flat: np.ndarray) -> tuple[float, np.ndarray]:
             nonlocal best
-            move = move_to(X, state, ops.put((unit * flat).reshape(here.shape).astype(X.dtype)))
+            move = move_to(f, state, ops.put((unit * flat).reshape(here.shape).astype(f.dtype)))
             if move.change < (0.0 if best is None else best.change):
                 best = move
-            slope = ops.get(gradient(X, Point(ops, move.U, move.product)))
-            return move.change / X.sqnorm, slope.astype(np.float64).ravel() * (unit / X.sqnorm)
+            slope = ops.get(gradient(f, Point(ops, move.U, move.product)))
+            return move.change / f.sqnorm, slope.astype(np.float64).ravel() * (unit / f.sqnorm)
 
         # f is counted from the step's own start, where its small differences keep their digits
         minimize(

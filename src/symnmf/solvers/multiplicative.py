@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from symnmf.errors import InputError
-from symnmf.run.state import State
+from symnmf.objectives import Objective
 from symnmf.solvers.original import OriginalSolver, move_to
-from symnmf.storage import SymmetricMatrix
+from symnmf.state import State
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class MultiplicativeSolver(OriginalSolver):
     def shape(self) -> tuple[float, float]:
         """p and s of h(R) = 1 - s + s R^p."""
 
-    def step(self, X: SymmetricMatrix, state: State) -> None:
+    def step(self, f: Objective, state: State) -> None:
         for power, share in (self.shape, (1.0 / 3.0, 1.0)):
             U = state.U
-            bolder = X.ops.multiplied(U.values, U.product(X), U.gram, power, share)
-            move = move_to(X, state, bolder)
+            bolder = f.ops.multiplied(U.values, U.product(f), U.gram, power, share)
+            move = move_to(f, state, bolder)
             if move.change <= 0.0:
                 move.take(state)
                 return

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from symnmf.objectives import Objective
 from symnmf.ops import Tall
-from symnmf.run.state import State
 from symnmf.solvers.original import OriginalSolver, enough, gradient, projected_move
-from symnmf.storage import SymmetricMatrix
+from symnmf.state import State
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Newton(OriginalSolver):
     summary: ClassVar[str] = "projected Newton, one Hessian block per column (Kuang et al. 2015)"
     needs: ClassVar[str] = "the entries of X and two dense n x n arrays in memory, sparse X or not"
     cost: ClassVar[str] = "r Cholesky factorisations of up to n x n, 1 product per trial step"
-    reads_entries: ClassVar[bool] = True
+    asks: ClassVar[frozenset[str]] = frozenset({"plain", "entries"})
 
     eps: float = 1e-6
     sufficient: float = 0.1
@@ -47,31 +47,31 @@ class Newton(OriginalSolver):
     refresh: int = 100
     max_trials: int = 20
 
-    def step(self, X: SymmetricMatrix, state: State) -> None:
-        slope = gradient(X, state.U)
+    def step(self, f: Objective, state: State) -> None:
+        slope = gradient(f, state.U)
         # a step of 1 has the scale of X in this unit
-        directions = [X.ops.combine((1.0 / X.norm, slope))]
+        directions = [f.ops.combine((1.0 / f.norm, slope))]
         if (state.iteration + 1) % self.refresh:
-            direction = self._direction(X, state.U.values, slope)
-            if X.ops.inner(slope, direction) > 0.0:
+            direction = self._direction(f, state.U.values, slope)
+            if f.ops.inner(slope, direction) > 0.0:
                 directions.insert(0, direction)
         for direction in directions:
             length = 1.0
             for _ in range(self.max_trials):
-                move = projected_move(X, state, direction, length)
-                if enough(X, state, move, slope, self.sufficient):
+                move = projected_move(f, state, direction, length)
+                if enough(f, state, move, slope, self.sufficient):
                     move.take(state)
                     return
                 length *= self.shrink
 
-    def _direction(self, X: SymmetricMatrix, point: Tall, gradient: Tall) -> Tall:
+    def _direction(self, f: Objective, point: Tall, gradient: Tall) -> Tall:
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-        assert X.entries is not None
-        misfit = X.entries.residual(point)
-        U, slope = X.ops.get(point), X.ops.get(gradient)
+        assert f.entries is not None
+        misfit = f.entries.residual(point)
+        U, slope = f.ops.get(point), f.ops.get(gradient)
         free = (self.eps * U.max() < U) | (slope <= self.eps * np.abs(slope).max())
-        direction = slope / X.dtype.type(X.norm)
+        direction = slope / f.dtype.type(f.norm)
         for j in range(U.shape[1]):
             rows = np.flatnonzero(free[:, j])
             u = U[rows, j].astype(np.float64)
@@ -82,4 +82,4 @@ class Newton(OriginalSolver):
             except LinAlgError:
                 continue
             direction[rows, j] = cho_solve(factors, slope[rows, j], check_finite=False)
-        return X.ops.put(direction)
+        return f.ops.put(direction)

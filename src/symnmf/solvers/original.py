@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from symnmf.objectives import Objective
 from symnmf.ops import Tall, quartic
-from symnmf.run.state import Point, State
 from symnmf.solvers.solver import Solver
-from symnmf.storage import SymmetricMatrix
+from symnmf.state import Point, State
 
 
 @dataclass(frozen=True)
 class OriginalSolver(Solver):
     """A method with one factor, V is U, whose steps begin with X U known and leave X U behind."""
 
-    def start(self, X: SymmetricMatrix, U0: Tall) -> State:
-        state = super().start(X, U0)
-        state.U.product(X)  # here, so that the clock counts the first product as all others
+    def start(self, f: Objective, U0: Tall) -> State:
+        state = super().start(f, U0)
+        state.U.product(f)  # here, so that the clock counts the first product as all others
         return state
 
 
@@ -35,36 +35,35 @@ class Move:
         state.moved(self.U, product=self.product)
 
 
-def gradient(X: SymmetricMatrix, U: Point) -> Tall:
+def gradient(f: Objective, U: Point) -> Tall:
     """Return grad f(U) = 2 (U U^T U - X U)."""
-    return X.ops.gradient(U.values, U.product(X), U.gram)
+    return f.ops.gradient(U.values, U.product(f), U.gram)
 
 
-def move_to(X: SymmetricMatrix, state: State, U: Tall) -> Move:
+def move_to(f: Objective, state: State, U: Tall) -> Move:
     """Try a point, at the cost of one product: f on the way is a quartic, and this is its end."""
-    ops = X.ops
-    if X.weighted:
-        here = state.U
-        way = X.along(here.values, here.product(X), here.gram, ops.copy(U), ops.empty(U))
+    ops, here = f.ops, state.U
+    if "plain" not in f.offers:
+        way = f.along(here.values, here.product(f), here.gram, ops.copy(U), ops.empty(U))
         return Move(U, None, sum(way[1]))
-    product = X.matmul(U)
-    line = ops.line(state.U.values, state.U.product(X), ops.copy(U), ops.copy(product))
-    return Move(U, product, sum(quartic(state.U.gram, line)))
+    product = f.product_at(U, U)
+    line = ops.line(here.values, here.product(f), ops.copy(U), ops.copy(product))
+    return Move(U, product, sum(quartic(here.gram, line)))
 
 
-def projected_move(X: SymmetricMatrix, state: State, direction: Tall, step: float) -> Move:
+def projected_move(f: Objective, state: State, direction: Tall, step: float) -> Move:
     """Try max(U - step * direction, 0)."""
-    return move_to(X, state, X.ops.descend(state.U.values, direction, step))
+    return move_to(f, state, f.ops.descend(state.U.values, direction, step))
 
 
-def enough(X: SymmetricMatrix, state: State, move: Move, slope: Tall, share: float) -> bool:
+def enough(f: Objective, state: State, move: Move, slope: Tall, share: float) -> bool:
     """Armijo's test along a projected path: f(U+) - f(U) <= share * <grad f(U), U+ - U>.
 
     A move that empties a column is refused however far it descends: the gradient of a column of
     zeros is zero, so nothing leads back, and from a start that is much too large the first long
     step would end at U = 0.
     """
-    ops, U = X.ops, state.U.values
+    ops, U = f.ops, state.U.values
     if np.any((ops.column_sums(U) > 0.0) & (ops.column_sums(move.U) == 0.0)):
         return False
     expected = ops.inner(slope, ops.combine((1.0, move.U), (-1.0, U)))

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from symnmf.run.memory import Kept, Layout
-from symnmf.run.state import State
+from symnmf.objectives import Objective
 from symnmf.solvers.original import (
     Move,
     OriginalSolver,
@@ -16,7 +15,7 @@ from symnmf.solvers.original import (
     gradient,
     projected_move,
 )
-from symnmf.storage import SymmetricMatrix
+from symnmf.state import Kept, Layout, State
 
 STEP = "pgd_step"
 
@@ -46,30 +45,30 @@ class PGD(OriginalSolver):
     name: ClassVar[str] = "pgd"
     summary: ClassVar[str] = "projected gradient with Lin's line search (2007)"
     cost: ClassVar[str] = "1 product per trial step, 2 or 3 trials as a rule"
-    takes_weights: ClassVar[bool] = True
+    asks: ClassVar[frozenset[str]] = frozenset({"gradient"})
 
     first_step: float = 1.0
     shrink: float = 0.1
     sufficient: float = 0.01
     max_trials: int = 20
 
-    def memory(self, n: int, rank: int, dtype: np.dtype) -> Layout:
+    def memory(self, f: Objective, rank: int) -> Layout:
         return {STEP: Kept(least=0.0, optional=True)}
 
-    def step(self, X: SymmetricMatrix, state: State) -> None:
-        slope = gradient(X, state.U)
-        length = float(state.memory.get(STEP, self.first_step / X.norm))
+    def step(self, f: Objective, state: State) -> None:
+        slope = gradient(f, state.U)
+        length = float(state.memory.get(STEP, self.first_step / f.norm))
 
         def attempt(length: float) -> tuple[Move, bool]:
-            move = projected_move(X, state, slope, length)
-            return move, enough(X, state, move, slope, self.sufficient)
+            move = projected_move(f, state, slope, length)
+            return move, enough(f, state, move, slope, self.sufficient)
 
         best, accepted = attempt(length)
         growing = accepted
         for _ in range(self.max_trials - 1):
             if growing:
                 move, accepted = attempt(length / self.shrink)
-                if not accepted or X.ops.pair(move.U, best.U)[0] == 0.0:
+                if not accepted or f.ops.pair(move.U, best.U)[0] == 0.0:
                     accepted = True
                     break
                 best, length = move, length / self.shrink

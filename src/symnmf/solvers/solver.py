@@ -9,10 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from symnmf.errors import InputError
+from symnmf.objectives import CAPABILITIES, Objective
 from symnmf.ops import RowSolver, Tall
-from symnmf.run.memory import Layout
-from symnmf.run.state import Point, State
-from symnmf.storage import SymmetricMatrix
+from symnmf.state import Layout, Point, State
 
 
 class Solver(ABC):
@@ -26,98 +25,87 @@ class Solver(ABC):
     cost: ClassVar[str]
     #: whether a coupling lambda holds the factors together
     has_coupling: ClassVar[bool] = False
-    #: the schedule used when the caller names none
-    default_coupling: ClassVar[str] = "rising"
+    #: the rule for lambda when the caller names none; None for the objective's own
+    default_coupling: ClassVar[str | None] = None
     #: whether this is a method of the literature, whose runs begin from random numbers
     starts_at_random: ClassVar[bool] = True
-    #: whether single rows of X are read, not only products with it
-    reads_entries: ClassVar[bool] = False
-    #: whether the argument for the method holds where entries have weights, or are hidden
-    takes_weights: ClassVar[bool] = False
+    #: what the method asks of the objective: some of symnmf.objectives.CAPABILITIES
+    asks: ClassVar[frozenset[str]] = frozenset({"plain"})
     #: whether the argument for the method needs X >= 0
     needs_nonnegative: ClassVar[bool] = False
     #: whether V is a second factor, and whether it may have negative entries
     second_factor: ClassVar[bool] = False
     free_second_factor: ClassVar[bool] = False
-    #: the orders of X that this method takes
-    orders: ClassVar[tuple[int, ...]] = (2,)
 
     @property
     def rows(self) -> RowSolver | None:
         """How this method solves rows of a factor; None where it does not."""
         return None
 
-    def check(self, X: SymmetricMatrix) -> None:
-        """Refuse a matrix this method cannot work on, before any work is done."""
-        if X.order not in self.orders:
+    def check(self, f: Objective) -> None:
+        """Refuse an objective this method cannot work on, before any work is done."""
+        for missing in sorted(self.asks - f.offers - {"entries"}):
             raise InputError(
-                f"solver {self.name!r} is not for X of order {X.order}; symnmf.factorize takes "
-                f"matrices, symnmf.factorize_tensor tensors."
+                f"solver {self.name!r} needs {CAPABILITIES[missing]}, and does not take "
+                f"{f.beyond}; use 'auto', 'a-symhals' or another that does."
             )
-        if X.weighted and not self.takes_weights:
+        if "entries" in self.asks and f.entries is None:
             raise InputError(
-                f"solver {self.name!r} does not take a mask or weights; use 'auto', 'a-symhals' or "
-                f"another that does, or fill the missing entries of X."
+                f"solver {self.name!r} needs the entries of X, which {type(f.storage).__name__} "
+                f"cannot give; use 'a-symhals' or another method that needs products only."
             )
-        if self.reads_entries and X.entries is None:
-            raise InputError(
-                f"solver {self.name!r} needs the entries of X, which {type(X).__name__} cannot "
-                f"give; use 'a-symhals' or another method that needs products only."
-            )
-        if X.signed and self.needs_nonnegative:
+        if f.signed and self.needs_nonnegative:
             raise InputError(
                 f"solver {self.name!r} needs X >= 0 and X has negative entries; use 'auto', or "
                 f"clip them, for instance with np.maximum(X, 0)."
             )
-        if self.rows is not None and not X.ops.supports(self.rows):
+        if self.rows is not None and not f.ops.supports(self.rows):
             raise InputError(
                 f"solver {self.name!r} solves rows by {type(self.rows).__name__}, which "
-                f"{type(X).__name__} does not offer; use 'auto' or 'a-symhals'."
+                f"{type(f.storage).__name__} does not offer; use 'auto' or 'a-symhals'."
             )
 
-    def start(self, X: SymmetricMatrix, U0: Tall) -> State:
+    def start(self, f: Objective, U0: Tall) -> State:
         """Return the state before the first iteration; V_0 = U_0 always."""
-        return State.at(X, U0, X.ops.copy(U0) if self.second_factor else None)
+        if not self.second_factor:
+            return State.at(f, U0)
+        state = State.at(f, U0, f.ops.copy(U0))
+        state.others = [Point(f.ops, f.ops.copy(U0)) for _ in range(f.order - 2)]
+        return state
 
     def settled(self, state: State) -> bool:
         """Return whether a stationary point is where this method ends; no to what it can leave."""
         return True
 
-    def memory(self, n: int, rank: int, dtype: np.dtype) -> Layout:
-        """Return what ``State.memory`` holds for an n x n matrix X of ``dtype``."""
+    def memory(self, f: Objective, rank: int) -> Layout:
+        """Return what ``State.memory`` holds for factors of ``rank`` columns."""
         return {}
 
-    def precisions(self, n: int, rank: int, dtype: np.dtype) -> tuple[np.dtype, ...]:
-        """Return the types that U may have for such an X."""
-        return (dtype,)
+    def precisions(self, f: Objective, rank: int) -> tuple[np.dtype, ...]:
+        """Return the types that U may have on the way."""
+        return (f.dtype,)
 
     @abstractmethod
-    def step(self, X: SymmetricMatrix, state: State) -> None:
+    def step(self, f: Objective, state: State) -> None:
         """Do one iteration, in place."""
 
 
 @dataclass(frozen=True)
 class SplitSolver(Solver):
-    """The paper's frame: minimise over U with V fixed, then over V with U fixed.
+    """The paper's frame: minimise over each factor in turn, the others fixed.
 
+    For a matrix there are two,
     g(U, V) = 1/2 ||X - U V^T||_F^2 + lambda/2 ||U - V||_F^2 over U, V >= 0.
     """
 
+    asks: ClassVar[frozenset[str]] = frozenset({"rows"})
     has_coupling: ClassVar[bool] = True
-    takes_weights: ClassVar[bool] = True
     second_factor: ClassVar[bool] = True
 
     @property
     @abstractmethod
     def rows(self) -> RowSolver:
-        """Return how the rows of the two subproblems are solved."""
+        """Return how the rows of the subproblems are solved."""
 
-    def step(self, X: SymmetricMatrix, state: State) -> None:
-        old, room = state.V, state.U.known_product
-        U, room = X.update(
-            self.rows, state.U.values, old.values, lambda: old.gram, state.coupling, out=room
-        )
-        gram = X.ops.gram_ahead(U)
-        # what is left in `product` is X U for the new U: the fitting error costs no product
-        V, product = X.update(self.rows, old.values, U, gram, state.coupling, out=room)
-        state.U, state.V = Point(X.ops, U, product, gram()), Point(X.ops, V)
+    def step(self, f: Objective, state: State) -> None:
+        f.split_step(self.rows, state)

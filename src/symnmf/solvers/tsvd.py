@@ -7,11 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from symnmf.objectives import Objective
 from symnmf.ops import Tall
-from symnmf.run.memory import Kept, Layout
-from symnmf.run.state import State
 from symnmf.solvers.solver import Solver
-from symnmf.storage import SymmetricMatrix
+from symnmf.state import Kept, Layout, State
 from symnmf.storage.spectrum import leading_eigenpairs
 
 ROOT = "tsvd_root"
@@ -32,15 +31,15 @@ class TSVD(Solver):
     needs: ClassVar[str] = "products with X, and those only to start"
     cost: ClassVar[str] = "no product, 4nr^2"
 
-    def memory(self, n: int, rank: int, dtype: np.dtype) -> Layout:
-        return {ROOT: Kept((n, rank), dtype, tall=True)}
+    def memory(self, f: Objective, rank: int) -> Layout:
+        return {ROOT: Kept((f.shape[0], rank), f.dtype, tall=True)}
 
-    def start(self, X: SymmetricMatrix, U0: Tall) -> State:
-        values, vectors = leading_eigenpairs(X, U0.shape[1])
+    def start(self, f: Objective, U0: Tall) -> State:
+        values, vectors = leading_eigenpairs(f.storage, U0.shape[1])
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        return State.at(X, U0, memory={ROOT: X.ops.put(root.astype(X.dtype))})
+        return State.at(f, U0, memory={ROOT: f.ops.put(root.astype(f.dtype))})
 
-    def step(self, X: SymmetricMatrix, state: State) -> None:
+    def step(self, f: Objective, state: State) -> None:
         root = state.memory[ROOT]
-        left, _, right = np.linalg.svd(X.ops.cross(state.U.values, root))
-        state.moved(X.ops.clip(X.ops.times(root, right.T @ left.T)))
+        left, _, right = np.linalg.svd(f.ops.cross(state.U.values, root))
+        state.moved(f.ops.clip(f.ops.times(root, right.T @ left.T)))

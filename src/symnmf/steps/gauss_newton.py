@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from symnmf.objectives import Objective
 from symnmf.ops import Tall
-from symnmf.run.state import Point
-from symnmf.storage import SymmetricMatrix
+from symnmf.state import Point
 
 INNER_STEPS = 10
 RELAXATION = 1.6
 DAMPING_SHARE = 0.003  # of the weight that ties both halves of the split also damps the model
 
 
-def gauss_newton_target(
-    X: SymmetricMatrix, U: Point, weight: float, dual: Tall
-) -> tuple[Tall, Tall]:
+def gauss_newton_target(f: Objective, U: Point, weight: float, dual: Tall) -> tuple[Tall, Tall]:
     r"""Return Z >= 0 that nearly minimises the Gauss-Newton model of f, and the new ``dual``.
 
     With A = X U, G = U^T U and D = Z - U the model is
@@ -32,12 +30,12 @@ def gauss_newton_target(
     gram = U.gram
     shift = (1.0 + DAMPING_SHARE) * weight
     if not shift * shift > 0.0:  # U = 0, or as good as that: the model has no curvature
-        return X.ops.copy(U.values), dual
+        return f.ops.copy(U.values), dual
     level = float(gram.trace()) / len(gram)
     values, vectors = np.linalg.eigh(gram / level)
-    return X.ops.gauss_newton(
+    return f.ops.gauss_newton(
         U.values,
-        X.aim(U.values, U.product(X), gram),
+        f.aim(U),
         gram,
         (level * values, vectors),
         (weight, shift, RELAXATION),

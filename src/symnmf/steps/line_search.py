@@ -1,4 +1,4 @@
-"""The exact line search: f along a line is a quartic, and its cubic derivative is solved here."""
+"""The exact line search: f along a line is a polynomial, of degree 4 for a matrix."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import math
 
 import numpy as np
 
+from symnmf.objectives import Objective
 from symnmf.ops import Tall
-from symnmf.run.state import State
-from symnmf.storage import SymmetricMatrix
+from symnmf.state import State
 
+ROOT_STEPS = 4  # Newton steps on a zero found as an eigenvalue
 POLISH = 60  # halvings that exhaust a double between 0 and 1; Newton needs a handful
 
 #: Roundings that an entry of X U stands for: those of a long sum, and of the steps added to it.
@@ -78,8 +79,40 @@ def quartic_step(c1: float, c2: float, c3: float, c4: float) -> tuple[float, flo
     return best, lowest
 
 
+def polynomial_step(*coefficients: float) -> tuple[float, float]:
+    """Minimise q(t) = c_1 t + c_2 t^2 + ... over [0, 1], of any degree; return t and q(t).
+
+    The value returned is never above 0 = q(0).
+    """
+    q = np.polynomial.Polynomial([0.0, *coefficients])
+    slope = q.deriv()
+    bend = slope.deriv()
+    best, least = 0.0, 0.0
+    for t in (1.0, *_between(slope)):
+        for _ in range(ROOT_STEPS):
+            curved = bend(t)
+            if t == 1.0 or curved <= 0.0:
+                break
+            t = min(max(t - slope(t) / curved, 0.0), 1.0)
+        value = q(t)
+        if value < least:
+            best, least = float(t), float(value)
+    return best, least
+
+
+def _between(slope: np.polynomial.Polynomial) -> np.ndarray:
+    """Return the zeros of a polynomial between 0 and 1, or nearly."""
+    size = np.abs(slope.coef).max()
+    if not (np.isfinite(size) and size > 0.0):
+        return np.empty(0)
+    # terms that cannot matter on [0, 1] would only make the others' zeros less exact
+    kept = np.polynomial.Polynomial(slope.coef / size).trim(1e-18)
+    zeros = kept.roots()
+    return zeros.real[(np.abs(zeros.imag) < 1e-6) & (zeros.real > 0.0) & (zeros.real < 1.0)]
+
+
 def line_step(
-    X: SymmetricMatrix,
+    f: Objective,
     state: State,
     target: Tall,
     *,
@@ -93,26 +126,27 @@ def line_step(
     where U stays. ``target``, the old U and its product are overwritten: copy what is needed.
     """
     U = state.U
-    product, gram = U.product(X), U.gram
-    line, coefficients = X.along(U.values, product, gram, target, state.room())
-    step, change = quartic_step(*map(float, coefficients))
+    product, gram = U.product(f), U.gram
+    line, coefficients = f.along(U.values, product, gram, target, state.room())
+    lowest = quartic_step if len(coefficients) == 4 else polynomial_step
+    step, change = lowest(*map(float, coefficients))
     length = float(line.gram.trace())
     if step == 0.0 or -change < max(enough, per_length * step**2 * length):
         state.spare.append(line.image)
         return 0.0, line.D
-    values, product, moved = X.advance(U.values, product, line, step)
+    values, product, moved = f.advance(U.values, product, line, step)
     state.spare.append(line.image)
     following = gram + step * (line.cross + line.cross.T) + step**2 * line.gram
     # else little but rounding may be left of it
     trusted = following.trace() > 0.5 * gram.trace()
     misfit = U.misfit
     if misfit is not None:
-        misfit = misfit.changed(2.0 * change, step * _doubt(X, gram, length))
+        misfit = misfit.changed(2.0 * change, step * _doubt(f, gram, length))
     state.moved(values, product=product, gram=following if trusted else None, misfit=misfit)
     return float(step), moved
 
 
-def _doubt(X: SymmetricMatrix, gram: np.ndarray, length: float) -> float:
+def _doubt(f: Objective, gram: np.ndarray, length: float) -> float:
     """Return how far the rounding of X U may put off the slope along D, where ||D||^2 = length.
 
     The slope is 2 <U G - X U, D>, and every entry of X U, which is about U G, was rounded. These
@@ -120,5 +154,5 @@ def _doubt(X: SymmetricMatrix, gram: np.ndarray, length: float) -> float:
     eps ||U G|| ||D|| over the root of the number of entries.
     """
     size = float(np.sqrt(max(np.vdot(gram @ gram, gram), 0.0) * length))
-    entries = X.shape[0] * len(gram)
-    return float(ROUNDINGS * np.finfo(X.dtype).eps * size / np.sqrt(entries))
+    entries = f.shape[0] * len(gram)
+    return float(ROUNDINGS * np.finfo(f.dtype).eps * size / np.sqrt(entries))

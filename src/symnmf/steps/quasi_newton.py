@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from symnmf.kernels import pairs as kernels
+from symnmf.objectives import Objective
 from symnmf.ops import Tall
-from symnmf.run.memory import Kept, Layout
-from symnmf.run.state import State
-from symnmf.storage import SymmetricMatrix
+from symnmf.state import Kept, Layout, State
 
 FLATTEST = 1e-10  # curvature of a step worth keeping, in units of the mean diagonal of U^T U
 
@@ -16,10 +15,10 @@ FLATTEST = 1e-10  # curvature of a step worth keeping, in units of the mean diag
 USED, SLOT, PENDING = range(3)
 
 
-def room_for_pairs(X: SymmetricMatrix, depth: int, U0: Tall) -> dict[str, Tall]:
+def room_for_pairs(f: Objective, depth: int, U0: Tall) -> dict[str, Tall]:
     """Return what ``State.memory`` needs for ``depth`` pairs of a step and its change."""
     n, r = U0.shape
-    ops, dtype = X.ops, X.ops.dtype(U0)
+    ops, dtype = f.ops, f.ops.dtype(U0)
     return {
         "steps": ops.zeros((depth, n, r), dtype),
         "changes": ops.zeros((depth, n, r), dtype),
@@ -63,7 +62,7 @@ def stepped(state: State, step: Tall) -> None:
     counters[PENDING] = 1
 
 
-def look(X: SymmetricMatrix, state: State, level: float) -> tuple[np.ndarray, float]:
+def look(f: Objective, state: State, level: float) -> tuple[np.ndarray, float]:
     """Bring gradient and pairs up to date, for a ``level`` of the mean diagonal of U^T U.
 
     Return the dot products of each slot's step and change with the gradient on the free entries,
@@ -75,10 +74,10 @@ def look(X: SymmetricMatrix, state: State, level: float) -> tuple[np.ndarray, fl
     counters = memory["counters"]
     depth, slot = len(step_change), int(counters[SLOT])
     used = min(int(counters[USED]), depth - int(counters[PENDING]))  # the oldest gave its slot up
-    sums = X.ops.pair_sums(
+    sums = f.ops.pair_sums(
         U.values,
-        U.product(X),
-        U.gram,
+        U.product(f),
+        f.curvature(U.gram),
         level,
         memory["gradient"],
         memory["steps"],
@@ -99,14 +98,14 @@ def look(X: SymmetricMatrix, state: State, level: float) -> tuple[np.ndarray, fl
     return sums[kernels.STEP_SLOPE : kernels.CHANGE_SLOPE + 1, :depth], float(promise)
 
 
-def quasi_newton_target(X: SymmetricMatrix, state: State, slopes: np.ndarray) -> Tall:
+def quasi_newton_target(f: Objective, state: State, slopes: np.ndarray) -> Tall:
     """Return max(U - H g, 0), written to the next slot where it may be; there must be a pair."""
     memory = state.memory
     counters, dots = memory["counters"], memory["pair_dots"]
     used, depth = int(counters[USED]), len(dots[0])
     order = (int(counters[SLOT]) - used + np.arange(used)) % depth
     own, along, across = kernels.direction_weights(dots[0], dots[1], slopes[0], slopes[1], order)
-    return X.ops.pair_target(
+    return f.ops.pair_target(
         state.U.values,
         memory["gradient"],
         memory["steps"],

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from symnmf.run.state import Point
-from symnmf.storage import SymmetricMatrix
-from symnmf.storage.spectrum import host_product
+from symnmf.objectives import MatrixObjective, Objective
+from symnmf.state import Point
 
 CANDIDATES = 8  # columns that are tried at once
 STEPS = 20  # of the projected power method
@@ -18,7 +17,7 @@ def dead_columns(U: Point) -> np.ndarray:
     return np.flatnonzero(np.diag(U.gram) == 0.0)
 
 
-def column_from_residual(X: SymmetricMatrix, U: Point) -> np.ndarray | None:
+def column_from_residual(f: Objective, U: Point) -> np.ndarray | None:
     """Return a column v >= 0 that lowers f in place of a zero one, or None where none is found.
 
     With R = X - U U^T, adding v changes f by -<R v, v> + ||v||^4 / 2; the best multiple of a unit
@@ -26,17 +25,18 @@ def column_from_residual(X: SymmetricMatrix, U: Point) -> np.ndarray | None:
     the projected power method on R, from the rows with most left to explain. A handful of products
     with a few columns, on the rare occasion.
     """
-    factor = X.ops.get(U.values).astype(np.float64)
-    n = X.shape[0]
+    if not isinstance(f, MatrixObjective):
+        return None
+    n = f.shape[0]
 
     def residual(V: np.ndarray) -> np.ndarray:
-        return host_product(X, V) - factor @ (factor.T @ V)
+        return f.residual_times(U.values, U.values, V)
 
     rows = np.argsort(-residual(np.ones((n, 1)))[:, 0], kind="stable")[: CANDIDATES - 1]
     single = np.zeros((n, len(rows)))
     single[rows, np.arange(len(rows))] = 1.0
-    V = np.hstack([np.ones((n, 1)), single + np.maximum(residual(single), 0.0) / X.norm])
-    best, column = WORTH * X.norm, None
+    V = np.hstack([np.ones((n, 1)), single + np.maximum(residual(single), 0.0) / f.norm])
+    best, column = WORTH * f.norm, None
     for _ in range(STEPS):
         V /= np.maximum(np.linalg.norm(V, axis=0), np.finfo(float).tiny)
         image = residual(V)

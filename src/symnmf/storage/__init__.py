@@ -5,10 +5,8 @@ from symnmf.storage.dask import DaskMatrix
 from symnmf.storage.dense import DenseMatrix
 from symnmf.storage.host import HostArray, HostMatrix
 from symnmf.storage.lowrank import LowRank
-from symnmf.storage.masked import MaskedMatrix
-from symnmf.storage.observing import observed
 from symnmf.storage.sparse import SparseMatrix
-from symnmf.storage.symmetric import Entries, SymmetricArray, SymmetricMatrix
+from symnmf.storage.symmetric import Entries, Square, SymmetricArray, SymmetricMatrix
 from symnmf.storage.wrapping import as_symmetric, on_device
 
 __all__ = [
@@ -19,11 +17,10 @@ __all__ = [
     "HostArray",
     "HostMatrix",
     "LowRank",
-    "MaskedMatrix",
     "SparseMatrix",
+    "Square",
     "SymmetricArray",
     "SymmetricMatrix",
     "as_symmetric",
-    "observed",
     "on_device",
 ]

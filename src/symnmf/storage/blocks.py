@@ -16,7 +16,16 @@ from symnmf.parallel import Threads
 from symnmf.storage.dense import SWEPT_ROWS
 from symnmf.storage.opening import open_store
 from symnmf.storage.stores import Store, squares
-from symnmf.storage.tiles import Facts, Tile, TiledMatrix, add_products, residual_share, tile_facts
+from symnmf.storage.symmetric import Square
+from symnmf.storage.tiles import (
+    Facts,
+    Tile,
+    TiledMatrix,
+    add_products,
+    residual_share,
+    split_tile,
+    tile_facts,
+)
 
 #: Memory for X unless another is asked for: large enough that a disk reads at its full rate.
 MEMORY = 192 * 2**20
@@ -164,6 +173,14 @@ class Blocks(TiledMatrix):
             result[rows, columns] = part - U[rows].astype(np.float64) @ U[columns].T
             result[columns, rows] = result[rows, columns].T
         return result
+
+    def parts(self) -> Iterator[tuple[Square, np.ndarray]]:
+        before, after = (self.dtype.type(scale) for scale in self.scales)
+        for tile, stored in self._stream():
+            block = stored.toarray() if self.is_sparse else stored
+            if before != 1 or after != 1:
+                block = block * before * after
+            yield from split_tile(tile, block)
 
     def squares(self, side: int) -> Iterator[tuple[Tile, np.ndarray]]:
         """Yield squares of the upper triangle, of a source that can be sliced."""

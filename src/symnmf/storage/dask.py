@@ -13,7 +13,7 @@ import itertools
 import logging
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from symnmf.errors import InputError
 from symnmf.parallel import Threads, one_blas_thread
 from symnmf.storage.border import check_shape
 from symnmf.storage.dtypes import float_dtype
+from symnmf.storage.symmetric import Square, Work
 from symnmf.storage.tiles import (
     Block,
     Facts,
@@ -31,6 +32,7 @@ from symnmf.storage.tiles import (
     TiledMatrix,
     add_products,
     residual_share,
+    split_tile,
     tile_facts,
 )
 from symnmf.storage.workers import check_workers, compute_on, current_client, has_futures
@@ -189,6 +191,37 @@ def _apart(recipe: Recipe, scales: tuple[float, float], given: Any, *parts: Part
         return residual_share(
             recipe.make(given), tile, (above[0], above[1]), (beside[0], beside[1]), scales
         )
+
+
+def _made(recipe: Recipe, given: Any, scales: tuple[float, float]) -> np.ndarray:
+    """Return a block as a dense array."""
+    block = recipe.make(given)
+    dense = block.toarray() if sp.issparse(block) else block
+    return dense if scales == (1.0, 1.0) else dense * np.prod(scales, dtype=dense.dtype)
+
+
+def _squares_of(tile: Tile) -> list[Square]:
+    return [square for square, _ in split_tile(tile, np.empty((0, tile.shape[1])))]
+
+
+def _visited(
+    recipe: Recipe,
+    given: Any,
+    scales: tuple[float, float],
+    work: Work,
+    weights: list[np.ndarray],
+    above: list[Part],
+    beside: list[Part],
+) -> list[Any]:
+    """Return what ``work`` says of the squares of one block."""
+    found = []
+    with one_blas_thread():
+        block = _made(recipe, given, scales)
+        for (square, part), weight in zip(split_tile(recipe.tile, block), weights, strict=True):
+            rows = [factor.at(square.top, square.bottom) for factor in above]
+            columns = [factor.at(square.left, square.right) for factor in beside]
+            found.append(work(part, weight, rows, columns, square.on_diagonal))
+    return found
 
 
 def _sum(parts: list[tuple[Any, int]]) -> np.ndarray:
@@ -355,6 +388,40 @@ class DaskMatrix(TiledMatrix):
             parts = (part_U[i], part_V[i], part_U[j], part_V[j])
             graph[key] = (_apart, self.recipes[i, j], self.scales, self._given(i, j), *parts)
         return self._compute(graph, keys)
+
+    def visit(
+        self, work: Work, factors: Sequence[np.ndarray], weights: Callable[[Square], np.ndarray]
+    ) -> Iterator[tuple[Square, Any]]:
+        prefix = _named("visit")
+        graph: dict[Any, Any] = {}
+        parts = []
+        for number, factor in enumerate(factors):
+            more, part = self._parts(prefix, factor, f"factor-{number}")
+            graph |= more
+            parts.append(part)
+        tiles, keys = [self.recipes[i, j].tile for i, j in self.pairs], []
+        for (i, j), tile in zip(self.pairs, tiles, strict=True):
+            key = (prefix, i, j)
+            keys.append(key)
+            graph[key] = (
+                _visited,
+                self.recipes[i, j],
+                self._given(i, j),
+                self.scales,
+                work,
+                [weights(square) for square in _squares_of(tile)],
+                [part[i] for part in parts],
+                [part[j] for part in parts],
+            )
+        for tile, found in zip(tiles, self._compute(graph, keys), strict=True):
+            yield from zip(_squares_of(tile), found, strict=True)
+
+    def parts(self) -> Iterator[tuple[Square, np.ndarray]]:
+        for i, j in self.pairs:
+            key = (_named("part"), i, j)
+            task = (_made, self.recipes[i, j], self._given(i, j), self.scales)
+            block = self._compute({key: task}, [key])[0]
+            yield from split_tile(self.recipes[i, j].tile, block)
 
     def _compute(self, graph: dict[Any, Any], keys: list[Any]) -> list[Any]:
         if self._held is not None:

@@ -12,6 +12,10 @@ from symnmf.kernels.products import WIDEST, dense_rows, prefers_dense_rows
 from symnmf.parallel import Bounds, Threads
 from symnmf.storage.host import HostMatrix
 from symnmf.storage.misfit import has_digits, misfit_in_tiles
+from symnmf.storage.symmetric import Square, square_parts
+
+#: Rows of the squares that X is looked at in: a few of them fit into the cache.
+PART_SIDE = 512
 
 #: Rows of a coordinate sweep whose products are computed together.
 SWEPT_ROWS = 64
@@ -66,6 +70,10 @@ class DenseMatrix(HostMatrix):
         return (
             quick if has_digits(self.dtype, quick, self.sqnorm) else super().residual_sqnorm(U, V)
         )
+
+    def parts(self) -> Iterator[tuple[Square, np.ndarray]]:
+        for square in square_parts(self.shape[0], PART_SIDE):
+            yield square, self.array[square.top : square.bottom, square.left : square.right]
 
     @property
     def entries(self) -> DenseMatrix:

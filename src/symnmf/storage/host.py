@@ -15,7 +15,7 @@ from symnmf.calls import read_once
 from symnmf.ops import HostOps, RowSolver
 from symnmf.ops.host import row_kernel
 from symnmf.parallel import Bounds, Threads
-from symnmf.storage.symmetric import SymmetricArray, SymmetricMatrix
+from symnmf.storage.symmetric import Square, SymmetricArray, SymmetricMatrix
 
 #: Rows multiplied and then solved while they are still in cache.
 FUSED_ROWS = 2048
@@ -135,6 +135,16 @@ class HostMatrix(HostArray, SymmetricMatrix):
         from symnmf.storage.lowrank import LowRank
 
         return LowRank(B, C).on(self.threads)
+
+    def parts(self) -> Iterator[tuple[Square, np.ndarray]]:
+        n, nothing = self.shape[0], np.zeros((self.shape[0], 1), self.dtype)
+        rows = max(1, BLOCK_SIZE // n)
+        for top in range(0, n, rows):
+            bottom = min(top + rows, n)
+            block = self.residual_rows(nothing, nothing, top, bottom).astype(self.dtype, copy=False)
+            yield Square(top, bottom, top, bottom), block[:, top:bottom]
+            if bottom < n:
+                yield Square(top, bottom, bottom, n), block[:, bottom:]
 
     def residual(self, U: np.ndarray) -> np.ndarray:
         """Return X - U U^T as an n x n array."""

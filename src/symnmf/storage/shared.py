@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from symnmf.ops import Tall
-from symnmf.storage.symmetric import Entries, SymmetricMatrix
+from symnmf.storage.symmetric import Entries, Square, SymmetricMatrix
 
 #: What a start asked for: its seat, the right factor and where the product goes.
 Request = tuple[int, Tall, Tall]
@@ -105,6 +105,13 @@ class Seat(SymmetricMatrix):
 
     def residual_sqnorm(self, U: Tall, V: Tall) -> float | None:
         return self._X.residual_sqnorm(U, V)
+
+    def parts(self) -> Iterator[tuple[Square, Tall]]:
+        return self._X.parts()
+
+    @property
+    def has_parts(self) -> bool:
+        return self._X.has_parts
 
     @property
     def entries(self) -> Entries | None:

@@ -153,20 +153,15 @@ def spectrum(X: SymmetricMatrix) -> Spectrum:
             ncv=min(n, 40),
         )
     except ArpackNoConvergence:
-        return lanczos(X, steps=100)
+        return lanczos_ends(n, lambda v: host_product(X, v), steps=100)
     return Spectrum(float(values.min()), float(values.max()))
 
 
-def lanczos(X: SymmetricMatrix, steps: int = 20) -> Spectrum:
-    """Estimate both ends from ``steps`` products with one vector, three vectors in memory.
+def lanczos_ends(n: int, multiply: Callable[[np.ndarray], np.ndarray], steps: int = 20) -> Spectrum:
+    """Estimate both ends of the n x n matrix behind ``multiply``, which takes one vector.
 
     The estimates lie inside the spectrum, and near its ends after a few steps.
     """
-    return lanczos_ends(X.shape[0], lambda v: host_product(X, v), steps)
-
-
-def lanczos_ends(n: int, multiply: Callable[[np.ndarray], np.ndarray], steps: int = 20) -> Spectrum:
-    """Estimate both ends of the n x n matrix behind ``multiply``, which takes one vector."""
     # a random sign pattern: the positive vector of `_fixed_start` is almost blind to the low end
     current = np.random.default_rng(0).standard_normal(n)
     current /= np.linalg.norm(current)

@@ -1,14 +1,15 @@
-"""What a solver may ask of X, wherever X lives."""
+"""What a storage backend offers: products with X, its norm, its parts, its fingerprint."""
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from symnmf.ops import Line, Ops, RowSolver, Tall, quartic
+from symnmf.ops import Ops, RowSolver, Tall
 
 if TYPE_CHECKING:
     from symnmf.parallel import Threads
@@ -27,15 +28,43 @@ class Entries(Protocol):
         """Return X - U U^T as an n x n host array."""
 
 
+class Square(NamedTuple):
+    """Rows ``top..bottom`` and columns ``left..right`` of X: on the diagonal, or right of it."""
+
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+    @property
+    def on_diagonal(self) -> bool:
+        return self.left == self.top
+
+    def of(self, factors: Sequence[Tall]) -> tuple[list[Tall], list[Tall]]:
+        """Return the rows of factors that belong to the rows, and to the columns, of the part."""
+        rows = [factor[self.top : self.bottom] for factor in factors]
+        return rows, [factor[self.left : self.right] for factor in factors]
+
+
+#: What is done with a part of X: the part, its weights, rows of the factors for its rows and for
+#: its columns, and whether it is on the diagonal.
+Work = Callable[[Tall, Tall, list[Tall], list[Tall], bool], Any]
+
+
+def square_parts(n: int, side: int) -> list[Square]:
+    """Cut the upper triangle into squares of this side."""
+    edges = [*range(0, n, side), n]
+    pairs = itertools.combinations_with_replacement(range(len(edges) - 1), 2)
+    return [Square(edges[i], edges[i + 1], edges[j], edges[j + 1]) for i, j in pairs]
+
+
 class SymmetricArray(ABC):
-    """A symmetric array to be explained by U >= 0: what the loop asks of X.
+    """A symmetric array to be explained by U >= 0, in one storage backend.
 
     A matrix is of order 2; tensors are in ``symnmf.tensors``.
 
     Attributes
     ----------
-    weighted : bool
-        Whether entries count with weights, f(U) = 1/2 sum_ij w_ij (x_ij - <u_i, u_j>)^2.
     signed : bool
         Whether X is known to have negative entries.
     shape : tuple of int
@@ -46,7 +75,6 @@ class SymmetricArray(ABC):
         The operations on factors that live where X does.
     """
 
-    weighted: bool = False
     signed: bool = False
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype, ops: Ops) -> None:
@@ -79,45 +107,6 @@ class SymmetricArray(ABC):
     @abstractmethod
     def digest(self) -> str:
         """Return a fingerprint of all there is to X."""
-
-    def product_at(
-        self,
-        factor: Tall,
-        other: Tall,
-        *,
-        gram: np.ndarray | None = None,
-        out: Tall | None = None,
-    ) -> Tall:
-        """Return P with P - F (V^T V) = S V, S the residual at F V^T; here X V for every F.
-
-        F is ``factor``, V is ``other`` and ``gram`` is V^T V where it is known. At F = V = U it
-        stands for X U in all that is made of gradients; ``out`` may be overwritten.
-        """
-        return self.matmul(other, out)
-
-    def weighted_sums(
-        self, U: Tall, V: Tall, product: Tall | None = None
-    ) -> tuple[float, float, float] | None:
-        """Return the sums of w (x - m)^2, w x m and w m^2, M = U V^T; None without weights.
-
-        ``product`` is :meth:`product_at` for U = V, where it is known.
-        """
-        return None
-
-    def product_and_sums(
-        self, U: Tall, gram: np.ndarray | None
-    ) -> tuple[Tall, tuple[float, float, float] | None]:
-        """Return :meth:`product_at` for F = V = U, and :meth:`weighted_sums` if they come along."""
-        return self.product_at(U, U, gram=gram), None
-
-    def for_rank(self, rank: int, *, warn: bool = True) -> Self:
-        """Return X ready for factors of ``rank`` columns; warn of rows that are hardly observed."""
-        return self
-
-    @property
-    def unseen(self) -> np.ndarray | None:
-        """The rows of which nothing is observed, or None where there are none."""
-        return None
 
     @property
     def sqnorm(self) -> float:
@@ -181,41 +170,40 @@ class SymmetricMatrix(SymmetricArray):
         """
         return None
 
-    # --- what depends on the point where entries have weights; the defaults are those without
+    def parts(self) -> Iterator[tuple[Square, Tall]]:
+        """Yield parts of the upper triangle of X, dense, where X lives.
 
-    def residual_times(self, U: Tall, V: Tall, T: np.ndarray) -> np.ndarray:
-        """Return the symmetric part of the residual X - U V^T times a host array, in float64."""
-        thin = np.ascontiguousarray(T, dtype=self.dtype)
-        image = self.ops.get(self.matmul(self.ops.put(thin))).astype(np.float64)
-        A, B = (self.ops.get(factor).astype(np.float64) for factor in (U, V))
-        return image - 0.5 * (A @ (B.T @ T) + B @ (A.T @ T))
-
-    def along(
-        self, U: Tall, product: Tall, gram: np.ndarray, target: Tall, out: Tall
-    ) -> tuple[Line, tuple[float, float, float, float]]:
-        """Return the way from U to ``target`` and the coefficients of f on it.
-
-        ``target`` and ``out`` may be overwritten.
+        A part on the diagonal is a square with both its halves; every other part stands for its
+        mirror image too. A backend without it takes no mask and no weights.
         """
-        line = self.ops.line(U, product, target, self.matmul(target, out=out))
-        return line, quartic(gram, line)
+        raise NotImplementedError
 
-    def advance(
-        self, U: Tall, product: Tall, line: Line, t: float
-    ) -> tuple[Tall, Tall | None, Tall]:
-        """Return max(U + t D, 0), the product there if it came for free, and t D.
+    @property
+    def has_parts(self) -> bool:
+        """Whether :meth:`parts` is there."""
+        return type(self).parts is not SymmetricMatrix.parts
 
-        All four factors may be overwritten.
+    def visit(
+        self, work: Work, factors: Sequence[Tall], weights: Callable[[Square], Tall]
+    ) -> Iterator[tuple[Square, Any]]:
+        """Yield what ``work`` says of every part of X, in order, from that part of the factors.
+
+        A backend that is spread over workers sends ``work`` there.
         """
-        return self.ops.advance(U, product, line, t)
+        for square, block in self.parts():
+            yield square, work(block, weights(square), *square.of(factors), square.on_diagonal)
 
-    def aim(self, U: Tall, product: Tall, gram: np.ndarray) -> Tall:
-        """Return the product that a step should aim with, whose curvature is that of U^T U.
-
-        Where entries of a row are hidden, that curvature is too large and a step too short by as
-        much; a line search then says how much of the longer one is taken.
-        """
-        return product
+    def values_at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return the entries at these places, on the host."""
+        low, high = np.minimum(rows, columns), np.maximum(rows, columns)
+        found = np.zeros(len(rows), self.dtype)
+        for square, block in self.parts():
+            inside = (low >= square.top) & (low < square.bottom)
+            inside &= (high >= square.left) & (high < square.right)
+            if inside.any():
+                held = self.ops.get(block)
+                found[inside] = held[low[inside] - square.top, high[inside] - square.left]
+        return found
 
     def update(
         self,
@@ -226,11 +214,10 @@ class SymmetricMatrix(SymmetricArray):
         coupling: float,
         out: Tall | None = None,
     ) -> tuple[Tall, Tall]:
-        """Minimise over ``factor`` >= 0 with ``other`` fixed; return it and X @ other.
+        """Minimise 1/2 ||X - F V^T||^2 + coupling/2 ||F - V||^2 over F >= 0; return F and X V.
 
-        ``gram`` gives other^T other, and is asked when the product is under way; ``factor`` and
-        ``out`` may be overwritten. Instead of a product that depends on the point, None is
-        returned.
+        F is ``factor``, V is ``other`` and ``gram`` gives V^T V, asked for when the product is
+        under way; ``factor`` and ``out`` may be overwritten.
         """
         product = self.matmul(other, out)
         return self.ops.solve_rows(rows, factor, product, other, gram(), coupling), product

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
@@ -26,7 +26,7 @@ from symnmf.parallel import Threads
 from symnmf.storage.border import check_asymmetry, check_values
 from symnmf.storage.dense import SKETCHED_SHARE
 from symnmf.storage.sparse import RESIDUAL_UP_TO
-from symnmf.storage.symmetric import SymmetricMatrix
+from symnmf.storage.symmetric import Square, SymmetricMatrix
 
 #: Pieces that the columns of a tile are multiplied in, and its rows looked at, on any threads.
 PIECES = 16
@@ -267,6 +267,15 @@ def residual_share(
             apart = exact - V[first : first + step] @ U_right.T
         total += float(np.sum(apart[:, own:] ** 2))
     return total
+
+
+def split_tile(tile: Tile, block: np.ndarray) -> Iterator[tuple[Square, np.ndarray]]:
+    """Yield a tile as the square it has on the diagonal and what lies right of that."""
+    inside = tile.mirrored - tile.left
+    if inside:
+        yield Square(tile.top, tile.bottom, tile.left, tile.mirrored), block[:, :inside]
+    if tile.mirrored < tile.right:
+        yield Square(tile.top, tile.bottom, tile.mirrored, tile.right), block[:, inside:]
 
 
 class TiledMatrix(SymmetricMatrix):

@@ -26,7 +26,7 @@ from symnmf.storage.host import fingerprint
 from symnmf.storage.misfit import has_digits
 from symnmf.storage.sparse import RESIDUAL_UP_TO, SparseMatrix
 from symnmf.storage.streamed_rows import StreamedRows, room_on
-from symnmf.storage.symmetric import SymmetricMatrix
+from symnmf.storage.symmetric import Square, SymmetricMatrix, square_parts
 from symnmf.storage.torch_lowrank import TorchLowRank
 from symnmf.storage.wrapping import checked_dense, checked_sparse
 
@@ -34,6 +34,9 @@ Rows: TypeAlias = "Tensor | StreamedRows"
 
 #: Entries of X that are looked at together where a pass needs room of its own.
 BLOCK_SIZE = 2**21
+
+#: Rows of the squares that a weighted X is looked at in.
+PART_SIDE = 4096
 
 #: Entries of X - U V^T that are formed at a time, and the most columns of them.
 MISFIT_SIZE, MISFIT_COLUMNS = 2**20, 2**11
@@ -242,6 +245,19 @@ class TorchDense(TorchMatrix):
             return torch.mm(self._short, V.bfloat16(), out_dtype=torch.float32)
         return self._short.float() @ V.bfloat16().float()
 
+    def parts(self) -> Iterator[tuple[Square, Tensor]]:
+        if isinstance(self.rows, Tensor):
+            for square in square_parts(len(self.rows), PART_SIDE):
+                yield square, self.rows[square.top : square.bottom, square.left : square.right]
+            return
+        top, n = 0, self.shape[0]
+        for block in _row_blocks(self.rows):
+            bottom = top + len(block)
+            yield Square(top, bottom, top, bottom), block[:, top:bottom]
+            if bottom < n:
+                yield Square(top, bottom, bottom, n), block[:, bottom:]
+            top = bottom
+
     def compute_sqnorm(self) -> float:
         norms = [
             torch.linalg.vector_norm(block, dtype=torch.float64) for block in _row_blocks(self.rows)
@@ -322,6 +338,20 @@ class TorchSparse(TorchMatrix):
             misfit[own, self.indices[low:high]] -= self.data[low:high]
             total += torch.linalg.vector_norm(misfit).square()
         return float(total)
+
+    def parts(self) -> Iterator[tuple[Square, Tensor]]:
+        n, edges = self.shape[0], self.indptr.cpu()
+        rows = max(1, BLOCK_SIZE // n)
+        for top in range(0, n, rows):
+            bottom = min(top + rows, n)
+            low, high = int(edges[top]), int(edges[bottom])
+            lengths = self.indptr[top + 1 : bottom + 1] - self.indptr[top:bottom]
+            own = torch.arange(bottom - top, device=lengths.device).repeat_interleave(lengths)
+            block = self.data.new_zeros(bottom - top, n)
+            block[own, self.indices[low:high]] = self.data[low:high]
+            yield Square(top, bottom, top, bottom), block[:, top:bottom]
+            if bottom < n:
+                yield Square(top, bottom, bottom, n), block[:, bottom:]
 
     @property
     def single(self) -> TorchSparse:

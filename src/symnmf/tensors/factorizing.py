@@ -11,13 +11,10 @@ from symnmf.run.checkpoint import Keeping
 from symnmf.run.loop import Callback, solve, warn_unless_converged
 from symnmf.run.problem import Problem
 from symnmf.run.result import Result
-from symnmf.run.settings import Limits, Settings
+from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
-from symnmf.tensors.checking import as_tensor
-from symnmf.tensors.methods import as_tensor_solver
-from symnmf.tensors.schedules import as_tensor_coupling, default_coupling
-from symnmf.tensors.tensor import SymmetricTensor
+from symnmf.storage.tensor_checking import as_tensor
 
 
 def factorize_tensor(
@@ -80,13 +77,17 @@ def factorize_tensor(
         raise InputError(
             "init='nndsvd' is for matrices; use 'scaled-random', 'random' or an array."
         )
-    limits = Limits(tol, max_iter, max_time, record_every)
+    settings = Settings.of(
+        solver,
+        coupling,
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        record_every=record_every,
+    )
     keeping = Keeping(checkpoint, checkpoint_every)
-    as_tensor_solver(solver)
-    tensor = as_tensor(T, n_jobs=n_jobs)
-    settings = tensor_settings(tensor, solver, coupling, limits)
     result = solve(
-        Problem.of(tensor),
+        T if isinstance(T, Problem) else Problem(as_tensor(T, n_jobs=n_jobs)),
         rank,
         settings,
         init=init,
@@ -94,16 +95,5 @@ def factorize_tensor(
         callback=callback,
         keeping=keeping,
     )
-    warn_unless_converged(result, limits)
+    warn_unless_converged(result, settings.limits)
     return result
-
-
-def tensor_settings(
-    T: SymmetricTensor,
-    solver: str | Solver = "auto",
-    coupling: str | float | Coupling | None = None,
-    limits: Limits | None = None,
-) -> Settings:
-    """Return the method and the coupling that names stand for where X is the tensor T."""
-    schedule = default_coupling(T) if coupling is None else as_tensor_coupling(coupling)
-    return Settings(as_tensor_solver(solver), schedule, limits or Limits())

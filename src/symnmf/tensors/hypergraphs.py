@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from symnmf import graphs
 from symnmf.errors import InputError
 from symnmf.kernels.tuples import list_triangles
-from symnmf.tensors.checking import ORDERS, Repeated, from_tuples
-from symnmf.tensors.sparse_tensor import SparseTensor
+from symnmf.storage.sparse_tensor import SparseTensor
+from symnmf.storage.tensor_checking import ORDERS, Repeated, from_tuples
 
 #: Subsets beyond which a list of large hyperedges is refused rather than spelt out.
 MOST_SUBSETS = 200_000_000

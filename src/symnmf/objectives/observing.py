@@ -1,4 +1,4 @@
-"""From a mask, weights or missing entries to the backend that counts only what was observed."""
+"""From X, a mask, weights or missing entries to the objective that counts what was observed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ import scipy.sparse as sp
 
 from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
+from symnmf.objectives.frobenius import Frobenius, MatrixObjective
+from symnmf.objectives.pairs import Pairs
+from symnmf.objectives.parts import Parts, Weights
+from symnmf.objectives.weighted import Weighted
+from symnmf.ops import HostOps
 from symnmf.parallel import Threads
 from symnmf.storage.border import NAN_IN_ARRAY, NAN_IN_SPARSE, check_missing, check_shape
 from symnmf.storage.dask import is_dask
@@ -18,7 +23,6 @@ from symnmf.storage.dense import DenseMatrix
 from symnmf.storage.dtypes import float_dtype
 from symnmf.storage.host import HostMatrix
 from symnmf.storage.indices import checked_csr
-from symnmf.storage.masked import MaskedMatrix, Pairs
 from symnmf.storage.opening import is_stored, open_store
 from symnmf.storage.sparse import SparseMatrix
 from symnmf.storage.symmetric import SymmetricMatrix
@@ -38,6 +42,10 @@ OBSERVING = ("mask", "weights", "missing", "ignore_diagonal", "allow_negative")
 OBSERVED_COST, HIDDEN_COST, DENSE_COST = 4.0, 5.0, 1.0 / 3.0
 
 
+#: Most pairs of an X that is not an array in memory that are kept one by one.
+MOST_PAIRS = 2**26
+
+
 def observed(
     X: Any,
     *,
@@ -48,43 +56,22 @@ def observed(
     allow_negative: bool = False,
     n_jobs: int | None = None,
     device: Any = None,
-) -> SymmetricMatrix:
-    """Return X for :func:`symnmf.factorize`, with what was not observed left out of the fit.
-
-    Parameters
-    ----------
-    X : array-like or scipy sparse, n x n
-        Symmetric where it was observed; what is elsewhere does not matter.
-    mask : array-like or sparse of bool, n x n, or None
-        True where an entry was observed; entries not stored in a sparse mask were not.
-    weights : array-like or sparse, n x n, or None
-        How much each entry counts: symmetric, finite, at least 0, in units of the largest.
-    missing : "nan", "unstored" or None
-        "nan" hides the NaN entries of a dense X; "unstored" hides what a sparse X does not
-        store. By default the entries that a sparse X does not store are zeros, which are data.
-    ignore_diagonal : bool
-        Leave the diagonal out, for similarities of things to themselves that mean nothing.
-    allow_negative : bool
-        Whether observed entries may be negative.
-    n_jobs : int or None
-        Threads; None for all cores.
-    device : str, torch.device or None
-        As for :func:`as_symmetric`; for an X that was observed as a whole.
-    """
+) -> MatrixObjective:
+    """Return the misfit to X over what was observed, as :class:`symnmf.Problem` says."""
     _check_options(X, mask, weights, missing, ignore_diagonal, allow_negative)
     given, name = (mask, "mask") if weights is None else (weights, "weights")
+    settings = {"n_jobs": n_jobs, "device": device, "allow_negative": allow_negative}
     if given is None and missing is None and not ignore_diagonal:
-        return as_symmetric(X, n_jobs=n_jobs, device=device, allow_negative=allow_negative)
-    if (device is not None or is_tensor(X)) and torch_device(X, device) is not None:
-        raise InputError(
-            "a mask, weights, missing or ignore_diagonal cannot be used on a GPU; pass "
-            "device='cpu', or fill the entries that were not observed."
-        )
-    X, threads = to_host(_from_path(X)), Threads(n_jobs)
-    values = X if sp.issparse(X) else _array(X)
+        return Frobenius(as_symmetric(X, **settings))
+    on_device = (device is not None or is_tensor(X)) and torch_device(X, device) is not None
+    source = _from_path(X)
+    if on_device or isinstance(source, SymmetricMatrix) or is_dask(source) or is_path(source):
+        return _where_it_lies(source, given, name, missing, ignore_diagonal, settings)
+    values = to_host(source)
+    values = values if sp.issparse(values) else _array(values)
     check_shape(values.shape, "X")
-    if sp.issparse(X):
-        values = checked_csr(X, float_dtype(X.dtype, "X"), "X")
+    if sp.issparse(values):
+        values = checked_csr(values, float_dtype(values.dtype, "X"), "X")
     W = _weights(given, name, values.shape[0])
     W = _hide_missing(values, W, missing)
     if W is None:
@@ -93,10 +80,112 @@ def observed(
         whole = as_symmetric(values, n_jobs=n_jobs, allow_negative=allow_negative)
         assert isinstance(whole, HostMatrix)
         diagonal = np.arange(whole.shape[0])
-        return hide(whole, diagonal, diagonal) if ignore_diagonal else whole
+        return hide(whole, diagonal, diagonal) if ignore_diagonal else Frobenius(whole)
     if ignore_diagonal:
         W = _without_diagonal(W)
-    return _weigh(values, W, threads, allow_negative)
+    return _weigh(values, W, Threads(n_jobs), allow_negative)
+
+
+def _where_it_lies(
+    X: Any, given: Any, name: str, missing: str | None, ignore_diagonal: bool, settings: Any
+) -> MatrixObjective:
+    """Return the objective of an X that is not an array in memory, or goes to a device."""
+    W = None
+    if missing is not None:
+        if isinstance(X, SymmetricMatrix) or is_dask(X) or is_path(X):
+            raise InputError(
+                f"missing={missing!r} needs X as an array or a sparse matrix in memory; say which "
+                f"entries were observed by a mask instead."
+            )
+        values = to_host(X)
+        W = _hide_missing(values, _weights(given, name, values.shape[0]), missing)
+        if not sp.issparse(values):
+            X = _in_place_of_nan(X)
+    storage = as_symmetric(X, **settings)
+    if missing is None:
+        W = _weights(given, name, storage.shape[0])
+    if not storage.has_parts:
+        raise InputError(
+            f"a {type(storage).__name__} offers no parts of X, so it takes no mask, weights, "
+            f"missing or ignore_diagonal; pass an array or a sparse matrix."
+        )
+    return weigh_storage(storage, W, ignore_diagonal)
+
+
+def weigh_storage(storage: SymmetricMatrix, W: Any, skip_diagonal: bool = False) -> MatrixObjective:
+    """Return the misfit of any storage with the weights W, or all of it where W is None."""
+    n = storage.shape[0]
+    weights = Weights(n, _compact(W), skip_diagonal)
+    seen, counts = weights.sums()
+    if not counts.any():
+        raise InputError("nothing of X is observed; let at least one entry be.")
+    if W is None and not skip_diagonal:
+        return Frobenius(storage)
+    if not isinstance(storage.ops, HostOps):
+        weights.place = storage.ops.put
+        return Weighted(storage, Parts(storage, weights), False, seen, counts)
+    total = int(counts.sum())
+    if W is not None and OBSERVED_COST * total <= DENSE_COST * n * n and total <= MOST_PAIRS:
+        pattern = _without_diagonal(sp.csr_array(W)) if skip_diagonal else sp.csr_array(W)
+        pattern.sort_indices()
+        rows = np.repeat(np.arange(n), np.diff(pattern.indptr))
+        x = storage.values_at(rows, pattern.indices)
+        return _of_pairs(pattern, x, storage.ops.threads, storage.signed)
+    hidden = _hidden_pattern(W, n, skip_diagonal)
+    if hidden is not None and hidden.nnz <= MOST_PAIRS:
+        rows = np.repeat(np.arange(n), np.diff(hidden.indptr))
+        x = storage.values_at(rows, hidden.indices)
+        w = -hidden.data.astype(storage.dtype)
+        pairs = Pairs(hidden.indptr, hidden.indices, x, w, storage.ops.threads)
+        return Weighted(storage, pairs, True, seen, counts)
+    return Weighted(storage, Parts(storage, weights), False, seen, counts)
+
+
+def _compact(W: Any) -> Any:
+    """Return weights in as few bytes as hold them."""
+    if W is None or sp.issparse(W):
+        return W
+    return W.astype(bool) if np.isin(W, (0.0, 1.0)).all() else W
+
+
+def _hidden_pattern(W: Any, n: int, skip_diagonal: bool) -> sp.csr_array | None:
+    """Return 1 - w where that is not 0; None where that is most of X."""
+    if W is None:
+        return sp.csr_array(sp.eye_array(n))
+    if sp.issparse(W) and 2 * W.nnz < n * n:
+        return None
+    dense = W.toarray() if sp.issparse(W) else W
+    if HIDDEN_COST * np.count_nonzero(dense != 1.0) > n * n:
+        return None
+    hidden = sp.csr_array(1.0 - dense)
+    if skip_diagonal:
+        hidden = hidden.tolil()
+        hidden.setdiag(1.0)
+    return sp.csr_array(hidden)
+
+
+def _of_pairs(W: sp.csr_array, x: np.ndarray, threads: Threads, signed: bool) -> Weighted:
+    """Return the misfit of the entries ``x`` in the pattern of W, and of no others."""
+    dtype = x.dtype
+    uniform = bool(np.all(W.data == 1.0))
+    w = np.ones(1, dtype) if uniform else W.data.astype(dtype)
+    pairs = Pairs(W.indptr, W.indices, x, w, threads)
+    storage = SparseMatrix(W.indptr, W.indices, x if uniform else x * w, threads)
+    storage.signed = signed
+    seen = np.asarray(W.sum(axis=1)).ravel()
+    return Weighted(storage, pairs, False, seen, np.diff(W.indptr))
+
+
+def is_path(X: Any) -> bool:
+    """Whether X names a matrix on disk that is read in blocks."""
+    return isinstance(X, str | os.PathLike)
+
+
+def _in_place_of_nan(X: Any) -> Any:
+    """Return a dense X with zeros for NaN, which have no weight."""
+    if is_tensor(X):
+        return X.nan_to_num(nan=0.0)
+    return np.nan_to_num(np.asarray(X), nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 
 def _check_options(
@@ -110,13 +199,6 @@ def _check_options(
     for name, flag in (("ignore_diagonal", ignore_diagonal), ("allow_negative", allow_negative)):
         if not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name} must be True or False, got {flag!r}.")
-    hiding = mask is not None or weights is not None or missing is not None or ignore_diagonal
-    if hiding and (isinstance(X, SymmetricMatrix) or is_dask(X)):
-        what = "Dask array" if is_dask(X) else type(X).__name__
-        raise InputError(
-            f"X is a {what}, whose entries cannot be hidden; pass an array or a sparse "
-            f"matrix with a mask, weights, missing or ignore_diagonal."
-        )
     if missing == "unstored" and not sp.issparse(X):
         raise InputError(
             "missing='unstored' needs a sparse X, whose stored entries are what was observed; "
@@ -131,12 +213,7 @@ def _from_path(X: Any) -> Any:
     if not isinstance(X, str | os.PathLike) or not is_stored(Path(X)):
         return X
     array = read_small(open_store(Path(X)))
-    if array is None:
-        raise InputError(
-            f"X names {os.fspath(X)!r}, which is read in blocks, whose entries cannot be hidden; "
-            f"pass an array or a sparse matrix with a mask, weights, missing or ignore_diagonal."
-        )
-    return array
+    return X if array is None else array
 
 
 def _array(X: Any) -> np.ndarray:
@@ -175,7 +252,7 @@ def _weights(given: Any, name: str, n: int) -> Any:
             "other values; pass it as weights if entries are to count by degrees."
         )
     if not np.isfinite(held).all() or float(held.min(initial=0.0)) < 0:
-        raise InputError(f"{name} must be finite and at least 0 everywhere; mend the others.")
+        raise InputError(f"{name} must be finite and at least 0 everywhere; change the others.")
     if largest == 0.0:
         raise InputError(f"{name} hides every entry of X; let at least one be observed.")
     if abs(W - W.T).max() > 1e-10 * largest:
@@ -248,7 +325,7 @@ def _without_diagonal(W: Any) -> Any:
     return W
 
 
-def _weigh(X: Any, W: Any, threads: Threads, signed: bool) -> SymmetricMatrix:
+def _weigh(X: Any, W: Any, threads: Threads, signed: bool) -> MatrixObjective:
     n = X.shape[0]
     sparse = sp.issparse(W)
     held = W.data if sparse else W
@@ -259,11 +336,11 @@ def _weigh(X: Any, W: Any, threads: Threads, signed: bool) -> SymmetricMatrix:
     stored = X.nnz if sp.issparse(X) else DENSE_COST * n * n
     if OBSERVED_COST * seen <= stored + HIDDEN_COST * altered:
         return by_observed(X, sp.csr_array(W), threads, signed)
-    return _by_hidden(X, W.toarray() if sparse else W, threads, signed)
+    return by_hidden(X, W.toarray() if sparse else W, threads, signed)
 
 
-def by_observed(X: Any, W: sp.csr_array, threads: Threads, signed: bool = False) -> MaskedMatrix:
-    """Return X as the pairs that are observed, those with a weight in W."""
+def by_observed(X: Any, W: sp.csr_array, threads: Threads, signed: bool = False) -> Weighted:
+    """Return the misfit of the pairs of X that have a weight in W."""
     W.sort_indices()
     rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
     values = X[rows, W.indices]
@@ -277,75 +354,60 @@ def by_observed(X: Any, W: sp.csr_array, threads: Threads, signed: bool = False)
         signed,
         nan=NAN_IN_SPARSE if sp.issparse(X) else NAN_IN_ARRAY,
     )
-    dtype = checked.dtype
-    uniform = bool(np.all(W.data == 1.0))
-    pairs = Pairs(
-        checked.indptr,
-        checked.indices,
-        checked.data,
-        np.ones(1, dtype) if uniform else W.data.astype(dtype),
-    )
-    matrix = MaskedMatrix(
-        pairs, threads, None, np.asarray(W.sum(axis=1)).ravel(), np.diff(W.indptr)
-    )
-    matrix.signed = checked.signed
-    return matrix
+    pattern = sp.csr_array((W.data, checked.indices, checked.indptr), W.shape)
+    return _of_pairs(pattern, checked.data, threads, checked.signed)
 
 
-def _by_hidden(X: Any, W: np.ndarray, threads: Threads, signed: bool) -> SymmetricMatrix:
+def by_hidden(X: Any, W: np.ndarray, threads: Threads, signed: bool = False) -> MatrixObjective:
+    """Return the misfit of all of X, corrected by the pairs whose weight in W is below 1."""
     base: HostMatrix
     if sp.issparse(X):
         held = sp.csr_array(X, copy=True)
         held.sum_duplicates()
         rows = np.repeat(np.arange(len(W)), np.diff(held.indptr))
-        w = W[rows, held.indices]
-        data = np.where(w == 0.0, 0.0, held.data)
-        constant = float(np.sum((w - w * w) * np.square(data, dtype=np.float64)))
-        held = sp.csr_array((data * w, held.indices, held.indptr), held.shape)
+        held.data[W[rows, held.indices] == 0.0] = 0
         base = checked_sparse(held.astype(_kept(X.dtype)), threads, "X", signed)
     else:
-        data = np.where(W == 0.0, 0, X)
-        constant = float(np.sum((W - W * W) * np.square(data, dtype=np.float64)))
-        base = checked_dense((data * W).astype(_kept(X.dtype)), threads, "X", signed)
+        base = checked_dense(np.where(W == 0.0, 0, X).astype(_kept(X.dtype)), threads, "X", signed)
     if not np.any(W < 1.0):
-        return base
+        return Frobenius(base)
     hidden = sp.csr_array(1.0 - W)
-    pairs = Pairs(
-        hidden.indptr, hidden.indices, np.zeros(1, base.dtype), -hidden.data.astype(base.dtype)
-    )
-    matrix = MaskedMatrix(
-        pairs, threads, base, W.sum(axis=1), np.count_nonzero(W, axis=1), constant
-    )
-    matrix.signed = base.signed
-    return matrix
+    x = np.zeros(1, base.dtype)
+    if np.any(hidden.data < 1.0):  # what counts a little has a value; what is hidden has none
+        rows = np.repeat(np.arange(len(W)), np.diff(hidden.indptr))
+        values = X[rows, hidden.indices]
+        values = values.toarray() if sp.issparse(values) else np.asarray(values)
+        x = np.where(hidden.data == 1.0, 0, values.ravel()).astype(base.dtype)
+    pairs = Pairs(hidden.indptr, hidden.indices, x, -hidden.data.astype(base.dtype), threads)
+    return Weighted(base, pairs, True, W.sum(axis=1), np.count_nonzero(W, axis=1))
 
 
 def _kept(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float32) if dtype in (np.float32, np.float16) else np.dtype(np.float64)
 
 
-def hide(X: HostMatrix, rows: np.ndarray, columns: np.ndarray) -> MaskedMatrix:
-    """Return a dense or sparse X without the entries (i, j) and (j, i) of these rows and columns.
+def hide(X: HostMatrix, rows: np.ndarray, columns: np.ndarray) -> Weighted:
+    """Return the misfit of X without the entries (i, j) and (j, i) of these rows and columns.
 
     The cost of a step grows by that of the pairs, so this is for hiding a few of many entries.
     """
     n = X.shape[0]
     i, j = np.concatenate([rows, columns]), np.concatenate([columns, rows])
     pattern = sp.csr_array((np.ones(len(i)), (i, j)), shape=(n, n))  # repeated ones are added up
-    base: HostMatrix
+    base, x = X, np.zeros(1, X.dtype)
     if isinstance(X, SparseMatrix):
         stored = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
         kept = stored - stored.multiply(pattern.astype(bool))
         kept = sp.csr_array(kept, dtype=X.dtype)
         base = SparseMatrix(kept.indptr, kept.indices, kept.data, X.threads)
-    else:
-        assert isinstance(X, DenseMatrix)
+    elif isinstance(X, DenseMatrix):
         array = X.array.copy()
         array[i, j] = 0
         base = DenseMatrix(array, X.threads)
+    else:
+        x = X.values_at(np.repeat(np.arange(n), np.diff(pattern.indptr)), pattern.indices)
     base.signed = X.signed
     counts = np.diff(pattern.indptr)
-    pairs = Pairs(pattern.indptr, pattern.indices, np.zeros(1, X.dtype), np.full(1, -1.0, X.dtype))
-    matrix = MaskedMatrix(pairs, X.threads, base, n - counts.astype(np.float64), n - counts)
-    matrix.signed = X.signed
-    return matrix
+    w = np.full(1, -1.0, X.dtype)
+    pairs = Pairs(pattern.indptr, pattern.indices, x, w, X.threads)
+    return Weighted(base, pairs, True, n - counts.astype(np.float64), n - counts)

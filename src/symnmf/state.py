@@ -1,14 +1,84 @@
-"""The state of a run: what a solver changes and what a checkpoint keeps."""
+"""The state of a run: what a solver changes, what a checkpoint keeps, and what it is held to.
+
+Compiled code trusts the shapes and counters it is given. A checkpoint may come from anywhere, so
+what it holds is compared with the declarations of :class:`Kept` before a run goes on from it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from symnmf.ops import Ops, Tall
-from symnmf.storage import SymmetricArray
+
+if TYPE_CHECKING:
+    from symnmf.objectives import Objective
+
+#: The sums of w (x - m)^2, w x m and w m^2 over the entries x of X and m of the model.
+Sums = tuple[float, float, float]
+
+__all__ = ["Kept", "Layout", "Misfit", "Point", "State", "Sums", "check_memory"]
+
+FLOAT64 = np.dtype(np.float64)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One array of a memory.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Its shape; () for a number.
+    dtype : dtype
+        Its type; an array without entries may have another precision.
+    least, most : float or tuple
+        Between what its entries lie, all of them or one by one; NaN is never allowed.
+    infinite : bool
+        Whether infinity stands for "not known yet".
+    tall : bool
+        Whether it is as tall as U, and so lives where U does.
+    optional : bool
+        Whether it is there from some step on only.
+    """
+
+    shape: tuple[int, ...] = ()
+    dtype: np.dtype = FLOAT64
+    least: float | tuple[float, ...] = -np.inf
+    most: float | tuple[float, ...] = np.inf
+    infinite: bool = False
+    tall: bool = False
+    optional: bool = False
+
+    def check(self, array: np.ndarray, name: str) -> None:
+        """Raise a ValueError that says what is wrong with an array."""
+        if array.shape != self.shape:
+            raise ValueError(f"{name} has the shape {array.shape} and not {self.shape}")
+        same = array.dtype == self.dtype
+        if not same and (array.size or array.dtype.kind != self.dtype.kind):
+            raise ValueError(f"{name} has the type {array.dtype} and not {self.dtype}")
+        if np.isnan(array).any() or not (self.infinite or np.isfinite(array).all()):
+            raise ValueError(f"{name} has NaN or infinite entries")
+        if (array < np.asarray(self.least)).any() or (array > np.asarray(self.most)).any():
+            raise ValueError(f"{name} is out of range")
+
+
+#: The declaration of a whole memory.
+Layout = Mapping[str, Kept]
+
+
+def check_memory(arrays: Mapping[str, np.ndarray], layout: Layout, what: str) -> None:
+    """Raise a ValueError unless ``arrays`` are what ``layout`` declares, no more and no less."""
+    for name in arrays.keys() - layout.keys():
+        raise ValueError(f"{what} {name!r} is not known")
+    for name, kept in layout.items():
+        if name in arrays:
+            kept.check(arrays[name], f"{what} {name!r}")
+        elif not kept.optional:
+            raise ValueError(f"{what} {name!r} is missing")
 
 
 class Misfit(NamedTuple):
@@ -67,7 +137,7 @@ class Point:
         self.ops, self.values = ops, values
         self._product, self._gram = product, gram
         self.misfit = misfit
-        self._sums: tuple[float, float, float] | None = None
+        self._sums: Sums | None = None
 
     @property
     def gram(self) -> np.ndarray:
@@ -86,26 +156,29 @@ class Point:
         """X U where it has been computed, else None."""
         return self._product
 
-    def product(self, X: SymmetricArray) -> Tall:
-        """Return X U, or what stands for it at this point where entries have weights."""
+    def product(self, f: Objective) -> Tall:
+        """Return P with U K - P the gradient of f up to a factor: X U where f is the plain misfit.
+
+        K is what ``f.curvature`` makes of U^T U.
+        """
         if self._product is None:
-            self._product, sums = X.product_and_sums(self.values, self._gram)
+            self._product, sums = f.product_and_sums(self)
             self._sums = self._sums or sums
         return self._product
 
-    def weighted_sums(self, X: SymmetricArray) -> tuple[float, float, float] | None:
-        """Return the sums of w (x - m)^2, w x m and w m^2, M = U U^T; None without weights."""
-        if self._sums is None and X.weighted:
-            self._sums = X.weighted_sums(self.values, self.values, self._product)
+    def sums(self, f: Objective) -> Sums:
+        """Return the sums of w (x - m)^2, w x m and w m^2, with m the entries of the model."""
+        if self._sums is None:
+            self._sums = f.sums(self)
         return self._sums
 
-    def scaled(self, factor: float, X: SymmetricArray) -> Point:
+    def scaled(self, factor: float, f: Objective) -> Point:
         """Return the point ``factor`` times this one, without a product."""
-        product = None if X.weighted else self._product
+        product = self._product if f.homogeneous else None
         return Point(
             self.ops,
             self.ops.combine((factor, self.values)),
-            None if product is None else self.ops.combine((factor ** (X.order - 1), product)),
+            None if product is None else self.ops.combine((factor ** (f.order - 1), product)),
             None if self._gram is None else factor**2 * self._gram,
         )
 
@@ -143,10 +216,10 @@ class State:
     spare: list[Tall] = field(default_factory=list, repr=False)
 
     @classmethod
-    def at(cls, X: SymmetricArray, U: Tall, V: Tall | None = None, **known: Tall) -> State:
+    def at(cls, f: Objective, U: Tall, V: Tall | None = None, **known: Tall) -> State:
         """Return the state at a factor, or at two; ``known`` are memory and the like."""
-        first = Point(X.ops, U)
-        return cls(first, first if V is None else Point(X.ops, V), **known)
+        first = Point(f.ops, U)
+        return cls(first, first if V is None else Point(f.ops, V), **known)
 
     @property
     def factors(self) -> list[Point]:

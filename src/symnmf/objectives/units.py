@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from symnmf.storage import SymmetricArray
+from symnmf.objectives.objective import Objective
 
 #: Largest entries inside this range need no rescaling: fourth powers of the factors stay finite in
 #: float32 too, in which a run on a float64 matrix may begin.
@@ -30,8 +29,8 @@ class Units:
     order: int = 2
 
     @classmethod
-    def of(cls, X: SymmetricArray) -> Units:
-        """Choose the units for X; the trivial ones unless its entries are extreme."""
+    def of(cls, X: Objective) -> Units:
+        """Choose the units for an objective; the trivial ones unless its entries are extreme."""
         largest = X.largest()
         low, high = COMFORTABLE
         if largest == 0.0 or low <= largest <= high:
@@ -52,14 +51,6 @@ class Units:
     def coupling(self) -> float:
         """2^(2d-2)k, the unit of lambda: 1/2 ||X||^2 and lambda/2 ||U||^2 are of one kind."""
         return float(np.exp2((2 * self.order - 2) * self.exponent))
-
-    def matrix(self, X: Any) -> Any:
-        """Return X in the run's units."""
-        if self.exponent == 0:
-            return X
-        for _ in range(self.order):  # step by step: 2^-dk itself may overflow
-            X = X.scaled(2.0**-self.exponent)
-        return X
 
     def factor_in(self, U: np.ndarray) -> np.ndarray:
         """Return a factor in the run's units."""

@@ -11,10 +11,10 @@ from symnmf.errors import InputError
 from symnmf.naming import lookup
 from symnmf.parallel import Threads
 from symnmf.storage.border import ASYMMETRY_ALLOWED, check_values
+from symnmf.storage.dense_tensor import DenseTensor
 from symnmf.storage.dtypes import float_dtype
-from symnmf.tensors.dense_tensor import DenseTensor
-from symnmf.tensors.sparse_tensor import SparseTensor
-from symnmf.tensors.tensor import SymmetricTensor
+from symnmf.storage.sparse_tensor import SparseTensor
+from symnmf.storage.tensor import SymmetricTensor
 
 Repeated = Literal["observed", "unobserved"]
 ORDERS = (3, 4)

@@ -11,8 +11,8 @@ import numpy as np
 
 from symnmf.ops import HostOps
 from symnmf.parallel import Threads
-from symnmf.storage import HostArray
-from symnmf.tensors.repeated import Model
+from symnmf.storage.host import HostArray
+from symnmf.storage.repeated_indices import Model
 
 
 class SymmetricTensor(HostArray):

@@ -8,7 +8,7 @@ import numpy as np
 
 from symnmf.parallel import Threads
 from symnmf.storage.host import BLOCK_SIZE
-from symnmf.tensors.tensor import SymmetricTensor, distinct
+from symnmf.storage.tensor import SymmetricTensor, distinct
 
 
 class DenseTensor(SymmetricTensor):

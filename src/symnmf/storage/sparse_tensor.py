@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from symnmf.kernels import tuples
 from symnmf.kernels.products import balanced_chunks
 from symnmf.parallel import Bounds, Threads
-from symnmf.tensors.tensor import SymmetricTensor
+from symnmf.storage.tensor import SymmetricTensor
 
 #: Entries of the full tensor up to which its residual is formed; more would cost more than the run.
 RESIDUAL_UP_TO = 4 * 10**8

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from symnmf.kernels import conjugate
-from symnmf.run.state import State
-from symnmf.tensors.measuring import curvature, filled
-from symnmf.tensors.tensor import SymmetricTensor
+from symnmf.state import State
 
 MOST_STEPS = 20
 ENOUGH = 1e-4  # of the first residual, squared and preconditioned
 
 
-def gauss_newton_target(T: SymmetricTensor, state: State, weight: float) -> np.ndarray:
+def tensor_gauss_newton_target(f: Any, state: State, weight: float) -> np.ndarray:
     r"""Return Z >= 0 near the minimum of the damped Gauss-Newton model of f at U.
 
     With K = (U^T U)^(d-1) and H = (U^T U)^(d-2) entry by entry, the second derivative of f without
@@ -28,17 +26,17 @@ def gauss_newton_target(T: SymmetricTensor, state: State, weight: float) -> np.n
     Steps of conjugate gradients on the free entries, preconditioned by (K + mu I)^-1, then a
     clipping at zero. ``weight`` is the damping mu in units of the mean diagonal of K.
     """
-    U, ops, threads = state.U.values, T.ops, T.ops.threads
+    U, ops, threads = state.U.values, f.ops, f.ops.threads
     n, r = U.shape
     kind = U.dtype
-    K = curvature(T, state.U)
+    K = f.curvature(state.U.gram)
     shift = weight * float(np.trace(K)) / r
     if not shift > 0.0:  # U = 0, or as good as that: the model has no curvature
         return ops.copy(U)
     damped = K + shift * np.eye(r)
     inverse = np.linalg.inv(damped).astype(kind)
-    coupled = (T.order - 1) * state.U.gram ** (T.order - 2)
-    product = filled(T, state.U)
+    coupled = (f.order - 1) * state.U.gram ** (f.order - 2)
+    product = state.U.product(f)
     step, residual, shaped, direction, image = (state.room() for _ in range(5))
     free = np.empty(U.shape, np.bool_)
     bounds = threads.split(n, 8.0 * r * r)

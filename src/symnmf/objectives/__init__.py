@@ -1,0 +1,23 @@
+"""What is minimised over U >= 0, and all that depends on it."""
+
+from symnmf.objectives.added import Added
+from symnmf.objectives.frobenius import Frobenius, MatrixObjective
+from symnmf.objectives.objective import CAPABILITIES, Measurement, Objective
+from symnmf.objectives.tensor import TensorMisfit
+from symnmf.objectives.terms import L1, Links, Ridge, Term
+from symnmf.objectives.weighted import Weighted
+
+__all__ = [
+    "CAPABILITIES",
+    "L1",
+    "Added",
+    "Frobenius",
+    "Links",
+    "MatrixObjective",
+    "Measurement",
+    "Objective",
+    "Ridge",
+    "TensorMisfit",
+    "Term",
+    "Weighted",
+]

@@ -1,0 +1,357 @@
+"""What an objective is: all that solvers, couplings, the loop and the certificate ask of f."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from symnmf.ops import Line, Ops, RowSolver, Tall
+from symnmf.parallel import Threads
+from symnmf.state import Point, State, Sums
+from symnmf.storage import Entries, SymmetricArray
+
+#: The unit of stationarity, as a share of ||X||_F ||U||_F. A residual of the whole of it is that of
+#: a gradient with nothing balanced yet; a tenth is nearer to where ordinary starts begin.
+REFERENCE_SHARE = 0.1
+
+#: ||U||_F, in the units of a run, below which squares of what is left are too small to be numbers:
+#: as good as U = 0.
+LEAST_SIZE = 1e-140
+
+#: What an objective may offer to solvers, and how a refusal names what is missing.
+CAPABILITIES = {
+    "plain": "nothing but 1/2 ||X - U U^T||^2 with every entry of X counted once",
+    "rows": "rows of a factor that can be solved on their own",
+    "line": "a polynomial along every line",
+    "gradient": "a gradient and the change of f between two points",
+    "entries": "single entries of X",
+}
+
+Coefficients = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One evaluation of a state, in the units of the objective it was taken on.
+
+    Attributes
+    ----------
+    objective : float
+        g(U, V), what a split method minimises: the objective of the two factors and
+        lambda/2 ||U - V||^2. For a method with one factor it is ``value``.
+    value : float
+        f(U), what is minimised: half the misfit and the added terms.
+    error : float
+        E = ||X - U U^T||^2 / ||X||^2, the misfit to the data alone.
+    consensus : float
+        ||U - V||_F.
+    disagreement : float
+        ||U - V||_F / ||V||_F.
+    stationarity : float
+        How far U is from a critical point of f, whatever the run began with: the natural residual
+        ||U - max(U - t grad f(U), 0)||_F / t with t = 1/||X||_F, over a tenth of ||X||_F ||U||_F.
+        Infinite at U = 0, which is critical and never an answer.
+    """
+
+    objective: float
+    value: float
+    error: float
+    consensus: float
+    disagreement: float
+    stationarity: float
+
+
+class Objective(ABC):
+    """A function f of U >= 0 that measures how well U explains X.
+
+    Everything that depends on what is minimised is asked here, and nowhere else: solvers and
+    couplings, starts, the loop and the certificate know an Objective, and no X behind it.
+
+    Attributes
+    ----------
+    storage : SymmetricArray
+        X, or where entries have weights W o X: products for starts and spectra.
+    homogeneous : bool
+        Whether the product at s U is s^(d-1) times that at U.
+    bounded : bool
+        Whether level sets are bounded, so that bounds on lambda hold.
+    """
+
+    #: what solvers may ask for, of :data:`CAPABILITIES`
+    offers: ClassVar[frozenset[str]] = frozenset()
+    #: what there is beyond 1/2 ||X - U U^T||^2, for a refusal
+    beyond: ClassVar[str] = "this objective"
+    homogeneous: bool = True
+    bounded: bool = True
+    #: the rule for lambda where neither the caller nor the solver names one
+    default_coupling: str = "rising"
+
+    def __init__(self, storage: SymmetricArray) -> None:
+        self.storage: Any = storage
+
+    # --- what X is
+
+    @property
+    def ops(self) -> Ops:
+        """The operations on factors, which live where X does."""
+        return self.storage.ops
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, ..., n), as many times as the order says."""
+        return self.storage.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of X and of the factors."""
+        return self.storage.dtype
+
+    @property
+    def order(self) -> int:
+        """d, the number of indices of an entry; 2 for a matrix."""
+        return self.storage.order
+
+    @property
+    def signed(self) -> bool:
+        """Whether X has negative entries."""
+        return self.storage.signed
+
+    @property
+    def sqnorm(self) -> float:
+        """||X||_F^2 with the weights of the misfit: the unit of E."""
+        return self.storage.sqnorm
+
+    @property
+    def norm(self) -> float:
+        """The root of ``sqnorm``."""
+        return float(np.sqrt(self.sqnorm))
+
+    def largest(self) -> float:
+        """Return the largest entry of X, or a bound of that order."""
+        return self.storage.largest()
+
+    @property
+    def entries(self) -> Entries | None:
+        """Access to single entries of X, or None where they cannot be read or are not all."""
+        return None
+
+    @property
+    def unseen(self) -> np.ndarray | None:
+        """The rows of which nothing is observed, or None where there are none."""
+        return None
+
+    @property
+    def term_curvature(self) -> float:
+        """A bound on the second derivative of the added terms."""
+        return 0.0
+
+    @property
+    def unit_weights(self) -> bool:
+        """Whether every entry of X counts, and as much as any other."""
+        return True
+
+    def describe(self) -> str:
+        """Return f in a formula, for people."""
+        return "1/2 ||X - U U^T||^2"
+
+    @abstractmethod
+    def digest(self) -> str:
+        """Return a fingerprint of all there is to f."""
+
+    # --- f at a point
+
+    @abstractmethod
+    def product_and_sums(self, U: Point) -> tuple[Tall, Sums | None]:
+        """Return the product at U, see :meth:`Point.product`, and the sums if they come along."""
+
+    @abstractmethod
+    def sums(self, U: Point) -> Sums:
+        """Return the sums of w (x - m)^2, w x m and w m^2; the first to what digits it has."""
+
+    @abstractmethod
+    def misfit(self, U: Point) -> float:
+        """Return the sum of w (x - m)^2 in digits that can be trusted."""
+
+    def added(self, U: Point) -> float:
+        """Return what the added terms are at U."""
+        return 0.0
+
+    def split_added(self, state: State) -> float:
+        """Return what the added terms are at the factors of a split method."""
+        return 0.0
+
+    def value(self, U: Point) -> float:
+        """Return f(U)."""
+        return 0.5 * self.misfit(U) + self.added(U)
+
+    def curvature(self, gram: np.ndarray) -> np.ndarray:
+        """Return the r x r matrix K with U K - P the gradient up to a factor, from U^T U."""
+        return gram
+
+    def step_length(self) -> float:
+        """Return the t of the natural residual, which makes t grad f a factor."""
+        return 1.0 / self.norm
+
+    def best_multiple(self, U: Point) -> float:
+        """Return the s >= 0 that minimises f(s U)."""
+        _, fit, size = U.sums(self)
+        if size == 0.0:
+            return 1.0
+        return float((max(fit, 0.0) / size) ** (1.0 / self.order))
+
+    def stationarity(self, U: Point) -> float:
+        """Return the ``stationarity`` of a :class:`Measurement` at U."""
+        size = float(np.sqrt(np.trace(U.gram)))
+        if size < LEAST_SIZE:
+            return np.inf
+        # the operation takes the gradient for 2 (U K - P), and it is d times that of order d
+        step = 0.5 * self.order * self.step_length()
+        moved = self.ops.natural_residual(U.values, U.product(self), self.curvature(U.gram), step)
+        return float(moved / (REFERENCE_SHARE * size))
+
+    def measure(self, state: State) -> Measurement:
+        """Evaluate a state; one product with X only where the step left none behind."""
+        U = state.U
+        if state.V is U:
+            misfit, apart, relative = self.misfit(U), 0.0, 0.0
+            objective = value = 0.5 * misfit + self.added(U)
+        else:
+            misfit, split, apart, relative = self.split_sums(state)
+            value = 0.5 * misfit + self.added(U)
+            objective = 0.5 * split + self.split_added(state) + 0.5 * state.coupling * apart
+        return Measurement(
+            objective=objective,
+            value=value,
+            error=misfit / self.sqnorm,
+            consensus=float(np.sqrt(apart)),
+            disagreement=relative,
+            stationarity=self.stationarity(U),
+        )
+
+    @abstractmethod
+    def split_sums(self, state: State) -> tuple[float, float, float, float]:
+        """Return the misfit of U, that of all factors, ||U - V||^2 and ||U - V|| / ||V||.
+
+        Of more than two factors: the sum over all pairs, and the largest.
+        """
+
+    @abstractmethod
+    def twice_split(self, state: State) -> float:
+        """Return 2 g(U, V) without another look at X where that is possible."""
+
+    # --- moving
+
+    @abstractmethod
+    def product_at(
+        self,
+        factor: Tall,
+        other: Tall,
+        *,
+        gram: np.ndarray | None = None,
+        out: Tall | None = None,
+    ) -> Tall:
+        """Return P with P - F (V^T V) = S V, S the weighted residual at F V^T.
+
+        F is ``factor``, V is ``other`` and ``gram`` is V^T V where it is known; ``out`` may be
+        overwritten.
+        """
+
+    @abstractmethod
+    def along(
+        self, U: Tall, product: Tall, gram: np.ndarray, target: Tall, out: Tall
+    ) -> tuple[Line, Coefficients]:
+        """Return the way from U to ``target`` and the coefficients c_1, c_2, ... of f on it.
+
+        ``target`` and ``out`` may be overwritten.
+        """
+
+    @abstractmethod
+    def advance(
+        self, U: Tall, product: Tall, line: Line, t: float
+    ) -> tuple[Tall, Tall | None, Tall]:
+        """Return max(U + t D, 0), the product there if it came for free, and t D.
+
+        All four factors may be overwritten.
+        """
+
+    def aim(self, U: Point) -> Tall:
+        """Return the product that a step should aim with, whose curvature is that of U^T U.
+
+        Where entries of a row are hidden, that curvature is too large and a step too short by as
+        much; a line search then says how much of the longer one is taken.
+        """
+        return U.product(self)
+
+    @abstractmethod
+    def split_step(self, rows: RowSolver, state: State) -> None:
+        """Minimise over each factor in turn, the others fixed; put the new points in place."""
+
+    # --- what the theorems on lambda ask
+
+    @abstractmethod
+    def coupling_bound(self, twice: float) -> float:
+        """Return the lambda above which a split run with 2 g at most ``twice`` ends with U = V."""
+
+    @abstractmethod
+    def split_gradients(self, state: State) -> list[np.ndarray]:
+        """Return the gradients of g by each of its factors, on the host in float64."""
+
+    @abstractmethod
+    def split_curvature(self, state: State) -> float:
+        """Return mu: where it is below d lambda, critical points of g have equal factors."""
+
+    # --- the same f elsewhere
+
+    @property
+    def single(self) -> Objective | None:
+        """The same f with X in float32, or None where that would cost more than it saves."""
+        return None
+
+    @abstractmethod
+    def over(self, storage: SymmetricArray) -> Self:
+        """Return the same f for another storage of the same X."""
+
+    @abstractmethod
+    def scaled(self, exponent: int) -> Self:
+        """Return f in units in which factors are 2^-exponent times what they are."""
+
+    @abstractmethod
+    def on(self, threads: Threads) -> Self:
+        """Return the same f for use on these threads of the host."""
+
+    def threads_for(self, rank: int) -> int:
+        """Return how many threads of the host one iteration keeps busy; 0 for another device's."""
+        return self.storage.threads_for(rank)
+
+    def for_rank(self, rank: int, *, warn: bool = True) -> Objective:
+        """Return f ready for factors of ``rank`` columns; warn of rows that are hardly observed."""
+        return self
+
+
+def relative(apart: float, size: float) -> float:
+    """Return ||U - V|| / ||V|| from squares; U = 0 and V = 0 agree."""
+    if size > 0.0:
+        return float(np.sqrt(apart / size))
+    return 0.0 if apart == 0.0 else np.inf
+
+
+def rounding_level(dtype: np.dtype) -> float:
+    """Return the stationarity under which nothing but rounding is left."""
+    return float(64.0 * np.finfo(dtype).eps / REFERENCE_SHARE)
+
+
+def downscaled(storage: Any, exponent: int) -> Any:
+    """Return 2^(-d exponent) X; factor by factor, since 2^(-d exponent) itself may overflow."""
+    if exponent == 0:
+        return storage
+    for _ in range(storage.order):
+        storage = storage.scaled(2.0**-exponent)
+    return storage
+
+
+#: Gives V^T V, asked for when a product is under way.
+GramMaker = Callable[[], np.ndarray]

@@ -1,0 +1,189 @@
+"""Passes over the parts of X where it lives, each with its weights: for every storage backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from symnmf.objectives.objective import Coefficients
+from symnmf.ops import Tall
+from symnmf.state import Sums
+from symnmf.storage.symmetric import Square, SymmetricMatrix
+
+
+@dataclass(eq=False)
+class Weights:
+    """Weights of all entries, cut as X is cut.
+
+    Attributes
+    ----------
+    given : ndarray, csr_array or None
+        The weights; None where all are 1.
+    skip_diagonal : bool
+        Whether the diagonal has no weight, whatever is given.
+    place : callable or None
+        Puts a host array where X lives.
+    """
+
+    n: int
+    given: Any = None
+    skip_diagonal: bool = False
+    place: Callable[[np.ndarray], Tall] | None = None
+
+    def __call__(self, square: Square) -> Tall:
+        rows, columns = slice(square.top, square.bottom), slice(square.left, square.right)
+        if self.given is None:
+            block = np.ones((square.bottom - square.top, square.right - square.left))
+        elif sp.issparse(self.given):
+            block = self.given[rows, columns].toarray()
+        else:
+            block = self.given[rows, columns]
+        if self.skip_diagonal and square.on_diagonal:
+            block = block.copy()
+            np.fill_diagonal(block, 0)
+        return block if self.place is None else self.place(block)
+
+    def sums(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the row sums, and how many entries of each row have a weight."""
+        n, given = self.n, self.given
+        if given is None:
+            seen, counts = np.full(n, float(n)), np.full(n, n)
+            diagonal = np.ones(n)
+        else:
+            seen = np.asarray(given.sum(axis=1), dtype=np.float64).ravel()
+            nonzero = given.astype(bool) if sp.issparse(given) else given != 0
+            counts = np.asarray(nonzero.sum(axis=1)).ravel()
+            diagonal = np.asarray(given.diagonal(), dtype=np.float64)
+        if self.skip_diagonal:
+            seen, counts = seen - diagonal, counts - (diagonal != 0)
+        return seen, counts
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Passes over a storage and its weights; what is done with a part is done where it lies."""
+
+    storage: SymmetricMatrix
+    weights: Weights
+    known_sqnorm: float | None = None
+
+    def sqnorm(self) -> float:
+        """Return the sum of w x^2."""
+        if self.known_sqnorm is None:
+            visits = self.storage.visit(_squared, [], self.weights)
+            object.__setattr__(self, "known_sqnorm", float(sum(found for _, found in visits)))
+        assert self.known_sqnorm is not None
+        return self.known_sqnorm
+
+    def add(self, F: Tall, V: Tall, T: Tall, out: Tall) -> Sums:
+        """Add S T to ``out``, S = W o (X - F V^T); return the sums."""
+        same = F is V
+        factors = [F, T] if same else [F, V, T]
+        misfit, explained = 0.0, 0.0
+        for square, found in self.storage.visit(
+            _residual_product if same else _residual_product_of_two, factors, self.weights
+        ):
+            own, other, apart, along = found
+            out[square.top : square.bottom] += own
+            if other is not None:
+                out[square.left : square.right] += other
+            misfit, explained = misfit + apart, explained + along
+        # the sum of w (x - m) m is fit - size, and that of w (x - m)^2 is known
+        fit = self.sqnorm() - misfit - explained
+        return misfit, fit, fit - explained
+
+    def sums(self, U: Tall, V: Tall) -> Sums:
+        same = U is V
+        work = _sums if same else _sums_of_two
+        visits = self.storage.visit(work, [U] if same else [U, V], self.weights)
+        misfit, explained = (
+            float(sum(column)) for column in zip(*(found for _, found in visits), strict=True)
+        )
+        fit = self.sqnorm() - misfit - explained
+        return misfit, fit, fit - explained
+
+    def quartic(self, U: Tall, D: Tall) -> Coefficients:
+        """Return c_1 to c_4 of f along U + t D."""
+        visits = self.storage.visit(_quartic, [U, D], self.weights)
+        return tuple(
+            float(sum(column)) for column in zip(*(found for _, found in visits), strict=True)
+        )
+
+
+# --- what is done with one part. NumPy arrays and tensors alike; sums are numbers of the host.
+
+
+def _dot(A: Tall, B: Tall) -> float:
+    return float((A * B).sum())
+
+
+def _squared(block: Tall, w: Tall, rows: list[Tall], columns: list[Tall], diagonal: bool) -> float:
+    return (1.0 if diagonal else 2.0) * _dot(w * block, block)
+
+
+def _residual(block: Tall, w: Tall, F: Tall, V: Tall) -> tuple[Tall, Tall, Tall]:
+    """Return the model F V^T, the residual, and the residual times the weights."""
+    model = F @ V.T
+    gap = block - model
+    return model, gap, w * gap
+
+
+def _residual_product(
+    block: Tall, w: Tall, rows: list[Tall], columns: list[Tall], diagonal: bool
+) -> tuple[Tall, Tall | None, float, float]:
+    (F, T), (G, R) = rows, columns
+    model, gap, S = _residual(block, w, F, G)
+    times = 1.0 if diagonal else 2.0
+    return S @ R, None if diagonal else S.T @ T, times * _dot(S, gap), times * _dot(S, model)
+
+
+def _residual_product_of_two(
+    block: Tall, w: Tall, rows: list[Tall], columns: list[Tall], diagonal: bool
+) -> tuple[Tall, Tall | None, float, float]:
+    (F, V, T), (G, W, R) = rows, columns
+    model, gap, S = _residual(block, w, F, W)
+    apart, along = _dot(S, gap), _dot(S, model)
+    if diagonal:
+        return S @ R, None, apart, along
+    mirrored, gap, across = _residual(block, w, V, G)  # the model of the mirror image, transposed
+    return S @ R, across.T @ T, apart + _dot(across, gap), along + _dot(across, mirrored)
+
+
+def _sums(
+    block: Tall, w: Tall, rows: list[Tall], columns: list[Tall], diagonal: bool
+) -> tuple[float, float]:
+    model, gap, S = _residual(block, w, rows[0], columns[0])
+    times = 1.0 if diagonal else 2.0
+    return times * _dot(S, gap), times * _dot(S, model)
+
+
+def _sums_of_two(
+    block: Tall, w: Tall, rows: list[Tall], columns: list[Tall], diagonal: bool
+) -> tuple[float, float]:
+    model, gap, S = _residual(block, w, rows[0], columns[1])
+    apart, along = _dot(S, gap), _dot(S, model)
+    if not diagonal:
+        model, gap, S = _residual(block, w, rows[1], columns[0])
+        apart, along = apart + _dot(S, gap), along + _dot(S, model)
+    return apart, along
+
+
+def _quartic(
+    block: Tall, w: Tall, rows: list[Tall], columns: list[Tall], diagonal: bool
+) -> tuple[float, float, float, float]:
+    (U, D), (V, E) = rows, columns
+    _, _, S = _residual(block, w, U, V)
+    mixed = U @ E.T + D @ V.T
+    moved = D @ E.T
+    weighed = w * mixed
+    times = 1.0 if diagonal else 2.0
+    return (
+        -times * _dot(S, mixed),
+        times * (0.5 * _dot(weighed, mixed) - _dot(S, moved)),
+        times * _dot(weighed, moved),
+        0.5 * times * _dot(w * moved, moved),
+    )

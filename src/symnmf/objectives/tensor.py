@@ -1,0 +1,240 @@
+r"""1/2 ||T - [[U, ..., U]]||^2 for a symmetric tensor T of order d.
+
+.. math:: \|T - [[U_1, \dots, U_d]]\|^2 = \|T\|^2
+    - 2\langle T_{(1)}(U_d \odot \cdots \odot U_2), U_1\rangle + \|[[U_1, \dots, U_d]]\|^2, \qquad
+    \tfrac1d \nabla f(U) = U (U^\top U)^{\circ(d-1)} - T_{(1)}(U \odot \cdots \odot U).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from symnmf.errors import InputError
+from symnmf.objectives.frobenius import IDENTITY_TRUSTED_ABOVE
+from symnmf.objectives.objective import Coefficients, Objective, downscaled, relative
+from symnmf.ops import Line, RowSolver, Tall
+from symnmf.parallel import Threads
+from symnmf.state import Point, State, Sums
+from symnmf.storage.spectrum import largest_eigenvalue
+from symnmf.storage.symmetric import SymmetricArray
+from symnmf.storage.tensor import SymmetricTensor
+
+
+class TensorMisfit(Objective):
+    """f(U) = 1/2 ||T - [[U, ..., U]]||^2 over the entries of T that are observed.
+
+    Entries that are not observed are filled with what the model says of them, so the product at U
+    is that of T without gaps.
+    """
+
+    offers: ClassVar[frozenset[str]] = frozenset({"rows", "line"})
+    beyond: ClassVar[str] = "tensors"
+
+    def __init__(self, storage: SymmetricTensor) -> None:
+        super().__init__(storage)
+        self.bounded = self.homogeneous = storage.repeats_observed
+        self.default_coupling = "shrinking" if self.bounded else "adaptive"
+
+    def describe(self) -> str:
+        return f"1/2 ||T - [[{', '.join('U' * self.order)}]]||^2"
+
+    def digest(self) -> str:
+        return self.storage.digest()
+
+    # --- f at a point
+
+    def curvature(self, gram: np.ndarray) -> np.ndarray:
+        """Return (U^T U)^(d-1), entry by entry."""
+        return gram ** (self.order - 1)
+
+    def step_length(self) -> float:
+        return float(self.norm ** -(2.0 - 2.0 / self.order))
+
+    def product_and_sums(self, U: Point) -> tuple[Tall, Sums | None]:
+        return self.product_at(U.values, U.values), None
+
+    def sums(self, U: Point) -> Sums:
+        size = self.storage.model.sqnorm([U.values] * self.order)
+        fit = self.ops.inner(U.product(self), U.values)
+        if not self.bounded:  # without what was filled in
+            fit -= float(np.sum(U.gram**self.order)) - size
+        return self.sqnorm - 2.0 * fit + size, fit, size
+
+    def misfit(self, U: Point) -> float:
+        return self._trusted(U.sums(self)[0], [U.values] * self.order)
+
+    def _trusted(self, total: float, factors: Sequence[np.ndarray]) -> float:
+        low = not total > IDENTITY_TRUSTED_ABOVE[self.dtype] * self.sqnorm
+        if low and self.storage.residual_affordable:
+            return self.storage.residual_sqnorm(factors)
+        return max(total, 0.0)
+
+    def split_sums(self, state: State) -> tuple[float, float, float, float]:
+        factors = [point.values for point in state.factors]
+        T = self.storage
+        explained = self.ops.inner(T.contract(factors[1:]), factors[0])
+        split = self.sqnorm - 2.0 * explained + T.model.sqnorm(factors)
+        apart, worst = 0.0, 0.0
+        for first, second in itertools.combinations(factors, 2):
+            gap, _, size = self.ops.pair(first, second)
+            apart, worst = apart + gap, max(worst, relative(gap, size))
+        return self.misfit(state.U), self._trusted(split, factors), apart, worst
+
+    def twice_split(self, state: State) -> float:
+        _, split, apart, _ = self.split_sums(state)
+        return split + state.coupling * apart
+
+    # --- moving
+
+    def product_at(
+        self,
+        factor: Tall,
+        other: Tall,
+        *,
+        gram: np.ndarray | None = None,
+        out: Tall | None = None,
+    ) -> Tall:
+        """Return T_(1)(U kr ... kr U) with unobserved entries taken as the model says."""
+        product = self.storage.matmul(other, out)
+        hidden = self.storage.model.hidden([other] * self.order, 0)
+        return product if hidden is None else product + hidden
+
+    def along(
+        self, U: Tall, product: Tall, gram: np.ndarray, target: Tall, out: Tall
+    ) -> tuple[Line, Coefficients]:
+        r"""Return the way to ``target``; f is a polynomial of degree 2d on it.
+
+        With D = target - U, the inner products with T come from products with D,
+
+        .. math:: \langle T, (U + tD)^{\otimes d}\rangle
+            = \sum_k \binom dk t^k \langle T, D^{\otimes k} \otimes U^{\otimes d-k}\rangle,
+
+        and ||[[U + tD, ...]]||^2 from sums over the factors.
+        """
+        ops, d, T = self.ops, self.order, self.storage
+        D = np.subtract(target, U, out=target)
+        powers = T.matmul(D, out)
+        hidden = T.model.hidden([U] * d, 0)
+        own = product if hidden is None else product - hidden
+        inner = {1: ops.inner(own, D), d: ops.inner(powers, D), d - 1: ops.inner(powers, U)}
+        if d == 4:
+            inner[2] = ops.inner(T.contract([D, D, U]), U)
+        change = 0.5 * T.model.line(U, D)[1:]
+        for k, value in inner.items():
+            change[k - 1] -= math.comb(d, k) * value
+        line = Line(0.0, 0.0, ops.cross(U, D), ops.gram(D), D, powers)
+        return line, tuple(map(float, change))
+
+    def advance(
+        self, U: Tall, product: Tall, line: Line, t: float
+    ) -> tuple[Tall, Tall | None, Tall]:
+        moved = self.ops.combine((t, line.D))
+        return self.ops.clip(self.ops.combine((1.0, U), (1.0, moved))), None, moved
+
+    def split_step(self, rows: RowSolver, state: State) -> None:
+        """Solve the rows of each factor in turn.
+
+        With all factors but U_p fixed, they are those of a matrix problem: the Gram matrix is the
+        entrywise product of the others', the anchor their mean, the coupling (d - 1) lambda.
+        """
+        ops, d = self.ops, self.order
+        factors = [point.values for point in state.factors]
+        grams = [point.gram for point in state.factors]
+        for p in range(d):
+            fixed = [factor for q, factor in enumerate(factors) if q != p]
+            gram = np.prod([gram for q, gram in enumerate(grams) if q != p], axis=0)
+            anchor = ops.combine(*((1.0 / (d - 1), factor) for factor in fixed))
+            weight = (d - 1) * state.coupling
+            product = self._product_without(factors, p)
+            factors[p] = ops.solve_rows(rows, factors[p], product, anchor, gram, weight)
+            grams[p] = ops.gram(factors[p])
+        points = [Point(ops, f, gram=gram) for f, gram in zip(factors, grams, strict=True)]
+        state.U, state.V, *state.others = points
+
+    def _product_without(self, factors: Sequence[np.ndarray], p: int) -> np.ndarray:
+        """Return T contracted with all factors but U_p, gaps filled by the model."""
+        product = self.storage.contract([factor for q, factor in enumerate(factors) if q != p])
+        hidden = self.storage.model.hidden(factors, p)
+        return product if hidden is None else product + hidden
+
+    # --- what the theorems on lambda ask
+
+    def coupling_bound(self, twice: float) -> float:
+        r"""Return a lambda above which a monotone run from equal factors ends with equal factors.
+
+        With rho = sqrt(2 g) and M = ||T|| + rho it is the larger of
+        rho (2^(d-1) M)^((d-2)/d) / d and (2^(d-2) rho^(d-1) / d)^(2/d); docs/tensors.md has the
+        proof.
+        """
+        if not self.bounded:
+            raise InputError(
+                "coupling 'theory' and 'shrinking' need every entry of T observed, or a column "
+                "could grow unseen; use 'adaptive', a number, or repeated='observed'."
+            )
+        d, misfit = self.order, float(np.sqrt(max(twice, 0.0)))
+        large = misfit * (2.0 ** (d - 1) * (self.norm + misfit)) ** ((d - 2) / d) / d
+        small = (2.0 ** (d - 2) * misfit ** (d - 1) / d) ** (2.0 / d)
+        return max(large, small)
+
+    def split_gradients(self, state: State) -> list[np.ndarray]:
+        factors = [point.values for point in state.factors]
+        slopes = []
+        for p, own in enumerate(factors):
+            others = [factor for q, factor in enumerate(factors) if q != p]
+            gram = np.prod([point.gram for q, point in enumerate(state.factors) if q != p], axis=0)
+            slope = own @ gram - self._product_without(factors, p)
+            slopes.append(slope + state.coupling * sum(own - other for other in others))
+        return slopes
+
+    def split_curvature(self, state: State) -> float:
+        r"""Return the largest :math:`\lambda_{max}` of :math:`sym\,R(\cdot, \cdot, w_j)`.
+
+        R = [[U_1, ..., U_d]] - T over the observed entries, contracted with column j of all
+        factors but two; the largest over all pairs of factors and all columns.
+        """
+        factors = [point.values for point in state.factors]
+        worst = -np.inf
+        for pair in itertools.combinations(range(self.order), 2):
+            rest = [q for q in range(self.order) if q not in pair]
+            for j in range(factors[0].shape[1]):
+                columns = {q: factors[q][:, j].astype(np.float64) for q in rest}
+                worst = max(worst, self._contracted_eigenvalue(factors, pair, columns))
+        return float(worst)
+
+    def _contracted_eigenvalue(
+        self,
+        factors: Sequence[np.ndarray],
+        pair: tuple[int, int],
+        columns: dict[int, np.ndarray],
+    ) -> float:
+        T, (first, second) = self.storage, pair
+        given = T.contracted(list(columns.values()))
+
+        def multiply(vectors: np.ndarray) -> np.ndarray:
+            fitted = np.column_stack(
+                [
+                    T.model.against(factors, first, {second: v, **columns})
+                    + T.model.against(factors, second, {first: v, **columns})
+                    for v in vectors.T
+                ]
+            )
+            return np.asarray(0.5 * fitted - given @ vectors)
+
+        return largest_eigenvalue(self.shape[0], multiply)
+
+    # --- the same f elsewhere
+
+    def over(self, storage: SymmetricArray) -> TensorMisfit:
+        assert isinstance(storage, SymmetricTensor)
+        return TensorMisfit(storage)
+
+    def scaled(self, exponent: int) -> TensorMisfit:
+        return self if exponent == 0 else self.over(downscaled(self.storage, exponent))
+
+    def on(self, threads: Threads) -> TensorMisfit:
+        return self.over(self.storage.on(threads))

@@ -1,0 +1,288 @@
+"""Entries that are hidden, or count with weights: W o (X - U U^T), never formed as a whole."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from symnmf.errors import warn as warn_reader
+from symnmf.objectives.added import Added
+from symnmf.objectives.frobenius import MatrixObjective
+from symnmf.objectives.objective import Coefficients, Objective, downscaled, relative
+from symnmf.objectives.pairs import Pairs
+from symnmf.objectives.parts import Parts
+from symnmf.objectives.terms import Ridge
+from symnmf.ops import Line, Tall, quartic
+from symnmf.parallel import Threads
+from symnmf.state import Point, State, Sums
+from symnmf.storage import SymmetricMatrix
+
+#: Ridge of rows with fewer observations than columns of U, in units of the entries of X.
+RIDGE = 1e-2
+
+
+class Passes(Protocol):
+    """Sums over the entries that a pass covers, each with its weight w."""
+
+    def sqnorm(self) -> float:
+        """Return the sum of w x^2."""
+
+    def add(self, F: Tall, V: Tall, T: Tall, out: Tall) -> Sums:
+        """Add S T to ``out``, S = W o (X - F V^T); return the sums."""
+
+    def sums(self, U: Tall, V: Tall) -> Sums:
+        """Return the sums of w (x - m)^2, w x m and w m^2, m = <u_i, v_j>."""
+
+    def quartic(self, U: Tall, D: Tall) -> Coefficients:
+        """Return c_1 to c_4 of f along U + t D."""
+
+
+class Weighted(MatrixObjective):
+    r"""f(U) = 1/2 sum_ij w_ij (x_ij - <u_i, u_j>)^2 with weights 0 <= w <= 1.
+
+    Entries are reached in one of three ways, whichever is the cheapest:
+
+    - the observed pairs, one by one;
+    - all of X by its own products, and the pairs that are hidden or count less, h = 1 - w, one by
+      one: :math:`f(U) = \tfrac12\|X - UU^\top\|^2 - \tfrac12\sum h_{ij}(x_{ij} - \langle u_i,
+      u_j\rangle)^2`;
+    - the parts of X where it lies, each with its weights, which every storage backend has.
+
+    X~ = U U^T + W o (X - U U^T) majorises f at U, and its product with U is what
+    :meth:`product_at` returns.
+
+    Parameters
+    ----------
+    storage : SymmetricMatrix
+        W o X, or X where ``corrects``: for products, spectra and starts.
+    passes : Pairs or Parts
+        What counts; where ``corrects``, what counts less, with a negative weight.
+    corrects : bool
+        Whether the passes correct what the storage says, rather than say it all.
+    seen : ndarray of shape (n,)
+        Row sums of W.
+    counts : ndarray of shape (n,)
+        Entries of each row that are observed.
+    """
+
+    offers: ClassVar[frozenset[str]] = frozenset({"rows", "line", "gradient"})
+    beyond: ClassVar[str] = "a mask or weights"
+    homogeneous = False
+    passes: Pairs | Parts
+
+    def __init__(
+        self,
+        storage: SymmetricMatrix,
+        passes: Pairs | Parts,
+        corrects: bool,
+        seen: np.ndarray,
+        counts: np.ndarray,
+    ) -> None:
+        super().__init__(storage)
+        self.passes, self.corrects, self.seen, self.counts = passes, corrects, seen, counts
+        self._sqnorm: float | None = None
+
+    @property
+    def sqnorm(self) -> float:
+        if self._sqnorm is None:
+            own = self.storage.sqnorm if self.corrects else 0.0
+            self._sqnorm = max(own + self.passes.sqnorm(), 0.0)
+        return self._sqnorm
+
+    @property
+    def unseen(self) -> np.ndarray | None:
+        rows = self.counts == 0
+        return rows if rows.any() else None
+
+    @property
+    def unit_weights(self) -> bool:
+        return False
+
+    def describe(self) -> str:
+        hidden = len(self.counts) ** 2 - int(self.counts.sum())
+        return f"1/2 sum_ij w_ij (x_ij - <u_i, u_j>)^2 ({hidden} entries not observed)"
+
+    def digest(self) -> str:
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(f"{self.shape} {self.dtype} weighted {self.corrects}".encode())
+        digest.update(self.storage.digest().encode())
+        if isinstance(self.passes, Pairs):
+            arrays = self.passes.arrays
+        else:
+            weights = self.passes.weights
+            held = weights.given
+            sparse = hasattr(held, "indptr")
+            arrays = (held.indptr, held.indices, held.data) if sparse else (held,)  # type: ignore
+            digest.update(str(weights.skip_diagonal).encode())
+        for array in arrays:
+            if array is not None:
+                digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+    # --- f at a point
+
+    def product_and_sums(self, U: Point) -> tuple[Tall, Sums | None]:
+        if self.corrects:
+            return self.product_at(U.values, U.values), None
+        product = self.ops.times(U.values, U.gram)
+        return product, self.passes.add(U.values, U.values, U.values, product)
+
+    def sums(self, U: Point) -> Sums:
+        misfit, fit, size = self.passes.sums(U.values, U.values)
+        if self.corrects:
+            # the product has S U of the pairs in it
+            explained = self.ops.inner(U.product(self), U.values) - fit + size
+            square = float(np.vdot(U.gram, U.gram))
+            misfit += self.storage.sqnorm - 2.0 * explained + square
+            fit, size = fit + explained, size + square
+        return max(misfit, 0.0), fit, size
+
+    def misfit(self, U: Point) -> float:
+        return U.sums(self)[0]
+
+    def _split_misfit(self, U: Point, V: Point) -> float:
+        misfit = self.passes.sums(U.values, V.values)[0]
+        if self.corrects:
+            explained = self.ops.inner(self.storage.matmul(V.values), U.values)
+            misfit += self.storage.sqnorm - 2.0 * explained + float(np.vdot(U.gram, V.gram))
+        return max(misfit, 0.0)
+
+    def split_sums(self, state: State) -> tuple[float, float, float, float]:
+        U, V = state.U, state.V
+        apart, _, size = self.ops.pair(U.values, V.values)
+        return self.misfit(U), self._split_misfit(U, V), apart, relative(apart, size)
+
+    def twice_split(self, state: State) -> float:
+        apart, _, _ = self.ops.pair(state.U.values, state.V.values)
+        return self._split_misfit(state.U, state.V) + state.coupling * apart
+
+    # --- moving
+
+    def product_at(
+        self,
+        factor: Tall,
+        other: Tall,
+        *,
+        gram: np.ndarray | None = None,
+        out: Tall | None = None,
+    ) -> Tall:
+        if self.corrects:
+            product = self.storage.matmul(other, out)
+        else:
+            product = self.ops.times(factor, self.ops.gram(other) if gram is None else gram)
+        self.passes.add(factor, other, other, product)
+        return product
+
+    def along(
+        self, U: Tall, product: Tall, gram: np.ndarray, target: Tall, out: Tall
+    ) -> tuple[Line, Coefficients]:
+        ops = self.ops
+        D = ops.combine((1.0, target), (-1.0, U))
+        c1, c2, c3, c4 = self.passes.quartic(U, D)
+        if not self.corrects:
+            line = Line(0.0, 0.0, ops.cross(U, D), ops.gram(D), D, out)
+            return line, (c1, c2, c3, c4)
+        image = self.storage.matmul(D, out)
+        slope, bend = ops.inner(product, D), ops.inner(image, D)
+        line = Line(slope, bend, ops.cross(U, D), ops.gram(D), D, image)
+        first, *higher = quartic(gram, line)
+        # the product at U has the pairs in it, so their slope is there already
+        return line, (first, c2 + higher[0], c3 + higher[1], c4 + higher[2])
+
+    def advance(
+        self, U: Tall, product: Tall, line: Line, t: float
+    ) -> tuple[Tall, Tall | None, Tall]:
+        ops = self.ops
+        if not self.corrects:
+            moved = ops.combine((t, line.D))
+            return ops.clip(ops.combine((1.0, U), (1.0, moved))), None, moved
+        # the storage's own product moves in a straight line, and what the pairs add does not
+        pairs = ops.zeros(U.shape, ops.dtype(U))
+        self.passes.add(U, U, U, pairs)
+        product = ops.combine((1.0, product), (-1.0, pairs))
+        U, product, moved = ops.advance(U, product, line, t)
+        self.passes.add(U, U, U, product)
+        return U, product, moved
+
+    def aim(self, U: Point) -> Tall:
+        ops = self.ops
+        curved, product = ops.times(U.values, U.gram), U.product(self)
+        longer = self.shape[0] / np.maximum(self.seen, 1.0)
+        gap = ops.weigh_rows(ops.combine((1.0, product), (-1.0, curved)), longer)
+        return ops.combine((1.0, curved), (1.0, gap))
+
+    def residual_times(self, U: Tall, V: Tall, T: np.ndarray) -> np.ndarray:
+        ops = self.ops
+        thin = ops.put(np.ascontiguousarray(T, dtype=self.dtype))
+        total = ops.zeros(T.shape, self.dtype)
+        for F, G in ((U, V), (V, U)):
+            self.passes.add(F, G, thin, total)
+        image = 0.5 * ops.get(total).astype(np.float64)
+        if self.corrects:
+            A, B = (ops.get(factor).astype(np.float64) for factor in (U, V))
+            own = ops.get(self.storage.matmul(thin)).astype(np.float64)
+            image += own - 0.5 * (A @ (B.T @ T) + B @ (A.T @ T))
+        return image
+
+    # --- the same f elsewhere
+
+    def _with(self, storage: SymmetricMatrix, passes: Pairs | Parts) -> Weighted:
+        other = copy.copy(self)
+        other.storage, other.passes, other._sqnorm = storage, passes, None
+        return other
+
+    @property
+    def single(self) -> Weighted | None:
+        narrow = self.storage.single
+        if narrow is None or not isinstance(self.passes, Pairs):
+            return None
+        if self.dtype == np.float32:
+            return self
+        return self._with(narrow, self.passes.cast(np.dtype(np.float32)))
+
+    def over(self, storage: Any) -> Weighted:
+        passes = self.passes
+        if isinstance(passes, Parts):
+            passes = Parts(storage, passes.weights, passes.known_sqnorm)
+        return self._with(storage, passes)
+
+    def scaled(self, exponent: int) -> Weighted:
+        if exponent == 0:
+            return self
+        storage = downscaled(self.storage, exponent)
+        passes = self.passes
+        if isinstance(passes, Parts):
+            return self._with(storage, Parts(storage, passes.weights))
+        for _ in range(2):
+            passes = passes.scaled(2.0**-exponent)
+        return self._with(storage, passes)
+
+    def on(self, threads: Threads) -> Weighted:
+        storage = self.storage.on(threads)
+        passes = self.passes
+        if isinstance(passes, Parts):
+            return self._with(storage, Parts(storage, passes.weights, passes.known_sqnorm))
+        return self._with(storage, passes.on(threads))
+
+    def threads_for(self, rank: int) -> int:
+        own = self.storage.threads_for(rank)
+        if isinstance(self.passes, Parts):
+            return min(own, 1)
+        return max(own, len(self.passes.chunks(rank)))
+
+    def for_rank(self, rank: int, *, warn: bool = True) -> Objective:
+        few = self.counts < rank
+        if not few.any() or self.sqnorm == 0.0:
+            return self
+        if warn:
+            warn_reader(
+                f"{int(few.sum())} of the {len(few)} rows of X have fewer observed entries than "
+                f"the rank {rank}; a small ridge on their rows of U, part of the objective, keeps "
+                f"these from being arbitrary.",
+                UserWarning,
+            )
+        weight = RIDGE * float(np.sqrt(self.sqnorm / max(float(self.seen.sum()), 1.0)))
+        return Added(self, (Ridge(weight, few.astype(np.float64)),))
