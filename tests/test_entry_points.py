@@ -366,6 +366,32 @@ def test_every_storage_reaches_every_entry_point(tmp_path, kind):
     np.testing.assert_allclose(model.embedding_, found.result.U, atol=1e-12)
     assert model.certificate_.certified == plain.certificate.certified
     np.testing.assert_array_equal(model.predict(X[:5] * 1.01), plain.labels[:5])
+    best = symnmf.factorize(data, 3, **{**run, "n_init": 2})
+    assert best.error == pytest.approx(plain.result.error, rel=0.05)
+
+
+def test_several_starts_of_factorize_are_those_of_the_search(tmp_path):
+    options = {"init": "scaled-random", "random_state": 4, "tol": 1e-4}
+    single = symnmf.factorize(GRAPH, 3, **options)
+    best = symnmf.factorize(GRAPH, 3, n_init=6, **options)
+    assert best.error <= single.error
+    found = communities(GRAPH, 3, normalize=False, n_init=6, **options)
+    assert best.error == found.result.error
+    seen = []
+    kept = symnmf.factorize(
+        GRAPH,
+        3,
+        n_init=6,
+        checkpoint=tmp_path / "fit.npz",
+        callback=lambda now: seen.append(now.iteration),
+        **options,
+    )
+    np.testing.assert_array_equal(kept.U, best.U)
+    assert seen.count(0) == 6
+    with pytest.raises(InputError, match="n_init must be a whole number of at least 1"):
+        symnmf.factorize(GRAPH, 3, n_init=0)
+    with pytest.warns(UserWarning, match="best of 2 starts"):
+        symnmf.factorize(GRAPH, 3, n_init=2, max_iter=2, tol=1e-12, random_state=0)
 
 
 def test_the_command_reads_blocks(tmp_path):

@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from symnmf.errors import InputError
-from symnmf.run.loop import Snapshot
 
 
 @contextmanager
-def bar(shown: bool, starts: int) -> Iterator[Callable[[int, Snapshot], None] | None]:
+def bar(shown: bool, starts: int) -> Iterator[Callable[[int, Any], None] | None]:
     """Show how far a fit is inside a ``with`` block (needs the extra ``progress``)."""
     if not shown:
         yield None
@@ -25,7 +24,7 @@ def bar(shown: bool, starts: int) -> Iterator[Callable[[int, Snapshot], None] | 
     seen: dict[int, int] = {}
     with tqdm(desc="symnmf", unit=" iterations", dynamic_ncols=True) as line:
 
-        def show(start: int, now: Snapshot) -> None:
+        def show(start: int, now: Any) -> None:
             with lock:  # starts may run in threads of their own
                 line.update(now.iteration - seen.get(start, 0))
                 seen[start] = now.iteration
@@ -38,13 +37,13 @@ def bar(shown: bool, starts: int) -> Iterator[Callable[[int, Snapshot], None] | 
         yield show
 
 
-def together(*watchers: Any) -> Callable[[int, Snapshot], bool] | None:
+def together(*watchers: Any) -> Callable[[int, Any], bool] | None:
     """Return one watcher that calls those that are not None, or None without any."""
     present = [watcher for watcher in watchers if watcher is not None]
     if not present:
         return None
 
-    def see(start: int, now: Snapshot) -> bool:
+    def see(start: int, now: Any) -> bool:
         answers = [bool(watcher(start, now)) for watcher in present]  # each sees every snapshot
         return any(answers)
 

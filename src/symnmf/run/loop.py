@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from symnmf import calls, errors
+from symnmf.bars import bar, together
 from symnmf.coupling import Coupling
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
@@ -88,11 +89,13 @@ def factorize(
     solver: str | Solver = "auto",
     coupling: str | float | Coupling | None = None,
     init: str | Any = AUTO,
+    n_init: int = 1,
     tol: float = 1e-5,
     max_iter: int = 1000,
     max_time: float | None = None,
     random_state: RandomState = None,
     callback: Callback | None = None,
+    progress: bool = False,
     record_every: int = 1,
     n_jobs: int | None = None,
     device: Any = None,
@@ -125,7 +128,7 @@ def factorize(
         lambda for methods that split U into U and V: "rising" (small, raised on evidence),
         "adaptive" (the paper's, from 1e-5), "shrinking", "theory" (a bound on the whole run),
         "theory-paper", "geometric", "kuang-fixed", a number (fixed) or an object.
-        None takes the solver's own. Methods on the original problem have none and ignore it.
+        None takes the solver's own. Methods on the original problem have none.
     init : str, array of shape (n, rank) or callable
         "spectral" (the leading eigenvectors, turned), "sketch" (a run on a sketch of X, from a few
         readings of it), "scaled-random" (uniform, at X's scale), "random" (the paper's
@@ -133,6 +136,10 @@ def factorize(
         of 1500 rows or more, in memory, on disk or on workers, else "spectral"; and
         "scaled-random" for the published methods and for an X with a mask, weights or negative
         entries. The first two do not depend on the seed.
+    n_init : int
+        Starts; with several the best is given back, as by :class:`symnmf.SymNMF`, and ``init`` is
+        "spectral" for "auto". ``max_time`` is for all of them, and ``checkpoint`` names one file
+        for the search and stands for one more beside it per start.
     tol : float
         The run has converged when the natural residual of the original problem, over a tenth of
         ||X||_F ||U||_F, and ||U - V||_F / ||V||_F are both at most ``tol``. 0 runs to the limits.
@@ -147,6 +154,8 @@ def factorize(
         same bits.
     callback : callable or None
         Called with a :class:`Snapshot` for every recorded iteration; a true return value stops.
+    progress : bool
+        Show a bar, in a terminal or a notebook (needs the extra ``progress``).
     record_every : int
         Evaluate, record and check for convergence every so many iterations.
     n_jobs : int or None
@@ -186,8 +195,27 @@ def factorize(
         max_time=max_time,
         record_every=record_every,
     )
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback must be a function of one snapshot, got {callback!r}.")
+    plan: Any = None
+    if n_init != 1:
+        from symnmf.run.multistart import SPECTRAL, Plan
+
+        plan = Plan(
+            rank,
+            settings,
+            n_init=n_init,
+            init=SPECTRAL if isinstance(init, str) and init == AUTO else init,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            device=device,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+        )
     keeping = Keeping(checkpoint, checkpoint_every)
-    with calls.opened(max_time) as call:
+    told = None if callback is None else lambda _, now: callback(now)
+    with calls.opened(max_time) as call, bar(progress, n_init) as shown:
+        watcher = together(shown, told)
         with calls.timed("check"):
             problem = Problem.of(
                 X,
@@ -202,17 +230,20 @@ def factorize(
                 n_jobs=n_jobs,
                 device=device,
             ).for_rank(rank)
-        result = solve(
-            problem,
-            rank,
-            settings,
-            init=init,
-            random_state=random_state,
-            callback=callback,
-            keeping=keeping,
-        )
-        warn_unless_converged(result, settings.limits)
-        return result.as_given(problem.given).of_call(call)
+        if plan is None:
+            result = solve(
+                problem,
+                rank,
+                settings,
+                init=init,
+                random_state=random_state,
+                callback=None if watcher is None else partial(watcher, 0),
+                keeping=keeping,
+            ).as_given(problem.given)
+        else:
+            result = replace(plan, progress=watcher).search(problem).best
+        warn_unless_converged(result, settings.limits, n_init)
+        return result.of_call(call)
 
 
 def solve(
