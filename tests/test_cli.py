@@ -422,6 +422,17 @@ def test_names_with_an_apostrophe_in_front_are_still_found(run, tmp_path):
     assert json.loads(answer.stdout)["accuracy"] == 1.0
 
 
+def test_factorize_keeps_the_best_of_several_starts(run, tmp_path):
+    X = np.random.default_rng(3).random((30, 30))
+    np.save(tmp_path / "X.npy", X + X.T)
+    told = "factorize X.npy -r 6 -o U.npz --seed 1 --init scaled-random --tol 1e-3 --json"
+    errors = [json.loads(run(f"{told} --starts {n}").stdout)["error"] for n in (1, 8)]
+    expected = symnmf.factorize(
+        X + X.T, 6, n_init=8, init="scaled-random", random_state=1, tol=1e-3
+    )
+    assert errors[1] == expected.error <= errors[0]
+
+
 # Guesses and words ----------------------------------------------------------------------------
 
 

@@ -25,7 +25,7 @@ from symnmf.cli.output import (
     summary,
     write_columns,
 )
-from symnmf.cli.progress import Forecast, step, watching
+from symnmf.cli.progress import Forecast, step, watched
 from symnmf.cli.signals import Signals, noticing
 
 if TYPE_CHECKING:
@@ -217,14 +217,7 @@ def _run(prepared: Prepared, signals: Signals, quiet: bool) -> Fitted:
     limits = plan.settings.limits
     seconds = plan.seconds_each(prepared.problem)
     forecast = Forecast(plan.starts, limits.tol, limits.max_iter, seconds)
-    with watching(forecast, quiet=quiet) as watcher:
-
-        def progress(start: int, now: Any) -> bool:
-            if watcher:
-                watcher(start, now)
-            return bool(signals)
-
-        return prepared.search(progress)
+    return watched(prepared.search, forecast, signals, quiet)
 
 
 @dataclass(frozen=True)

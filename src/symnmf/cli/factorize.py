@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,12 +26,13 @@ from symnmf.cli.output import (
     summary,
     write_columns,
 )
-from symnmf.cli.progress import Forecast, step, watching
-from symnmf.cli.signals import Signals, noticing
+from symnmf.cli.progress import Forecast, step, watched
+from symnmf.cli.signals import noticing
 
 if TYPE_CHECKING:
+    from symnmf.run.multistart import Plan
+    from symnmf.run.problem import Problem
     from symnmf.run.result import Result
-    from symnmf.run.settings import Settings
 
 
 def factorize(
@@ -50,6 +52,9 @@ def factorize(
         typer.Option("--normalize", help="Divide X by the roots of its row sums first."),
     ] = False,
     missing: inputs.Missing = None,
+    starts: Annotated[
+        int, typer.Option(help="Starts; the best is kept.", rich_help_panel=options.RUN)
+    ] = 1,
     header: inputs.Header = None,
     init: options.Init = "auto",
     seed: options.Seed = None,
@@ -83,9 +88,7 @@ def factorize(
       symnmf factorize seen.npz -r 20 -o U.npz --missing unstored
       symnmf factorize seen.csv -r 20 -o U.npz --missing nan
     """
-    from symnmf.run.checkpoint import Keeping
-    from symnmf.run.loop import solve
-    from symnmf.run.problem import Problem
+    from symnmf.run.multistart import Plan
     from symnmf.run.settings import Settings
 
     check_writable((output, (".npz", ".csv", ".csv.gz")), (plot, PICTURES), (checkpoint, (".npz",)))
@@ -97,6 +100,7 @@ def factorize(
     options.check_numbers(
         jobs=jobs,
         seed=seed,
+        starts=starts,
         max_iter=max_iter,
         max_time=max_time,
         tol=tol,
@@ -106,8 +110,18 @@ def factorize(
     _check_missing(missing, given, streamed, normalize)
     inputs.check_header(header, given, streamed)
     say_going_on(checkpoint)
-    settings = Settings.of(
-        solver, options.as_coupling(coupling), tol=tol, max_iter=max_iter, max_time=max_time
+    plan = Plan(
+        rank,
+        Settings.of(
+            solver, options.as_coupling(coupling), tol=tol, max_iter=max_iter, max_time=max_time
+        ),
+        n_init=starts,
+        init=init,
+        random_state=seed,
+        n_jobs=jobs,
+        device=device,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
     )
     with step("reading", quiet=quiet):
         if streamed:
@@ -116,10 +130,9 @@ def factorize(
             loaded = inputs.load(given, missing, header=header)
         X = _square(loaded, normalize)
     with noticing() as signals:
-        problem = Problem.of(X, n_jobs=jobs, device=device, missing=missing).for_rank(rank)
-        keeping = Keeping(checkpoint, checkpoint_every)
-        run = partial(solve, problem, rank, settings, init=init, random_state=seed, keeping=keeping)
-        result = _watched(run, settings, signals, quiet)
+        problem = plan.problem(X, missing=missing).for_rank(rank)
+        forecast = Forecast(starts, tol, max_iter, max_time)
+        result = watched(_run(problem, plan), forecast, signals, quiet)
         code = exit_code(result.status, signals.first, tol)
         save(result, loaded.names, output)
         if plot:
@@ -132,6 +145,27 @@ def factorize(
         say(f"{loaded.title}, {n} x {n}, rank {r}: {how_it_ended(result, tol)}.")
         typer.echo(str(certificate))
     raise typer.Exit(code)
+
+
+def _run(problem: Problem, plan: Plan) -> Callable[[Callable[[int, Any], bool]], Result]:
+    """Return what does one run, or a search over several starts."""
+    from symnmf.run.checkpoint import Keeping
+    from symnmf.run.loop import solve
+
+    def run(progress: Callable[[int, Any], bool]) -> Result:
+        if plan.n_init > 1:
+            return replace(plan, progress=progress).search(problem).best
+        return solve(
+            problem,
+            plan.rank,
+            plan.settings,
+            init=plan.init,
+            random_state=plan.random_state,
+            callback=partial(progress, 0),
+            keeping=Keeping(plan.checkpoint, plan.checkpoint_every),
+        )
+
+    return run
 
 
 def _check_missing(missing: str | None, given: str, streamed: bool, normalize: bool) -> None:
@@ -163,21 +197,6 @@ def _square(loaded: inputs.Loaded, normalize: bool) -> Any:
             f"symnmf cluster takes tables of points."
         )
     return graphs.normalize(loaded.data) if normalize else loaded.data
-
-
-def _watched(
-    run: Callable[..., Result], settings: Settings, signals: Signals, quiet: bool
-) -> Result:
-    limits = settings.limits
-    forecast = Forecast(1, limits.tol, limits.max_iter, limits.max_time)
-    with watching(forecast, quiet=quiet) as watcher:
-
-        def callback(now: Any) -> bool:
-            if watcher:
-                watcher(0, now)
-            return bool(signals)
-
-        return run(callback=callback)
 
 
 def save(result: Result, names: list[Any] | None, path: Path) -> None:

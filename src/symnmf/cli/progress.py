@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
     from symnmf.run.loop import Snapshot
+
+Found = TypeVar("Found")
 
 REFRESH = 0.1  # seconds between two looks at a bar
 LOG_EVERY = 10.0  # seconds between two lines of a log
@@ -143,3 +145,20 @@ def step(message: str, *, quiet: bool) -> Iterator[None]:
 
     with Console(stderr=True).status(message):
         yield
+
+
+def watched(
+    run: Callable[[Callable[[int, Any], bool]], Found],
+    forecast: Forecast,
+    signals: Any,
+    quiet: bool,
+) -> Found:
+    """Call ``run`` with what it is to tell of each start's latest snapshot, and whether to end."""
+    with watching(forecast, quiet=quiet) as watcher:
+
+        def progress(start: int, now: Any) -> bool:
+            if watcher:
+                watcher(start, now)
+            return bool(signals)
+
+        return run(progress)

@@ -199,13 +199,13 @@ def factorize(
         raise InputError(f"callback must be a function of one snapshot, got {callback!r}.")
     plan: Any = None
     if n_init != 1:
-        from symnmf.run.multistart import SPECTRAL, Plan
+        from symnmf.run.multistart import Plan
 
         plan = Plan(
             rank,
             settings,
             n_init=n_init,
-            init=SPECTRAL if isinstance(init, str) and init == AUTO else init,
+            init=init,
             random_state=random_state,
             n_jobs=n_jobs,
             device=device,

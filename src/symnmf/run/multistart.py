@@ -29,7 +29,7 @@ from symnmf.run.race import Race
 from symnmf.run.result import Result
 from symnmf.run.settings import Settings
 from symnmf.run.spectral import Basis, SpectralStarts
-from symnmf.run.start import STARTS, RandomState, as_generator, drawn_seed, origin_of
+from symnmf.run.start import AUTO, STARTS, RandomState, as_generator, drawn_seed, origin_of
 from symnmf.storage.shared import SharedReading
 from symnmf.storage.wrapping import torch_device
 
@@ -134,7 +134,7 @@ class Plan:
         whole = isinstance(self.n_init, int | np.integer) and not isinstance(self.n_init, bool)
         if not whole or self.n_init < 1:
             raise InputError(f"n_init must be a whole number of at least 1, got {self.n_init!r}.")
-        if isinstance(self.init, str):
+        if isinstance(self.init, str) and self.init != AUTO:
             lookup(self.init, STARTS, "init")
         Threads(self.n_jobs)
         if self.device is not None:
@@ -241,7 +241,7 @@ class Plan:
 
     @property
     def _spectral(self) -> bool:
-        return isinstance(self.init, str) and self.init == SPECTRAL
+        return isinstance(self.init, str) and self.init in (SPECTRAL, AUTO)
 
     def _rounds(self) -> list[range]:
         if self._spectral and self.starts > 1:
