@@ -150,9 +150,7 @@ class Pipeline(Building):
         if similar.connected and count > similar.connected:
             having = "triangles" if self.order == 3 else "edges"
             raise InputError(self._too_many(count, similar.connected, f" that have {having}"))
-        # eigenvectors that were looked at for another number are not those of this one
-        basis = None if self.automatic else similar.basis
-        plan = replace(self.plan, rank=count, basis=basis)
+        plan = replace(self.plan, rank=count, basis=similar.basis)
         if self.constrained:
             changed = graphs.constrained(
                 similar.A,
