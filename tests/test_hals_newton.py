@@ -125,7 +125,7 @@ def test_shortcuts_gain_at_least_what_the_guarantee_asks(problem: tuple[Array, A
         product, gram = X @ before, before.T @ before
         state.moved(before.copy())
         reach = before - np.maximum(before - (before @ gram - product) / max(level, 1e-300), 0.0)
-        asked = 1e-4 * level * float(np.sum(reach**2))
+        asked = 1e-4 * float(np.vdot(before @ gram - product, reach))
         target, _ = gauss_newton_target(matrix, state.U, 0.03 * level, np.zeros_like(before))
         line_step(matrix, state, target, enough=asked, per_length=1e-8 * level)
         moved = float(np.sum((state.U.values - before) ** 2))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -298,6 +300,41 @@ def test_a_sweep_gains_a_share_of_what_a_projected_gradient_step_promises(drawn:
     if d > 0:
         asked = min(1.0, tau / (2 * reach)) * fall
         assert f - lowest >= asked * (1 - 1e-2) - rounding
+
+
+def test_quasi_newton_steps_gain_a_share_of_what_a_projected_gradient_step_promises(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.random((30, 30)) * (rng.random((30, 30)) < 0.4)
+    X = X + X.T
+    W, matrix = np.ones_like(X), as_symmetric(X, n_jobs=1)
+    solver, search = HalsNewton(newton_below=0.0), module.line_step
+    taken = refused = 0
+
+    def watched(matrix: Any, state: Any, target: Any, **asked: float) -> tuple[float, Any]:
+        nonlocal taken, refused
+        before = state.U.values.copy()
+        t, step = search(matrix, state, target, **asked)
+        if asked:  # a quasi-Newton step, and no sweep
+            m = float(np.sum(before**2)) / 4
+            h = half_gradient(X, W, before)
+            promise = float(np.sum(h * np.minimum(before, h / m)))
+            assert asked["enough"] == pytest.approx(1e-4 * promise, rel=1e-6, abs=1e-15)
+            assert asked["per_length"] == pytest.approx(1e-8 * m, rel=1e-9)
+            gain = objective(X, W, before) - objective(X, W, state.U.values)
+            moved = float(np.sum((state.U.values - before) ** 2))
+            taken, refused = taken + (t > 0), refused + (t == 0)
+            if t > 0:
+                assert gain >= max(1e-4 * promise, 1e-8 * m * moved) - 1e-13 * np.sum(X * X)
+        return t, step
+
+    monkeypatch.setattr(module, "line_step", watched)
+    state = solver.start(matrix, rng.random((30, 4)))
+    for _ in range(60):
+        solver.step(matrix, state)
+        state.iteration += 1
+    assert taken > 20 * max(refused, 1)
 
 
 @settings(max_examples=80, deadline=None)
