@@ -97,6 +97,22 @@ def test_below_a_half_no_minimum_of_the_sharp_example_has_equal_factors(coupling
     assert split(X, W, best, best, coupling) == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("solver", ["symanls", "symhals", "a-symhals"])
+def test_runs_end_apart_below_the_bound_of_their_start_and_together_above_it(solver: str) -> None:
+    X = np.array([[0.0, 1.0], [1.0, 0.0]])
+    start = 0.5 + 1e-3 * np.random.default_rng(0).random((2, 2))
+    assert 0.5 * np.linalg.norm(X - start @ start.T) == pytest.approx(0.5, abs=1e-5)
+    for coupling, apart in ((0.49, True), (0.51, False)):
+        result = symnmf.factorize(
+            X, 2, init=start, solver=solver, coupling=coupling, tol=0, max_iter=3000,
+            record_every=3000,
+        )  # fmt: skip
+        distance = np.linalg.norm(result.U - result.V)
+        assert (distance > 1e-2) == apart
+        if apart:
+            assert distance == pytest.approx(2 * np.sqrt(1 - 2 * coupling), rel=1e-3)
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 1))
 def test_a_critical_point_splits_where_lambda_is_below_what_the_residual_asks(
