@@ -23,6 +23,7 @@ import scipy.sparse as sp
 
 import symnmf
 from symnmf import datasets, graphs
+from symnmf.objectives import Frobenius
 from symnmf.solvers import HalsNewton
 from symnmf.solvers.hals_newton import LEAST_WEIGHT, REFRESH, _settle
 from symnmf.steps.gauss_newton import DAMPING_SHARE
@@ -129,16 +130,16 @@ def follow(name: str, X: np.ndarray, rank: int, iterations: int, seed: int) -> R
 
 def cost(X: np.ndarray, rank: int) -> tuple[float, float]:
     """Return processor seconds of an iteration and of setting entries to zero, medians of 150."""
-    matrix, solver = as_symmetric(X, n_jobs=1), HalsNewton()
-    state = solver.start(matrix, np.random.default_rng(0).random((len(X), rank)))
+    f, solver = Frobenius(as_symmetric(X, n_jobs=1)), HalsNewton()
+    state = solver.start(f, np.random.default_rng(0).random((len(X), rank)))
     spent = np.zeros((210, 2))
     for row in spent:
         state.iteration += state.iteration > 0 and state.iteration % REFRESH == 0
         begin = time.process_time()
-        solver.step(matrix, state)
+        solver.step(f, state)
         middle = time.process_time()
         state.iteration += 1
-        _settle(matrix, state)
+        _settle(f, state)
         row[:] = middle - begin, time.process_time() - middle
     step, settling = np.median(spent[60:], axis=0)
     return float(step), float(settling)

@@ -324,14 +324,14 @@ def test_quasi_newton_steps_gain_a_share_of_what_a_projected_gradient_step_promi
     rng = np.random.default_rng(3)
     X = rng.random((30, 30)) * (rng.random((30, 30)) < 0.4)
     X = X + X.T
-    W, matrix = np.ones_like(X), as_symmetric(X, n_jobs=1)
+    W, problem = np.ones_like(X), Frobenius(as_symmetric(X, n_jobs=1))
     solver, search = HalsNewton(newton_below=0.0), module.line_step
     taken = refused = 0
 
-    def watched(matrix: Any, state: Any, target: Any, **asked: float) -> tuple[float, Any]:
+    def watched(f: Any, state: Any, target: Any, **asked: float) -> tuple[float, Any]:
         nonlocal taken, refused
         before = state.U.values.copy()
-        t, step = search(matrix, state, target, **asked)
+        t, step = search(f, state, target, **asked)
         if asked:  # a quasi-Newton step, and no sweep
             m = float(np.sum(before**2)) / 4
             h = half_gradient(X, W, before)
@@ -346,9 +346,9 @@ def test_quasi_newton_steps_gain_a_share_of_what_a_projected_gradient_step_promi
         return t, step
 
     monkeypatch.setattr(module, "line_step", watched)
-    state = solver.start(matrix, rng.random((30, 4)))
+    state = solver.start(problem, rng.random((30, 4)))
     for _ in range(60):
-        solver.step(matrix, state)
+        solver.step(problem, state)
         state.iteration += 1
     assert taken > 20 * max(refused, 1)
 
@@ -376,7 +376,7 @@ def test_the_multiplier_of_the_gauss_newton_steps_contracts(seed: int, weight: f
     rng = np.random.default_rng(seed)
     U = rng.random((8, 2)) * (rng.random((8, 2)) < 0.8)
     U[0] += 0.1
-    X = as_symmetric(U @ U.T + 0.1 * np.eye(8), n_jobs=1)
+    X = Frobenius(as_symmetric(U @ U.T + 0.1 * np.eye(8), n_jobs=1))
     level = float(np.sum(U**2)) / 2
     duals = [-rng.random(U.shape) for _ in range(2)]
     ends = []
@@ -484,3 +484,45 @@ def test_a_hidden_diagonal_lets_nothing_grow_but_columns_on_one_node(
     pairs = np.einsum("ik,jk->ijk", result.U, V)[W > 0]
     assert pairs.max() <= bound * (1 + 1e-9)
     assert np.all(np.isfinite(result.U))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    weighted(),
+    st.sampled_from(["shrinking", "rising", "theory"]),
+    st.sampled_from(["symhals", "a-symhals", "symanls"]),
+)
+def test_the_couplings_of_the_library_follow_the_weighted_objective(
+    drawn: Drawn, rule: str, solver: str
+) -> None:
+    X, W, U0, _ = drawn
+    X, U0 = np.abs(X), U0 + 0.1
+    np.fill_diagonal(W, np.maximum(np.diag(W), 0.2))
+    W /= W.max()
+    rank = U0.shape[1]
+    if (np.sum(W > 0, axis=1) < rank).any():  # a ridge would be added
+        return
+    result = symnmf.factorize(
+        X, rank, weights=W, init=U0, solver=solver, coupling=rule, tol=1e-6, max_iter=3000
+    )
+    couplings, values = result.history["coupling"], result.history["objective"]
+    start = np.sqrt(np.sum(W * (X - U0 @ U0.T) ** 2))
+    assert values[-1] == pytest.approx(
+        split(X, W, result.U, result.V, couplings[-1]), rel=1e-6, abs=1e-9 * start**2
+    )
+    ratios = couplings[1:] / couplings[:-1]
+    if rule == "theory":
+        np.testing.assert_allclose(couplings, 1.01 * start / 2, rtol=1e-9)
+    elif rule == "shrinking":
+        assert np.all((ratios == 1.0) | (ratios <= 0.9))
+        assert np.all(2 * couplings >= np.sqrt(2 * values) * (1 - 1e-9))
+        assert np.all(couplings <= 1.01 * start / 2 * (1 + 1e-9))
+    else:
+        first = couplings[0]
+        assert np.all(values <= 0.5 * start**2 * couplings / first * (1 + 1e-9) + 1e-12)
+        rose = np.flatnonzero(ratios > 1)
+        assert np.all(2 * couplings[rose] <= np.sqrt(2 * values[rose]) * (1 + 1e-9))
+    if result.status == "converged":
+        assert np.linalg.norm(result.U - result.V) <= 1e-5 * np.linalg.norm(result.V)
+    if rule != "rising":
+        assert curvature(X, W, result.U, result.V) <= 2 * couplings[-1]
