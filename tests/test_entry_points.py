@@ -100,6 +100,7 @@ SETTINGS = {
     "a given offset": {"degree_offset": 0.5},
     "the largest component": {"components": "largest"},
     "without the diagonal": {"ignore_diagonal": True},
+    "with terms": {"l1": 0.02, "ridge": 0.05},
     "random starts": {"init": "scaled-random", "n_init": 3},
     "another solver": {"solver": "symhals", "coupling": "adaptive", "tol": 1e-3},
     "few iterations": {"max_iter": 3, "init": "scaled-random", "n_init": 2},
@@ -208,6 +209,18 @@ def test_missing_entries_are_the_same(faces):
     np.testing.assert_array_equal(masked.result.U, U)
     weighed = communities(filled, 3, entry_weights=1.0 * mask, random_state=0, normalize=False)
     np.testing.assert_array_equal(weighed.result.U, U)
+    problem = symnmf.Problem(filled, mask=mask)
+    for again in (
+        communities(problem, 3, random_state=0, normalize=False),
+        SymNMF(3, affinity="precomputed", random_state=0).fit(problem),
+    ):
+        np.testing.assert_array_equal(
+            getattr(again, "labels", getattr(again, "labels_", 0)), labels
+        )
+        quality = getattr(again, "quality", getattr(again, "quality_", None))
+        assert quality.modularity == pytest.approx(masked.quality.modularity)
+    with pytest.raises(InputError, match=r"X is a Problem, .* so ridge cannot be used"):
+        SymNMF(3, affinity="precomputed", ridge=1.0).fit(problem)
     by_name = communities(A, 3, missing="nan", random_state=0)  # degrees of what was observed
     assert by_name.degree_offset is not None
     np.testing.assert_array_equal(
@@ -300,6 +313,7 @@ def broken(kind):
         ("whole", 3, {"components": "big"}),
         ("whole", 3, {"degree_offset": -1.5}),
         ("whole", 3, {"solver": "hal"}),
+        ("whole", 3, {"l1": -1.0}),
         ("whole", 3, {"init": "spectrl"}),
         ("whole", 3, {"missing": "nan", "degree_offset": -1.5}),
     ],
@@ -319,6 +333,7 @@ def test_refusals_name_the_same_fault(faces, kind, k, options):
             (r"-k |n_clusters ", "K "),
             (r"--degree-offset|degree_offset", "OFFSET"),
             (r"--components|components", "COMPONENTS"),
+            (r"--l1", "l1"),
             (r" \(the nearest.*", ""),
         ):
             fault = re.sub(spelt, plain, fault)
@@ -342,7 +357,7 @@ STORED = {
     "path": lambda X, path: str(path),
     "LowRank": lambda X, path: LowRank(low_rank()),
     "Dask": lambda X, path: dask_array.from_array(X, chunks=20),
-    "Problem": lambda X, path: symnmf.run.problem.Problem.of(X),
+    "Problem": lambda X, path: symnmf.Problem(X),
     "frame": lambda X, path: pd.DataFrame(X),
 }
 

@@ -192,6 +192,8 @@ def communities(
     missing: str | None = None,
     mask: Any = None,
     entry_weights: Any = None,
+    l1: float = 0.0,
+    ridge: float = 0.0,
     row_sparse: bool | None = None,
 ) -> Communities:
     r"""Find communities of an undirected graph by symmetric NMF of its adjacency matrix.
@@ -255,6 +257,8 @@ def communities(
         warns if so: a dense U of at least 200 columns and ten million entries would be wasteful,
         and so would "auto" with 5000 nodes or more. ``tol`` is then the relative decrease of the
         loss in one iteration, and every result is the same, whatever ``random_state`` is.
+    l1, ridge : float
+        As in :class:`symnmf.Problem`. ``l1`` makes memberships sharper.
 
     Returns
     -------
@@ -299,6 +303,8 @@ def communities(
             "threshold": threshold != DEFAULT_THRESHOLD,
             "normalize": not normalize,
             "allow_negative": allow_negative,
+            "l1": l1,
+            "ridge": ridge,
             "ignore_diagonal": ignore_diagonal,
             "missing": missing,
             "mask": mask is not None,
@@ -324,6 +330,8 @@ def communities(
             "missing": missing,
             "ignore_diagonal": ignore_diagonal,
             "allow_negative": allow_negative,
+            "l1": l1,
+            "ridge": ridge,
         },
         solver=solver,
         coupling=coupling,

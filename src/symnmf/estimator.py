@@ -34,7 +34,7 @@ from symnmf.storage.indices import check_indices
 from symnmf.storage.wrapping import is_storage
 
 #: Parameters that are arguments of the problem, and those that are no business of the pipeline.
-OBJECTIVE = ("missing", "ignore_diagonal", "allow_negative")
+OBJECTIVE = ("missing", "ignore_diagonal", "allow_negative", "l1", "ridge")
 OWN = ("warm_start", "verbose")
 
 
@@ -74,8 +74,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     missing : "nan", "unstored" or None
         Which entries of a precomputed affinity were not observed, as in
         :func:`symnmf.factorize`.
-    ignore_diagonal, allow_negative
-        As in :func:`symnmf.factorize`.
+    ignore_diagonal, allow_negative, l1, ridge
+        As in :class:`symnmf.Problem`. ``l1`` makes memberships sharper.
     constraint_strength : float, default 1
         How much a pair counts of which :meth:`fit` is told, see
         :func:`symnmf.graphs.constrained`.
@@ -200,6 +200,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         missing: str | None = None,
         ignore_diagonal: bool = False,
         allow_negative: bool = False,
+        l1: float = 0.0,
+        ridge: float = 0.0,
         constraint_strength: float = 1.0,
         solver: str | Solver = "auto",
         coupling: str | float | Coupling | None = None,
@@ -227,6 +229,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.missing = missing
         self.ignore_diagonal = ignore_diagonal
         self.allow_negative = allow_negative
+        self.l1 = l1
+        self.ridge = ridge
         self.constraint_strength = constraint_strength
         self.solver = solver
         self.coupling = coupling

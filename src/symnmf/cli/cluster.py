@@ -73,6 +73,8 @@ def cluster(
         bool,
         typer.Option("--allow-negative", help="Accept negative weights, which keep rows apart."),
     ] = False,
+    l1: options.L1 = 0.0,
+    ridge: options.Ridge = 0.0,
     plot: options.Plot = None,
     report: Annotated[
         Path | None,
@@ -165,6 +167,8 @@ def cluster(
             "missing": missing,
             "ignore_diagonal": ignore_diagonal,
             "allow_negative": allow_negative,
+            "l1": l1,
+            "ridge": ridge,
         },
         solver=solver,
         coupling=options.as_coupling(coupling),

@@ -56,6 +56,8 @@ def factorize(
         int, typer.Option(help="Starts; the best is kept.", rich_help_panel=options.RUN)
     ] = 1,
     header: inputs.Header = None,
+    l1: options.L1 = 0.0,
+    ridge: options.Ridge = 0.0,
     init: options.Init = "auto",
     seed: options.Seed = None,
     solver: options.Solver = "auto",
@@ -130,7 +132,7 @@ def factorize(
             loaded = inputs.load(given, missing, header=header)
         X = _square(loaded, normalize)
     with noticing() as signals:
-        problem = plan.problem(X, missing=missing).for_rank(rank)
+        problem = plan.problem(X, missing=missing, l1=l1, ridge=ridge).for_rank(rank)
         forecast = Forecast(starts, tol, max_iter, max_time)
         result = watched(_run(problem, plan), forecast, signals, quiet)
         code = exit_code(result.status, signals.first, tol)

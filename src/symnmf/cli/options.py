@@ -28,6 +28,13 @@ Coupling = Annotated[
         show_default="the solver's own",
     ),
 ]
+L1 = Annotated[
+    float,
+    typer.Option(help="Weight of the sum of U's entries; makes it sparser.", rich_help_panel=RUN),
+]
+Ridge = Annotated[
+    float, typer.Option(help="Weight of half the sum of U's squares.", rich_help_panel=RUN)
+]
 MaxIter = Annotated[int, typer.Option(help="Most iterations.", rich_help_panel=RUN)]
 MaxTime = Annotated[
     float | None, typer.Option(help="Most seconds in the solver.", rich_help_panel=RUN)

@@ -21,7 +21,7 @@ from symnmf.graphs.constraints import groups_of, known_classes
 from symnmf.membership import BACKGROUND
 from symnmf.run.loop import Callback
 from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, SPECTRAL, Plan, Progress
-from symnmf.run.problem import Problem
+from symnmf.run.problem import Problem, check_weight
 from symnmf.run.settings import Settings
 from symnmf.run.spectral import SpectralStarts
 from symnmf.run.start import RandomState
@@ -93,6 +93,8 @@ class Pipeline(Building):
         for name in ("ignore_diagonal", "allow_negative"):
             if not isinstance(self.objective.get(name, False), bool | np.bool_):
                 raise InputError(f"{name} must be True or False, got {self.objective[name]!r}.")
+        for name in ("l1", "ridge"):
+            check_weight(self.objective.get(name, 0.0), spell(name))
         if self.callback is not None and not callable(self.callback):
             raise InputError(f"callback must be a function of one snapshot, got {self.callback!r}.")
         if self.constrained and self.hides:

@@ -109,7 +109,7 @@ class Problem:
         n_jobs: int | None = None,
         device: Any = None,
     ) -> None:
-        l1, ridge = _weight(l1, "l1"), _weight(ridge, "ridge")
+        l1, ridge = check_weight(l1, "l1"), check_weight(ridge, "ridge")
         if isinstance(X, SymmetricTensor):
             self._set(_of_tensor(X, locals()), X)
             return
@@ -206,7 +206,8 @@ def _of_tensor(T: SymmetricTensor, told: dict[str, Any]) -> TensorMisfit:
     return TensorMisfit(T if threads is None else T.on(Threads(threads)))
 
 
-def _weight(value: Any, name: str) -> float:
+def check_weight(value: Any, name: str) -> float:
+    """Return the weight of a term, or say what is wrong with it."""
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not (number and np.isfinite(value) and value >= 0):
         raise InputError(f"{name} must be a number of at least 0, got {value!r}.")
