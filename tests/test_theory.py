@@ -80,6 +80,27 @@ def test_gradients_of_the_split_problem_tell_how_far_apart_the_factors_are(
 
 
 @settings(max_examples=60, deadline=None)
+@given(weighted(), st.integers(0, 2**32 - 1), st.floats(0.0, 5.0))
+def test_added_terms_enter_the_residual_by_half(drawn: Drawn, seed: int, coupling: float) -> None:
+    """1/2 <Q U, V> + 1/2 <B, U + V>: with R + Q/2 in the place of R, and a quarter of ||Q||."""
+    X, W, U, V = drawn
+    rng = np.random.default_rng(seed)
+    N, B = rng.standard_normal(X.shape), rng.random(U.shape)
+    Q, D = N @ N.T, U - V
+    first, second = slopes(X, W, U, V, coupling)
+    first, second = first + 0.5 * (Q @ V + B), second + 0.5 * (Q @ U + B)
+    R = W * (U @ V.T - X)
+    residual = (R + R.T) / 2 + Q / 2
+    skew = U @ V.T - V @ U.T
+    left = float(np.vdot(first - second, D))
+    right = 2 * coupling * np.vdot(D, D) + 0.5 * np.sum(W * skew**2) - np.vdot(residual, D @ D.T)
+    assert left == pytest.approx(right, rel=1e-9, abs=1e-8)
+    mu = float(np.linalg.eigvalsh(residual)[-1])
+    plain = split(X, W, U, V, coupling)
+    assert mu <= np.sqrt(2 * plain) + 0.5 * np.linalg.norm(Q, 2) + 1e-9
+
+
+@settings(max_examples=60, deadline=None)
 @given(st.floats(0.01, 0.499))
 def test_below_a_half_no_minimum_of_the_sharp_example_has_equal_factors(coupling: float) -> None:
     X, W = np.array([[0.0, 1.0], [1.0, 0.0]]), np.ones((2, 2))

@@ -189,7 +189,7 @@ class Theory(Coupling):
     """A fixed lambda just above the objective's bound for the start, enough by Theorem 3'.
 
     For 1/2 ||X - U U^T||_F^2 the bound is 1/2 ||X - U_0 U_0^T||_F; with weights of at most 1 the
-    norm is that of the observed entries with their weights. docs/smaller-lambda.md has the proof.
+    norm is that of the observed entries with their weights. docs/theory/rules.md has the proof.
     """
 
     margin: float = 1.01
@@ -202,7 +202,7 @@ class Theory(Coupling):
 class Shrinking(Coupling):
     """lambda follows the objective's bound at 2 g down, in steps of a tenth or more.
 
-    It never rises and is never below what Theorem 1' asks for; docs/smaller-lambda.md has the
+    It never rises and is never below what Theorem 1' asks for; docs/theory/rules.md has the
     proof. Below a relative misfit of ``trusted`` the objective has no digits left in which to
     follow it.
     """
@@ -234,7 +234,7 @@ class Rising(Coupling):
     ``growth`` where U and V stay further apart than U moves, and with the factors where these
     have grown by ``follow``; never above the bound of Theorem 3' already, since Theorem 3' then
     holds for what is left of the run. So it rises finitely often, and U = V in the limit:
-    docs/smaller-lambda.md.
+    docs/theory/rules.md.
     """
 
     any_order: ClassVar[bool] = False
