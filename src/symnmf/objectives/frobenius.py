@@ -54,7 +54,7 @@ class MatrixObjective(Objective):
         return self.ops.solve_rows(rows, factor, product, other, curvature, coupling), None
 
     def coupling_bound(self, twice: float) -> float:
-        """Return 1/2 sqrt(2 g): Theorem 3', for weights of at most 1 (docs/theory/coupling.md)."""
+        """Return 1/2 sqrt(2 g): Theorem 3' (docs/theory/coupling.md), weights of at most 1."""
         return 0.5 * float(np.sqrt(max(twice, 0.0)))
 
     @abstractmethod

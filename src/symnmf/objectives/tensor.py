@@ -168,8 +168,8 @@ class TensorMisfit(Objective):
         r"""Return a lambda above which a monotone run from equal factors ends with equal factors.
 
         With rho = sqrt(2 g) and M = ||T|| + rho it is the larger of
-        rho (2^(d-1) M)^((d-2)/d) / d and (2^(d-2) rho^(d-1) / d)^(2/d); docs/theory/tensors.md has the
-        proof.
+        rho (2^(d-1) M)^((d-2)/d) / d and (2^(d-2) rho^(d-1) / d)^(2/d).
+        docs/theory/tensors.md has the proof.
         """
         if not self.bounded:
             raise InputError(
