@@ -133,8 +133,9 @@ def call(_: Path | None) -> None:
         X = synthetic(n, RANK, 0.1)
         matrix: Any = on_device(X)
         U = torch.rand(n, RANK, device="cuda")
-        fused, plain = (partial(ops.misfit, X, U) for ops in (matrix.ops, TorchOps("cuda")))
-        exact = partial(matrix._misfit, U, U, torch.float64)  # type: ignore[attr-defined]
+        kinds: tuple[Any, ...] = (matrix.ops, TorchOps("cuda"))
+        fused, plain = (partial(ops.misfit, X, U) for ops in kinds)
+        exact = partial(matrix._misfit, U, U, torch.float64)
         off = [abs(form() / exact() - 1) for form in (fused, plain)]
         print(
             f"n {n}: misfit by one kernel {milliseconds(fused):.2f} ms (off by {off[0]:.1e}), by "

@@ -126,6 +126,11 @@ def timed(part: str) -> Iterator[None]:
         _part.reset(inside)
 
 
+def present() -> Call | None:
+    """Return the call that is under way here, if any."""
+    return _current.get()
+
+
 def read_once() -> None:
     """Count one reading of X."""
     call = _current.get()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf import graphs
+from symnmf import calls, graphs
 from symnmf.bars import bar, together
 from symnmf.coupling import Coupling
 from symnmf.errors import InputError
@@ -129,13 +129,15 @@ class Pipeline(Building):
         Watchers are called with the number of a start and its latest snapshot; a true answer ends
         the search with what was reached.
         """
-        prepared = self.prepare(data)
-        callback = self.callback
-        told = None if callback is None else lambda _, now: callback(now)
-        with bar(bool(self.progress), prepared.plan.starts) as shown:
-            fitted = prepared.search(together(shown, told, *watchers))
-        fitted.warn()
-        return fitted
+        with calls.opened(self.max_time):
+            with calls.timed("check"):
+                prepared = self.prepare(data)
+            callback = self.callback
+            told = None if callback is None else lambda _, now: callback(now)
+            with bar(bool(self.progress), prepared.plan.starts) as shown:
+                fitted = prepared.search(together(shown, told, *watchers))
+            fitted.warn()
+            return fitted
 
     def prepare(self, data: Any) -> Prepared:
         """Return the problem that the data pose, with everything but the search done."""
@@ -210,6 +212,9 @@ class Prepared:
     def search(self, watcher: Progress | None = None) -> Fitted:
         """Run the starts, and make clusters of the best."""
         search = replace(self.plan, progress=watcher).search(self.problem)
+        whole = calls.present()
+        if whole is not None:
+            search = replace(search, best=search.best.of_call(whole))
         pipeline = self.pipeline
         return Fitted.of(
             search,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf import calls
 from symnmf.graphs.adjacency import degrees, normalized
 from symnmf.parallel import one_blas_thread
 from symnmf.run.spectral import Basis, leading_subspace
@@ -59,7 +60,7 @@ def with_degree_offset(A: Any, clusters: int) -> tuple[float, Any, Basis | None]
         spread = effective_number(labels[inside]) / clusters
         if spread > most:
             best, most = (tau, scaled, basis), spread
-        if spread >= SPREAD:
+        if spread >= SPREAD or calls.out_of_time():
             break
     return best
 

@@ -46,6 +46,9 @@ Callback = Callable[["Snapshot"], Any]
 #: sketch leaves out of X makes a tighter one pointless.
 SKETCH_TOL, SKETCH_LOOKS = 1e-4, 5
 
+#: Seconds that the first iteration takes for each row and squared rank, about, on one thread.
+FIRST_ITERATION = 4e-9
+
 #: Part of ``max_time`` by which an iteration may be expected to end late.
 LATE = 0.1
 
@@ -134,8 +137,8 @@ def factorize(
         readings of it), "scaled-random" (uniform, at X's scale), "random" (the paper's
         uniform(0, 1)), "nndsvd", or U_0 itself. V_0 = U_0 always. "auto" is "sketch" for a dense X
         of 1500 rows or more, in memory, on disk or on workers, else "spectral"; and
-        "scaled-random" for the published methods and for an X with a mask, weights or negative
-        entries. The first two do not depend on the seed.
+        "scaled-random" for the published methods, for an X with a mask, weights or negative
+        entries, and for a dense X on a GPU. The first two do not depend on the seed.
     n_init : int
         Starts; with several the best is given back, as by :class:`symnmf.SymNMF`, and ``init`` is
         "spectral" for "auto". ``max_time`` is for all of them, and ``checkpoint`` names one file
@@ -326,6 +329,10 @@ class Run:
 
     def begin(self, U0: Tall) -> None:
         """Set out from U_0 = V_0."""
+        n, r = U0.shape
+        threads = self.f.threads_for(r)
+        if threads:  # not known yet, and with a thousand columns it takes minutes
+            self.latest_seconds = n * r * r * FIRST_ITERATION / threads
         began = self.limits.clock()
         with calls.timed("solve"):
             self.state = self.solver.start(self.f, U0)

@@ -34,6 +34,8 @@ MOST_GROWTH = {np.dtype(np.float64): 1e6, np.dtype(np.float32): 1e3}
 FLOOR = 0.01  # of the mean entry: what is 0 in U_0 should be able to grow
 #: Squared length of a direction, over that of the longest, below which it is rounding.
 LEAST_SQUARE = {np.dtype(np.float64): 1e-15, np.dtype(np.float32): 1e-10}
+#: Floating point operations a second of pivoted QR, which is bound by memory; rather too few.
+PIVOTING_RATE = 1.5e9
 TURNS = 40  # of the axes, at most
 SETTLED = 1e-4  # part of what is negative that a turn has to remove for another to follow
 SEEN_UP_TO = 10_000  # rows that decide on a turn, or fifty for each axis
@@ -213,7 +215,15 @@ def filtered(
 
 def _farthest(vectors: np.ndarray) -> np.ndarray:
     """Return the k rows that pivoted QR takes first."""
-    chosen = qr(vectors.T, mode="r", pivoting=True)[1][: vectors.shape[1]]
+    count, k = vectors.shape
+    # fewer rows to choose from where all of them would take longer than there is time for
+    affordable = 0.5 * calls.seconds_left() * PIVOTING_RATE / (4.0 * k * k)
+    if affordable < 2 * k:
+        return np.eye(k)
+    if affordable < count:
+        sample = np.random.default_rng(0).choice(count, int(affordable), replace=False)
+        vectors = vectors[sample]
+    chosen = qr(vectors.T, mode="r", pivoting=True)[1][:k]
     return vectors[chosen]
 
 

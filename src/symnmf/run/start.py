@@ -108,12 +108,14 @@ def chosen_start(f: Objective, rank: int, *, at_random: bool) -> str:
     """Return the name of the start that ``init="auto"`` stands for.
 
     Methods of the literature begin as they were published, from random numbers. So do runs on a
-    tensor, which has no eigenvectors, and on an X with gaps or negative entries, of which they
-    say little.
+    tensor, which has no eigenvectors, on an X with gaps or negative entries, of which they say
+    little, and on a dense X on a GPU, where they would take longer than the run.
     """
     if at_random or f.order > 2 or not f.unit_weights or f.signed:
         return "scaled-random"
-    return "sketch" if f.storage.sketch_pays(rank) else "spectral"
+    if f.storage.sketch_pays(rank):
+        return "sketch"
+    return "spectral" if f.storage.eigenvectors_pay else "scaled-random"
 
 
 def starting_point(

@@ -155,6 +155,11 @@ class SymmetricMatrix(SymmetricArray):
         """X in float32, or None where a copy of X would cost more than it saves."""
         return None
 
+    @property
+    def eigenvectors_pay(self) -> bool:
+        """Whether the leading eigenvectors cost little beside a run, so that it begins on them."""
+        return True
+
     def sketch_pays(self, rank: int) -> bool:
         """Whether reading X costs so much that a run should begin on a sketch of it."""
         return False

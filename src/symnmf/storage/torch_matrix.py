@@ -229,6 +229,11 @@ class TorchDense(TorchMatrix):
             return self._short_product(V)
         return self.ops.product(self.rows, V, out, short=self._tf32)
 
+    @property
+    def eigenvectors_pay(self) -> bool:
+        """Not beside a product of a millisecond: the host takes longer to turn them."""
+        return self.ops.device.type != "cuda" or isinstance(self.rows, StreamedRows)
+
     def sketch_pays(self, rank: int) -> bool:
         """Where rows are streamed, always; a reading of what is on the device costs too little."""
         return isinstance(self.rows, StreamedRows)
