@@ -280,13 +280,6 @@ def test_an_interrupt_of_the_final_fit_keeps_the_number(monkeypatch):
     assert found.reason.startswith("Stopped before the final fit was done; ")
 
 
-def test_the_estimator_takes_no_number_from_a_search_that_was_stopped(monkeypatch):
-    A, _ = block_graph(60, 3, seed=6)
-    interrupted(monkeypatch, search.Search, "_path")
-    with pytest.raises(KeyboardInterrupt, match="Stopped after"):
-        symnmf.SymNMF("auto", affinity="precomputed", random_state=0).fit(A)
-
-
 def test_the_command_says_first_that_it_was_stopped(monkeypatch, tmp_path):
     import json
 
@@ -513,14 +506,6 @@ def test_the_estimator_counts_clusters_itself():
     points, _ = make_blobs(60, centers=3, random_state=0)
     with pytest.raises(symnmf.InputError, match="at least 1, or 'auto', got 'Auto'"):
         symnmf.SymNMF("Auto").fit(points)
-
-
-def test_the_estimator_says_when_no_number_is_clear():
-    with pytest.warns(UserWarning, match="No clear number"):
-        model = symnmf.SymNMF("auto", affinity="precomputed", random_state=0).fit(
-            random_graph(80, 0.15, seed=12)
-        )
-    assert model.n_clusters_ == 1
 
 
 def test_the_estimator_leaves_missing_affinities_out():

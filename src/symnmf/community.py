@@ -20,6 +20,7 @@ from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS
 from symnmf.run.result import OUTSIDE, Result, cluster_labels
 from symnmf.run.settings import Limits
 from symnmf.run.start import RandomState
+from symnmf.selection.found import RankSelection
 from symnmf.solvers import Solver
 
 
@@ -43,6 +44,8 @@ class Communities(Sequence[frozenset[Hashable]]):
     outside : list
         Nodes in no community: those without edges, outside the component chosen, or, where
         communities overlap, not above the background in any.
+    rank_selection : RankSelection or None
+        How the number of communities was found, with ``n_clusters="auto"``.
     quality : Quality
         Modularity, conductance and the like.
     degree_offset : float
@@ -67,6 +70,7 @@ class Communities(Sequence[frozenset[Hashable]]):
         self.strength = None if strength is None else strength[:, : len(self._sets)]
         self.outside = [self.names[i] for i in np.flatnonzero(self.labels == OUTSIDE)]
         self.result: Result = fitted.result
+        self.rank_selection: RankSelection | None = getattr(fitted, "selection", None)
         self.degree_offset = fitted.degree_offset
         self.seed: RandomState = fitted.seed
         self.overlapping = fitted.threshold is not None
@@ -274,7 +278,8 @@ def communities(
     GraphWarning
         There are more components than ``n_clusters``.
     QualityWarning
-        One community holds more than 90% of the nodes, or some have none.
+        The communities are weak, or no more than chance; one holds more than 80% of the nodes, or
+        some have hardly any. See :class:`symnmf.Quality`.
 
     Examples
     --------

@@ -53,9 +53,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     Parameters
     ----------
     n_clusters : int or "auto", default 8
-        Clusters, and columns of U. "auto" asks :func:`symnmf.select_rank` for a number from 2 to
-        20, see ``rank_selection_``; where none is clear the criterion that has one is followed,
-        or everything is one cluster, with a warning.
+        Clusters, and columns of U. "auto" finds a number by the eigenvalues of the graph and of
+        graphs without clusters; ``rank_selection_`` says why. It is 1, with a warning, where
+        there are no clusters.
     affinity : str or callable, default "self-tuning"
         "self-tuning", "nearest_neighbors", "rbf" and "cosine" build a sparse normalised graph of
         the rows of X, see :mod:`symnmf.graphs`; "precomputed" takes X itself as A, unchanged; a
@@ -160,8 +160,10 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         What the theorems say of it, computed when first asked for. It speaks of the optimiser, not
         of the clusters.
     quality_ : Quality
-        How the clusters look: sizes, modularity, conductance, agreement of the starts. A warning
-        is given where one holds more than 90% of the samples or some are empty.
+        How the clusters look: a verdict whether they are more than chance brings about, sizes,
+        modularity, conductance, agreement of the starts. A warning is given where they are weak
+        or no more than chance, where one holds more than 80% of the samples, and where some have
+        hardly any.
     seed_ : int, Generator or RandomState
         ``random_state``, or the seed that was drawn where it is None.
     n_features_in_ : int

@@ -11,13 +11,17 @@ import scipy.sparse as sp
 from symnmf.agreement import adjusted_mutual_information
 from symnmf.errors import warn
 from symnmf.graphs import self_tuning
-from symnmf.graphs.adjacency import degrees
+from symnmf.graphs.partitions import Partition
 from symnmf.run.multistart import Search
-from symnmf.run.result import OUTSIDE
 from symnmf.storage import SymmetricArray
+from symnmf.verdict import Verdict
 
-#: Share of the rows in one cluster from which on a reader is warned.
-TOO_MUCH = 0.9
+#: Share of the rows in one cluster from which on clusters are lopsided.
+TOO_MUCH = 0.8
+
+#: A cluster is tiny below this part of an equal share of the rows, and below this many: what chance
+#: leaves of a cluster, two rows and the edge between them, is none.
+TINY_SHARE, TINY = 0.02, 3
 
 
 class QualityWarning(UserWarning):
@@ -51,6 +55,10 @@ class Quality:
     explained : float
         What the error leaves, as a part of what the leading eigenvectors leave: no U of this rank
         has more than 1. NaN where they were not computed.
+    verdict : Verdict or None
+        Whether they are more than what the same search finds where there are no clusters: clear,
+        weak, or no more than chance. None for a single cluster, for data that are not in memory,
+        and where entries are missing.
     """
 
     asked: int
@@ -62,6 +70,7 @@ class Quality:
     starts: int
     agreement: float
     explained: float
+    verdict: Verdict | None = None
 
     @property
     def clusters(self) -> int:
@@ -74,14 +83,35 @@ class Quality:
         return max(self.sizes) / max(sum(self.sizes), 1)
 
     @property
+    def lopsided(self) -> str | None:
+        """How unequal the clusters are, as a clause, where that is extreme; else None.
+
+        One holds more than 80% of the rows, or some have fewer than a fiftieth of an equal share,
+        or than 3.
+        """
+        if self.asked < 2 or not sum(self.sizes):
+            return None
+        faults = []
+        if self.largest > TOO_MUCH:
+            faults.append(f"one cluster holds {self.largest:.1%} of the rows")
+        limit = max(TINY, TINY_SHARE * sum(self.sizes) / self.asked)
+        tiny = sum(0 < size < limit for size in self.sizes)
+        if tiny:
+            have = "has" if tiny == 1 else "have"
+            faults.append(f"{tiny} of {self.clusters} {have} fewer than {np.ceil(limit):.0f} rows")
+        return " and ".join(faults) or None
+
+    @property
     def warning(self) -> str | None:
         """What is wrong with the clusters, in one sentence; None where nothing is plain."""
         faults = []
+        if self.verdict is not None and self.verdict.doubtful:
+            faults.append(f"the clusters are {self.verdict.word}: {self.verdict.reason}")
         if self.clusters < self.asked:
             faults.append(f"only {self.clusters} of the {self.asked} clusters asked for have rows")
-        if self.asked > 1 and self.largest > TOO_MUCH:
-            faults.append(f"one cluster holds {self.largest:.1%} of the rows")
-        return " and ".join(faults) or None
+        if self.lopsided:
+            faults.append(self.lopsided)
+        return "; ".join(faults) or None
 
     def __str__(self) -> str:
         parts = [
@@ -104,17 +134,13 @@ def plain(value: float, digits: int = 3) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
-def assess(A: Any, labels: np.ndarray, search: Search) -> Quality:
+def assess(A: Any, labels: np.ndarray, search: Search, verdict: Verdict | None = None) -> Quality:
     """Judge labels by the graph A they came from and by the search that found them."""
     asked = search.best.U.shape[1]
     stored = isinstance(A, SymmetricArray)
     if not stored and A.min() < 0:  # of a signed graph, what ties nodes together
         A = A.maximum(0) if sp.issparse(A) else np.maximum(A, 0)
-    members, sizes = _members(labels, asked)
-    modularity, within, volume, total = _modularity(A, members)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        leaving = (volume - within) / np.minimum(volume, total - volume)
-    leaving[(sizes > 0) & ~np.isfinite(leaving)] = 0.0  # all there is, so nothing leaves
+    found = Partition.of(A, labels, asked)
     kept = int(np.argmin(np.nan_to_num(search.errors, nan=np.inf)))
     others = [result.labels for i, result in enumerate(search.finished) if i != kept]
     # labels start at -1, for rows in no cluster
@@ -122,38 +148,16 @@ def assess(A: Any, labels: np.ndarray, search: Search) -> Quality:
     left = 1.0 - search.bound
     return Quality(
         asked,
-        tuple(sizes.tolist()),
-        len(labels) - int(sizes.sum()),
-        modularity,
-        tuple(np.where(sizes > 0, np.clip(leaving, 0.0, 1.0), np.nan).tolist()),
+        tuple(found.sizes.tolist()),
+        len(labels) - int(found.sizes.sum()),
+        found.modularity,
+        tuple(found.conductance.tolist()),
         tuple(search.errors.tolist()),
         search.begun,
         float(np.mean(scores)) if scores else float("nan"),
         float((1.0 - search.best.error) / left) if left > 0 else float("nan"),
+        verdict,
     )
-
-
-def _members(labels: np.ndarray, clusters: int) -> tuple[sp.csr_array, np.ndarray]:
-    """Rows by cluster as a 0/1 matrix, and the sizes of the clusters."""
-    inside = np.flatnonzero(labels != OUTSIDE)
-    shape = (len(labels), clusters)
-    members = sp.csr_array((np.ones(len(inside)), (inside, labels[inside])), shape=shape)
-    return members, np.bincount(labels[inside], minlength=clusters)
-
-
-def _modularity(A: Any, members: sp.csr_array) -> tuple[float, np.ndarray, np.ndarray, float]:
-    """Modularity, the weight inside each cluster, its volume, and the volume of all."""
-    if isinstance(A, SymmetricArray):
-        thin = np.ascontiguousarray(members.toarray(), dtype=A.dtype)
-        product = A.ops.get(A.matmul(A.ops.put(thin)))
-    else:
-        product = A @ members
-    weights = degrees(A)
-    within = np.asarray((members.T @ product).diagonal(), dtype=np.float64)
-    volume, total = np.asarray(members.T @ weights), float(weights.sum())
-    if total == 0.0:
-        return 0.0, within, volume, total
-    return float((within / total - (volume / total) ** 2).sum()), within, volume, total
 
 
 def modularity_scorer(model: Any, X: Any, y: Any = None) -> float:
@@ -172,8 +176,7 @@ def modularity_scorer(model: Any, X: Any, y: Any = None) -> float:
     """
     labels = np.asarray(model.predict(X))
     A = self_tuning(X, normalize=False, n_clusters=len(labels))
-    members, _ = _members(labels, int(labels.max(initial=0)) + 1)
-    return _modularity(A, members)[0]
+    return Partition.of(A, labels, int(labels.max(initial=0)) + 1).modularity
 
 
 def warn_of(quality: Quality, advice: str) -> None:

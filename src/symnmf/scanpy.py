@@ -76,8 +76,10 @@ def cluster(
             "random_state": int(str(found.seed)),
             "degree_offset": found.degree_offset,
         },
+        **({} if found.rank_selection is None else {"reason": found.rank_selection.reason}),
         "error": float(found.result.error),
         "status": found.result.status,
+        "verdict": str(found.quality.verdict or ""),
         "modularity": found.quality.modularity,
         "conductance": np.array(found.quality.conductance),
     }

@@ -112,6 +112,7 @@ def cluster(
     Examples:
       symnmf cluster points.csv -k 10 -o labels.csv
       symnmf cluster friends.edges -k 4 -o labels.csv --report page.html
+      symnmf cluster friends.edges -k auto -o labels.csv
       symnmf cluster friends.edges -k 4 --triangles
       symnmf cluster digits -k 10 --seed 0 --json
       symnmf cluster big.npz -k 20 -o labels.csv --checkpoint run.npz
@@ -329,7 +330,12 @@ def _tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int)
                 **({"without_cluster": alone} if alone else {}),
                 **scores,
                 "seed": fitted.seed,
-                "quality": {**asdict(quality), "warning": quality.warning},
+                **_how_many(fitted),
+                "quality": {
+                    **asdict(quality),
+                    "lopsided": quality.lopsided,
+                    "warning": quality.warning,
+                },
                 **summary(result, fitted.certificate),
                 "exit_code": code,
                 **({"table": found.table()} if with_labels else {}),
@@ -339,6 +345,12 @@ def _tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int)
     if not len(clusters):
         say(f"No row has a similarity to any other, so all {len(labels)} are without a cluster.")
         return
+    if quality.verdict is not None:
+        say(f"Are they clusters? {quality.verdict}.")
+    if quality.warning:
+        note(f"{quality.warning}; {fitted.advice}.", "warning")
+    if fitted.selection is not None:
+        say(f"How many: {fitted.selection.recommendation}. {fitted.selection.reason}")
     say(
         f"{counted(len(labels), 'row')} in {counted(len(clusters), 'cluster')} of {_range(sizes)}; "
         f"{how_it_ended(result, tol)}."
@@ -347,12 +359,20 @@ def _tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int)
         have = "has" if alone == 1 else "have"
         say(f"{counted(alone, 'row')} that belong nowhere {have} the cluster -1.")
     say(f"The clusters: {quality}.")
-    if quality.warning:
-        note(f"{quality.warning}; {fitted.advice}.", "warning")
     if scores:
         agreement = (f"{name.replace('_', ' ')} {value:.3f}" for name, value in scores.items())
         say(f"Against the known classes: {', '.join(agreement)}.")
     say(f"The optimiser: {fitted.certificate.verdict}")
+
+
+def _how_many(fitted: Fitted) -> dict[str, Any]:
+    """Return how the number of clusters was found, where it was not given."""
+    found = fitted.selection
+    if found is None:
+        return {}
+    choices = {name: choice.rank for name, choice in found.choices.items()}
+    told = {"clusters": found.recommendation, "reason": found.reason, "choices": choices}
+    return {"how_many": told}
 
 
 def _range(sizes: np.ndarray) -> str:

@@ -2,45 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from symnmf import errors
+import numpy as np
+import scipy.sparse as sp
+
+from symnmf.errors import InputError
+from symnmf.fit.nulls_of import clouds_of
+from symnmf.fit.similarities import Building
 from symnmf.run.start import RandomState
-from symnmf.selection import select_rank
+from symnmf.selection.auto import count_clusters
 from symnmf.selection.found import RankSelection
+from symnmf.storage import SymmetricArray
 
 #: The number of clusters that asks for one to be found.
 AUTO = "auto"
 
-#: The most clusters that are tried.
-MOST = 20
-
 
 def choose_count(
-    A: Any, random_state: RandomState, n_jobs: int | None
-) -> tuple[int, RankSelection]:
-    """Return how many clusters similarities have, and how that was found.
+    graph: Any, data: Any, building: Building, random_state: RandomState
+) -> RankSelection:
+    """Return how many clusters the similarities ``graph`` of the data have, and why.
 
-    Where no number is clear the criterion that has one is followed, or everything is one cluster,
-    with a warning.
+    A seed of its own is drawn from, so that the starts are those of a fit with the number given.
     """
-    found = select_rank(
-        A,
-        range(2, min(MOST, A.shape[0] - 1) + 1),
-        n_init=1,
-        random_state=random_state,
-        n_jobs=n_jobs,
-    )
-    if found.recommendation is not None:
-        return found.recommendation, found
-    if found.status == "stopped":
-        raise KeyboardInterrupt(found.reason)
-    heldout = found.choices["heldout"].rank
-    others = [found.choices[name].rank for name in ("stability", "eigengap")]
-    chosen = next((rank for rank in others if rank is not None), heldout) if heldout else 1
-    errors.warn(
-        f"No clear number of clusters. {found.reason} {chosen or 1} is taken; see "
-        f"rank_selection_, or set n_clusters.",
-        UserWarning,
-    )
-    return chosen or 1, found
+    if isinstance(graph, SymmetricArray):
+        raise InputError(
+            f"{building.spell('n_clusters', AUTO)} needs {building.argument} in memory, as an "
+            f"array or a sparse matrix; give the number of clusters."
+        )
+    if graph.min() < 0:  # what holds nodes together tells how many groups there are
+        graph = graph.maximum(0) if sp.issparse(graph) else np.maximum(graph, 0)
+    seed = random_state if isinstance(random_state, int | np.integer) else 0
+    draw: Callable[[np.random.Generator], Any] | None = None
+    if not building.given:
+        draw = clouds_of(data, building)
+    return count_clusters(graph, draw=draw, random_state=int(seed))

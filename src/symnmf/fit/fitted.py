@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -21,6 +21,7 @@ from symnmf.run.problem import Problem
 from symnmf.run.result import OUTSIDE, Result
 from symnmf.run.settings import Limits
 from symnmf.run.start import RandomState
+from symnmf.verdict import Verdict
 
 
 def by_size(belongs: np.ndarray) -> np.ndarray:
@@ -73,6 +74,8 @@ class Fitted:
         How the number of clusters was found, where it was not given.
     objective : mapping
         What the problem was told besides X.
+    judge : callable or None
+        Compares labels with those of data without clusters.
     """
 
     similarities: Similarities
@@ -84,6 +87,7 @@ class Fitted:
     threshold: float | str | None = None
     selection: Any = None
     objective: Mapping[str, Any] = field(default_factory=dict)
+    judge: Callable[[np.ndarray, Result], Verdict | None] | None = None
 
     @classmethod
     def of(cls, search: Search, classes: np.ndarray | None, **others: Any) -> Fitted:
@@ -148,7 +152,10 @@ class Fitted:
     @cached_property
     def quality(self) -> Quality:
         """How the clusters look."""
-        return assess(self.similarities.graph, self.labels, self.search)
+        verdict = self.judge(self.labels, self.result) if self.judge is not None else None
+        if verdict is None and self.selection is not None and self.selection.recommendation == 1:
+            verdict = Verdict.of_none(self.selection.reason)
+        return assess(self.similarities.graph, self.labels, self.search, verdict)
 
     @cached_property
     def certificate(self) -> Any:
@@ -164,4 +171,5 @@ class Fitted:
         warn_of(self.quality, self.advice)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "problem": None}
+        _ = self.quality  # the data that it is judged by are not kept either
+        return {**self.__dict__, "problem": None, "judge": None}

@@ -15,6 +15,7 @@ from symnmf.coupling import Coupling
 from symnmf.errors import InputError
 from symnmf.fit.counting import AUTO, choose_count
 from symnmf.fit.fitted import Fitted
+from symnmf.fit.judging import verdict_of
 from symnmf.fit.similarities import Building, Similarities, says
 from symnmf.fit.words import Spelling, in_python
 from symnmf.graphs.constraints import groups_of, known_classes
@@ -22,6 +23,7 @@ from symnmf.membership import BACKGROUND
 from symnmf.run.loop import Callback
 from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, SPECTRAL, Plan, Progress
 from symnmf.run.problem import Problem, check_weight
+from symnmf.run.result import Result
 from symnmf.run.settings import Settings
 from symnmf.run.spectral import SpectralStarts
 from symnmf.run.start import RandomState
@@ -29,6 +31,7 @@ from symnmf.solvers import Solver
 from symnmf.storage import SymmetricMatrix
 from symnmf.storage.border import check_missing
 from symnmf.storage.wrapping import in_memory
+from symnmf.verdict import FEW, Verdict
 
 #: How memberships are read where a row may belong to several clusters.
 DEFAULT_THRESHOLD = BACKGROUND
@@ -103,8 +106,8 @@ class Pipeline(Building):
             )
         if self.automatic and self.hides:
             raise InputError(
-                f"{spell('n_clusters', AUTO)} needs every entry of {self.argument}, since it hides "
-                f"entries itself; give the number of clusters."
+                f"{spell('n_clusters', AUTO)} needs every entry of {self.argument}; give the "
+                f"number of clusters."
             )
         limits = {name: getattr(self, name) for name in ("tol", "max_iter", "max_time")}
         settings = Settings.of(self.solver, self.coupling, record_every=self.record_every, **limits)
@@ -148,8 +151,8 @@ class Pipeline(Building):
         self._check_told(n, count)
         similar, selection = self.similarities(data, count), None
         if not count:
-            A = similar.graph if self.order == 3 else similar.A
-            count, selection = choose_count(A, self.random_state, self.n_jobs)
+            selection = choose_count(similar.graph, data, self, self.random_state)
+            count = int(selection.recommendation or 1)
             similar = self.for_count(similar, count)
         if similar.connected and count > similar.connected:
             having = "triangles" if self.order == 3 else "edges"
@@ -170,7 +173,7 @@ class Pipeline(Building):
         hides = any(map(says, objective.values()))
         A = similar.A if hides or similar.checked is None else similar.checked
         problem = plan.problem(A, **objective)
-        return Prepared(self, similar, problem, _from_attraction(plan, problem), selection)
+        return Prepared(self, data, similar, problem, _from_attraction(plan, problem), selection)
 
     def _check_told(self, n: int | None, count: int) -> None:
         if n is None or not self.constrained:
@@ -204,6 +207,7 @@ class Prepared:
     """A clustering of which only the search is left to do."""
 
     pipeline: Pipeline
+    data: Any
     similarities: Similarities
     problem: Problem
     plan: Plan
@@ -227,7 +231,25 @@ class Prepared:
             threshold=pipeline.threshold,
             selection=self.selection,
             objective=pipeline.objective,
+            judge=self._judge,
         )
+
+    def _judge(self, labels: np.ndarray, result: Result) -> Verdict | None:
+        """Compare labels with those of data without clusters, where there is time for it.
+
+        There is none after an interrupt, nor where ``max_time`` leaves less than the starts took
+        for each of a few draws. An interrupt while draws are clustered ends that alone.
+        """
+        limit, taken = self.plan.settings.limits.max_time, result.seconds.total
+        if result.status == "stopped" or (limit is not None and not limit - taken > FEW * taken):
+            return None
+        seed = self.pipeline.random_state
+        number = int(seed) if isinstance(seed, int | np.integer) else 0
+        similar, plan = self.similarities, self.plan
+        try:
+            return verdict_of(self.data, similar, self.pipeline, plan, labels, number)
+        except KeyboardInterrupt:
+            return None
 
 
 def check_threshold(threshold: Any, spell: Spelling = in_python) -> None:

@@ -9,27 +9,32 @@ import scipy.sparse as sp
 
 from symnmf import calls
 from symnmf.graphs.adjacency import degrees, normalized
+from symnmf.graphs.partitions import Partition
 from symnmf.parallel import one_blas_thread
 from symnmf.run.spectral import Basis, leading_subspace
 from symnmf.storage import SymmetricArray, as_symmetric
 
 #: What is tried, in mean degrees.
-STEPS = (0.0, 0.25, 0.5, 1.0, 2.0)
+STEPS = (0.0, 0.25, 0.5, 1.0, 2.0, 5.0, 20.0)
 
 #: Least effective number of clusters, as a part of those asked for, that is no collapse.
 SPREAD = 0.7
 
+#: Modularity by which a larger tau has to be better than a smaller one.
+WORTH = 0.01
+
 
 def choose_degree_offset(A: Any, clusters: int) -> float:
-    """The smallest tau, in mean degrees, at which the leading eigenvectors see the whole graph.
+    """How much to add to the degrees, in mean degrees: nothing, unless the plain graph collapses.
 
     On D^-1/2 A D^-1/2 small components and whiskers, which hang on the rest by a few edges, have
     the leading eigenvectors to themselves, and all clusters but one are tiny. With D + tau I they
-    do not (Zhang and Rohe 2018). But where the graph needs none, tau costs accuracy. So the
-    labels read off the eigenvectors decide: tau is the least of 0, 1/4, 1/2, 1 and 2 at which
-    they have an effective number of clusters, exp(entropy of the sizes), of at least 0.7 k. With
-    more components than clusters it is at least 1/4, since the eigenvectors of tau = 0 then
-    belong to components. Where none will do, the one with the most clusters is taken.
+    do not (Zhang and Rohe 2018). But where the graph needs none, tau costs accuracy. So tau is 0
+    where the labels read off the eigenvectors then have an effective number of clusters,
+    exp(entropy of the sizes), of at least 0.7 k. Clusters may be of unequal sizes for better
+    reasons, so else 0, 1/4, 1/2, 1, 2, 5 and 20 are compared by the modularity of these labels,
+    and the smallest is taken that none betters by more than 0.01. With more components than
+    clusters it is at least 1/4, since the eigenvectors of tau = 0 then belong to components.
     """
     return with_degree_offset(A, clusters)[0]
 
@@ -49,20 +54,21 @@ def with_degree_offset(A: Any, clusters: int) -> tuple[float, Any, Basis | None]
         count, part = connected_components(sp.csr_array(A), directed=False)
         pieces = count - int((np.bincount(part) == 1).sum())
     inside = degrees(A) > 0
-    best: tuple[float, Any, Basis | None] = (0.0, A, None)
-    most = -1.0
+    tried: list[tuple[float, float, Any, Basis]] = []
     for tau in STEPS[1:] if pieces > clusters else STEPS:
         scaled = normalized(A, tau)
         X = as_symmetric(scaled)
         with one_blas_thread():
             basis = leading_subspace(X, clusters)
             labels = basis.labels()
-        spread = effective_number(labels[inside]) / clusters
-        if spread > most:
-            best, most = (tau, scaled, basis), spread
-        if spread >= SPREAD or calls.out_of_time():
+        if tau == 0.0 and effective_number(labels[inside]) >= SPREAD * clusters:
+            return tau, scaled, basis
+        tried.append((Partition.of(A, labels, clusters).modularity, tau, scaled, basis))
+        if calls.out_of_time():
             break
-    return best
+    enough = max(modularity for modularity, *_ in tried) - WORTH
+    _, tau, scaled, basis = next(one for one in tried if one[0] >= enough)
+    return tau, scaled, basis
 
 
 def effective_number(labels: np.ndarray) -> float:

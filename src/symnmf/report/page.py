@@ -118,8 +118,8 @@ def write_report(
     if images is not None and image_shape is not None:
         sheet = plots.typical_members(images, subject.U, image_shape, labels=subject.labels)
     parts = [
+        _verdict(subject.quality),
         _summary(subject),
-        _quality_note(subject.quality),
         section("Clusters", _clusters(subject, words)),
         section("Clusters and known classes", _confusion(subject)),
         section("Pictures", _pictures(subject, sheet)),
@@ -240,13 +240,24 @@ def _certificate(certificate: Certificate) -> str:
     )
 
 
-def _quality_note(quality: Quality | None) -> str:
-    if quality is None or not quality.warning:
+def _verdict(quality: Quality | None) -> str:
+    """Whether the clusters are real, before anything else."""
+    if quality is None or (quality.verdict is None and not quality.warning):
         return ""
+    verdict = quality.verdict
+    told = f"<p>{text(_sentence(quality.warning))}</p>" if quality.warning else ""
+    if verdict is not None and not verdict.doubtful:
+        told = f"<p>{text(_sentence(verdict.reason))}</p>{told}"
+    word = "Judge for yourself" if verdict is None else verdict.word.capitalize()
+    kind = "no" if quality.warning else "yes"
     return (
-        f'<section class="certificate no"><p><strong>{escape(quality.warning.capitalize())}.'
-        f"</strong> These are hardly clusters, whatever the optimiser says.</p></section>"
+        f'<section class="certificate {kind}"><h2>Are they clusters?</h2>'
+        f"<p><strong>{text(word)}</strong></p>{told}</section>"
     )
+
+
+def _sentence(clause: str) -> str:
+    return f"{clause[0].upper()}{clause[1:]}."
 
 
 def _pictures(subject: _Subject, sheet: Figure | None) -> str:
@@ -304,6 +315,8 @@ def _clusters(subject: _Subject, words: list[list[tuple[Any, float]]] | None) ->
     head = ["cluster", "size", "mean membership", "typical members"]
     if quality is not None:
         head.append("conductance")
+        if quality.verdict is not None:
+            head.append("a cluster?")
     if words is not None:
         head.append("most telling columns")
     if subject.truth is not None:
@@ -323,6 +336,9 @@ def _clusters(subject: _Subject, words: list[list[tuple[Any, float]]] | None) ->
         known = 0 <= cluster < subject.U.shape[1]
         if quality is not None:
             row.append(number_cell(quality.conductance[cluster]) if known else "")
+            if quality.verdict is not None:
+                judged = known and cluster < len(quality.verdict.clusters)
+                row.append(quality.verdict.clusters[cluster] if judged else "")
         if words is not None:
             told = ", ".join(short(word, 40) for word, _ in words[cluster]) if known else ""
             row.append(told)

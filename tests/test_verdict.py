@@ -1,0 +1,196 @@
+"""Whether clusters are real: data without any, data with some, and what is said of them."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn import datasets as sklearn_datasets
+
+import symnmf
+from conftest import long_count
+from symnmf import verdict
+from symnmf.graphs.partitions import Partition
+from symnmf.quality import Quality
+from symnmf.verdict import CHANCE, CLEAR, WEAK, Verdict
+from test_auto import block_model, erdos_renyi, moons, standardised
+
+pytestmark = pytest.mark.filterwarnings("ignore::symnmf.QualityWarning")
+
+
+def word_of(A, clusters: int, seed: int = 0) -> str:
+    return symnmf.communities(A, clusters, random_state=seed).quality.verdict.word
+
+
+def word_of_points(X: np.ndarray, clusters: int, seed: int = 0) -> str:
+    return symnmf.SymNMF(clusters, random_state=seed).fit(X).quality_.verdict.word
+
+
+@pytest.mark.parametrize("clusters", [2, 10])
+def test_clusters_of_a_random_graph_are_no_more_than_chance(clusters):
+    assert word_of(erdos_renyi(clusters, 400), clusters) == CHANCE
+
+
+def test_clusters_of_uniform_points_are_no_more_than_chance():
+    rng = np.random.default_rng(0)
+    assert word_of_points(rng.random((200, 2)), 3) == CHANCE
+    assert word_of_points(rng.random((200, 6)), 8) == CHANCE
+
+
+@pytest.mark.parametrize("groups", [2, 3])
+def test_block_models_above_the_threshold_are_more(groups):
+    assert word_of(block_model(groups, 1.6, 0), groups) in (WEAK, CLEAR)
+    assert word_of(block_model(groups, 2.6, 0), groups) == CLEAR
+
+
+def test_points_with_clusters_are_clear():
+    assert word_of_points(moons(1), 2) == CLEAR
+    assert word_of_points(standardised("wine"), 3) == CLEAR
+    # each column of four blobs on a square has two modes, which shuffling would leave there
+    square = np.array([[0, 0], [7, 0], [0, 7], [7, 7]])
+    assert (
+        word_of_points(sklearn_datasets.make_blobs(300, centers=square, random_state=0)[0], 4)
+        == CLEAR
+    )
+
+
+def test_each_cluster_has_a_word_of_its_own():
+    A = erdos_renyi(0, 300).tolil()
+    A[:40, :40] = 1
+    A.setdiag(0)
+    found = symnmf.communities(sp.csr_array(A), 4, random_state=0)
+    words = found.quality.verdict.clusters
+    assert len(words) == 4
+    dense = int(np.bincount(found.labels[:40]).argmax())
+    assert words[dense] == CLEAR
+    assert CHANCE in words
+
+
+def test_data_sets_with_classes_are_more_than_chance(real_data):
+    for name, clusters in (("karate", 2), ("dolphins", 2), ("football", 12), ("polbooks", 3)):
+        A = symnmf.datasets.load(name, folder=real_data).data
+        assert word_of(A, clusters) == CLEAR, name
+
+
+def test_the_limits_matter(monkeypatch):
+    A, weak = erdos_renyi(1, 300), block_model(3, 1.6, 0)
+    monkeypatch.setattr(verdict, "LEVEL", 1.9)
+    assert word_of(A, 4) != CHANCE
+    monkeypatch.undo()
+    assert word_of(weak, 3) == WEAK
+    monkeypatch.setattr(verdict, "WEAK_FROM", 0.95)
+    assert word_of(weak, 3) == CLEAR
+
+
+def test_what_is_said_and_warned_of():
+    with pytest.warns(symnmf.QualityWarning, match="no more than chance: .* random graphs"):
+        found = symnmf.communities(erdos_renyi(0, 300), 6, random_state=0)
+    judged = found.quality.verdict
+    assert str(judged).startswith("no more than chance: ")
+    assert judged.doubtful
+    assert judged.conductance == pytest.approx(np.mean(found.quality.conductance))
+    assert judged.seconds > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", symnmf.QualityWarning)
+        symnmf.communities(block_model(3, 2.6, 0), 3, random_state=0)
+
+
+def test_neighbour_graphs_that_are_given_get_a_remark():
+    X = np.random.default_rng(0).random((200, 2))
+    A = symnmf.graphs.self_tuning(X)
+    judged = symnmf.SymNMF(4, affinity="precomputed", random_state=0).fit(A).quality_.verdict
+    assert judged.word == CLEAR
+    assert "shape of the data" in judged.reason
+
+
+def quality_of(*sizes: int) -> Quality:
+    none = float("nan")
+    return Quality(len(sizes), sizes, 0, 0.5, (0.1,) * len(sizes), (0.5,), 1, none, none)
+
+
+def test_lopsided_clusters():
+    assert quality_of(500, 500).lopsided is None
+    assert quality_of(790, 210).lopsided is None
+    assert "holds 81.0%" in quality_of(810, 190).lopsided
+    assert "fewer than 3" in quality_of(100, 100, 2).lopsided
+    assert quality_of(100, 100, 3).lopsided is None
+    assert "1 of 3 has fewer than 20" in quality_of(1500, 1481, 19).lopsided
+    assert quality_of(1500, 1480, 20).lopsided is None
+    assert "holds" in quality_of(810, 190).warning
+
+
+def test_one_cluster_and_missing_entries_are_not_judged():
+    A = block_model(2, 2.0, 0, n=100)
+    assert symnmf.communities(A, 1, random_state=0).quality.verdict is None
+    X = A.toarray()
+    X[0, 1] = X[1, 0] = np.nan
+    model = symnmf.SymNMF(2, affinity="precomputed", missing="nan", random_state=0).fit(X)
+    assert model.quality_.verdict is None
+
+
+def test_a_verdict_survives_a_pickle():
+    import pickle
+
+    model = symnmf.SymNMF(2, random_state=0).fit(moons(0))
+    again = pickle.loads(pickle.dumps(model))
+    assert again.quality_.verdict == model.quality_.verdict
+
+
+def test_an_interrupt_while_draws_are_clustered_keeps_the_fit(monkeypatch):
+    from symnmf.fit import pipeline
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pipeline, "verdict_of", interrupted)
+    model = symnmf.SymNMF(2, random_state=0).fit(moons(0))
+    assert model.status_ == "converged"
+    assert model.quality_.verdict is None
+
+
+def test_no_time_left_is_none_for_a_verdict():
+    model = symnmf.SymNMF(3, max_time=1e-3, random_state=0)
+    assert model.fit(standardised("wine")).quality_.verdict is None
+
+
+def test_partition_against_sums_by_hand():
+    A = np.array([[0, 2, 1, 0], [2, 0, 0, 0], [1, 0, 0, 3], [0, 0, 3, 0.0]])
+    found = Partition.of(A, np.array([0, 0, 1, 1]), 2)
+    assert found.total == 12
+    np.testing.assert_allclose(found.conductance, [1 / 5, 1 / 7 * 7 / 5])
+    assert found.modularity == pytest.approx((4 + 6) / 12 - (5 / 12) ** 2 - (7 / 12) ** 2)
+    np.testing.assert_allclose(found.leaving, [1 / 5 / (7 / 12), 1 / 7 / (5 / 12)])
+
+
+def test_a_verdict_of_no_clusters_says_why():
+    judged = Verdict.of_none("No eigenvalue is above.")
+    assert (judged.word, judged.reason) == (CHANCE, "no eigenvalue is above")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("clusters", [2, 10, 30])
+@pytest.mark.parametrize("kind", ["erdos-renyi", "barabasi-albert", "configuration", "uniform"])
+def test_calibration(kind, clusters):
+    import networkx as nx
+
+    count = long_count("SYMNMF_VERDICT_DRAWS", 200)
+    words = []
+    for seed in range(count):
+        rng = np.random.default_rng(seed)
+        if kind == "uniform":
+            words.append(word_of_points(rng.random((300, 2 if seed % 2 else 6)), clusters, seed))
+            continue
+        if kind == "erdos-renyi":
+            A = erdos_renyi(seed, 600)
+        elif kind == "barabasi-albert":
+            A = nx.to_scipy_sparse_array(nx.barabasi_albert_graph(600, 3, seed=seed), dtype=float)
+        else:
+            degrees = np.minimum(4 * rng.pareto(1.5, 600) + 3, 100).astype(int)
+            degrees[0] += degrees.sum() % 2
+            graph = nx.Graph(nx.configuration_model(degrees.tolist(), seed=seed))
+            graph.remove_edges_from(nx.selfloop_edges(graph))
+            A = nx.to_scipy_sparse_array(graph, dtype=float)
+        words.append(word_of(sp.csr_array(A), clusters, seed))
+    assert words.count(CHANCE) >= 0.95 * count
