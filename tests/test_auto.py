@@ -42,7 +42,7 @@ def standardised(name: str) -> np.ndarray:
 def of_points(X: np.ndarray, seed: int = 0) -> int:
     build = partial(graphs.build, n_clusters=len(X))
     draw = lambda rng: build(nulls.same_covariance(X, rng))  # noqa: E731
-    return count_clusters(build(X), draw=draw, random_state=seed).recommendation
+    return int(count_clusters(build(X), draw=draw, random_state=seed).recommendation or 0)
 
 
 def moons(seed: int) -> np.ndarray:

@@ -57,15 +57,15 @@ def test_points_with_clusters_are_clear():
 
 
 def test_each_cluster_has_a_word_of_its_own():
-    A = erdos_renyi(0, 300).tolil()
-    A[:40, :40] = 1
-    A.setdiag(0)
-    found = symnmf.communities(sp.csr_array(A), 4, random_state=0)
+    A = erdos_renyi(0, 400).toarray()
+    A[:25, :25] = 1
+    np.fill_diagonal(A, 0)
+    found = symnmf.communities(sp.csr_array(A), 10, random_state=0)
     words = found.quality.verdict.clusters
-    assert len(words) == 4
-    dense = int(np.bincount(found.labels[:40]).argmax())
+    assert len(words) == 10
+    dense = int(np.bincount(found.labels[:25]).argmax())
     assert words[dense] == CLEAR
-    assert CHANCE in words
+    assert words.count(CHANCE) >= 5
 
 
 def test_data_sets_with_classes_are_more_than_chance(real_data):
@@ -76,7 +76,7 @@ def test_data_sets_with_classes_are_more_than_chance(real_data):
 
 def test_the_limits_matter(monkeypatch):
     A, weak = erdos_renyi(1, 300), block_model(3, 1.6, 0)
-    monkeypatch.setattr(verdict, "LEVEL", 1.9)
+    monkeypatch.setattr(verdict, "LEVEL", 3.8)
     assert word_of(A, 4) != CHANCE
     monkeypatch.undo()
     assert word_of(weak, 3) == WEAK

@@ -15,8 +15,8 @@ from symnmf.nulls import upper_limit
 CLEAR, WEAK, CHANCE = "clear", "weak", "no more than chance"
 
 #: Chance with which clusters of data without any are called weak or clear. Two measures are asked,
-#: modularity and conductance, and each gets half of it.
-LEVEL = 0.02
+#: modularity and conductance, after a few draws and after more, and each time gets a quarter of it.
+LEVEL, TIMES = 0.02, 4
 
 #: Clusters are weak where more than this part of the weight that leaves chance clusters leaves
 #: them too. Of block models with equal groups at that part, about nine rows in ten are right.
@@ -108,8 +108,8 @@ class _Null:
             higher = here.modularity > (1 + MARGIN) * max(float(self.modularity[0]), 0.0)
             return bool(higher or mine > closed[0] + MARGIN)
         return bool(
-            here.modularity > upper_limit(self.modularity, LEVEL / 2)
-            or mine > upper_limit(closed, LEVEL / 2)
+            here.modularity > upper_limit(self.modularity, LEVEL / TIMES)
+            or mine > upper_limit(closed, LEVEL / TIMES)
         )
 
     def words(self, here: Partition) -> tuple[str, ...]:
@@ -162,6 +162,8 @@ def judge(
     """
     began = time.perf_counter()
     here = Partition.of(graph, labels, clusters)
+    # what draws are given is a quick search, and more care alone is not to count as clusters
+    alike = (here, Partition.of(graph, search(graph), clusters))
     drawn = {name: _Null(name, []) for name in nulls}
     few = 1 if size > LARGE else FEW
     for count in (few, few if few == 1 else MORE):
@@ -170,9 +172,9 @@ def judge(
             while len(found) < count:
                 null = draw(rng)
                 found.append(Partition.of(null, search(null), clusters))
-        if all(one.beaten_by(here) for one in drawn.values()):
+        beaten = {name: all(map(one.beaten_by, alike)) for name, one in drawn.items()}
+        if all(beaten.values()):
             break
-    beaten = {name: one.beaten_by(here) for name, one in drawn.items()}
     # the null that explains most: one that is not beaten, else the one with the best clusters
     hardest = min(drawn.values(), key=lambda one: (beaten[one.name], one.conductance.mean()))
     word = _word(here, hardest, more=all(beaten.values()))
