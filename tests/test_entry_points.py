@@ -228,8 +228,7 @@ def test_missing_entries_are_the_same(faces):
     )
 
 
-def test_a_number_that_is_looked_for_is_the_same(faces, monkeypatch):
-    monkeypatch.setattr("symnmf.fit.counting.MOST", 4)  # fewer to try, for speed
+def test_a_number_that_is_looked_for_is_the_same(faces):
     options = {"random_state": 0}
     labels, U, _ = faces("SymNMF", GRAPH, "auto", **options)
     assert U.shape[1] == 3

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from symnmf.selection.found import RankSelection
     from symnmf.selection.selecting import select_rank
     from symnmf.tensors.factorizing import factorize_tensor
+    from symnmf.trees import Hierarchy, hierarchy
+    from symnmf.verdict import Verdict
 
 _MODULE_OF = {
     "Bound": "symnmf.bounds",
@@ -48,6 +50,7 @@ _MODULE_OF = {
     "Communities": "symnmf.community",
     "Comparison": "symnmf.comparison",
     "History": "symnmf.run.result",
+    "Hierarchy": "symnmf.trees",
     "InputError": "symnmf.errors",
     "Problem": "symnmf.run.problem",
     "Quality": "symnmf.quality",
@@ -56,10 +59,12 @@ _MODULE_OF = {
     "Seconds": "symnmf.calls",
     "Snapshot": "symnmf.run.loop",
     "SymNMF": "symnmf.estimator",
+    "Verdict": "symnmf.verdict",
     "certify": "symnmf.run.certificate",
     "communities": "symnmf.community",
     "compare": "symnmf.comparison",
     "factorize": "symnmf.run.loop",
+    "hierarchy": "symnmf.trees",
     "select_rank": "symnmf.selection.selecting",
     "RankSelection": "symnmf.selection.found",
     "factorize_tensor": "symnmf.tensors.factorizing",
@@ -87,6 +92,7 @@ __all__ = [
     "Certificate",
     "Communities",
     "Comparison",
+    "Hierarchy",
     "History",
     "InputError",
     "Problem",
@@ -97,6 +103,7 @@ __all__ = [
     "Seconds",
     "Snapshot",
     "SymNMF",
+    "Verdict",
     "certify",
     "communities",
     "compare",
@@ -106,6 +113,7 @@ __all__ = [
     "factorize",
     "factorize_tensor",
     "graphs",
+    "hierarchy",
     "metrics",
     "modularity_scorer",
     "objectives",

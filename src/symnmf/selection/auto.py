@@ -120,7 +120,7 @@ def _of_network(A: Any, parts: int, rng: np.random.Generator) -> RankSelection:
     lengths: dict[int, float] = {1: description_length(edges, np.zeros(edges.shape[0], int))}
     most, tried = min(MOST, max(edges.shape[0] // 3, 2)), FIRST
     while True:
-        basis = _leading(scaled, min(tried, most))
+        basis = leading(scaled, min(tried, most))
         above = max(1 + int(np.sum(basis.values[1:] > limit)), parts)
         for k in _numbers(edges.shape[0], min(above, len(basis.values)), lengths):
             lengths[k] = description_length(edges, basis.leading(k).labels())
@@ -187,7 +187,7 @@ def _null_values(A: Any, rng: np.random.Generator) -> list[float]:
     size = A.nnz if sp.issparse(A) else A.size
     draws = 40 if size < 5_000 else 20 if size < 100_000 else 6 if size < 2_000_000 else 3
     return [
-        float(_leading(normalized(nulls.same_degrees(A, rng), OFFSET), 2).values[1])
+        float(leading(normalized(nulls.same_degrees(A, rng), OFFSET), 2).values[1])
         for _ in range(draws)
     ]
 
@@ -198,8 +198,8 @@ def _null_values(A: Any, rng: np.random.Generator) -> list[float]:
 def _of_neighbours(A: Any, parts: int) -> RankSelection:
     """Take the drop, measured by the eigenvalues further down, where no points are there to ask."""
     scaled = normalized(A)
-    count = min(LOCAL, A.shape[0] // 4)
-    values = _leading(scaled, count).values
+    count = min(LOCAL, max(A.shape[0] // 4, 2))
+    values = leading(scaled, count).values
     found = _dropping(scaled, _extrapolated(values, parts), parts, one_needs=2.0)
     choices = {"drop": found.choice}
     if parts > 1:
@@ -216,6 +216,8 @@ def _extrapolated(values: np.ndarray, parts: int) -> float:
     apart = np.maximum(1.0 - values / values[0], 1e-12)
     number = np.arange(1, len(apart) + 1)
     further = slice(max(len(apart) // 4, min(parts, len(apart) - 2)), None)
+    if len(apart[further]) < 4:
+        return float(apart[-1])
     power, level = np.polyfit(np.log(number[further]), np.log(apart[further]), 1)
     return float(np.exp(level + power * np.log(2.0)))
 
@@ -224,7 +226,7 @@ def _of_points(A: Any, parts: int, draw: Draw, rng: np.random.Generator) -> Rank
     """Take the drop, measured by what the graph of a single cloud of points shows."""
     n = A.shape[0]
     draws = 3 if n <= 3000 else 1
-    clouds = [_leading(normalized(draw(rng)), 2).values[1] for _ in range(draws)]
+    clouds = [leading(normalized(draw(rng)), 2).values[1] for _ in range(draws)]
     single = 1.0 - float(np.mean(clouds))
     found = _dropping(normalized(A), max(single, 1e-6), parts)
     choices = {"drop": found.choice}
@@ -251,7 +253,7 @@ def _dropping(scaled: Any, single: float, parts: int, one_needs: float = 1.0) ->
     n = scaled.shape[0]
     most, tried = min(MOST, max(n // 3, 2)), FIRST
     while True:
-        values = _leading(scaled, min(max(tried, parts + 2), most) + 1).values
+        values = leading(scaled, min(max(tried, parts + 2), most) + 1).values
         apart = np.maximum(1.0 - values / values[0], 0.0)
         low = min(parts, len(apart) - 1)
         fine, rise = (_rises(apart[low - 1 :], part * single) for part in (FINE, COARSE))
@@ -287,7 +289,7 @@ def _said(number: int, parts: int, sharp: bool, rise: np.ndarray, low: int) -> s
 # Eigenvalues ----------------------------------------------------------------------------------
 
 
-def _leading(scaled: Any, count: int) -> Basis:
+def leading(scaled: Any, count: int) -> Basis:
     """Return the leading eigenpairs; components one by one, since each repeats the value 1."""
     n = scaled.shape[0]
     if n <= 300 or count >= n // 2:
@@ -302,7 +304,7 @@ def _leading(scaled: Any, count: int) -> Basis:
         rows = np.flatnonzero(part == number)
         if rows.size == 1:
             continue
-        mine = _leading(sp.csr_array(scaled[rows][:, rows]), min(count, rows.size))
+        mine = leading(sp.csr_array(scaled[rows][:, rows]), min(count, rows.size))
         merged = np.concatenate([values, mine.values])
         order = np.argsort(-merged, kind="stable")[:count]
         wide = np.zeros((n, len(merged)))

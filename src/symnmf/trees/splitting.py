@@ -1,0 +1,223 @@
+"""Splitting by two until nothing is left to split: :func:`hierarchy`."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from symnmf import nulls
+from symnmf.errors import InputError
+from symnmf.fit.nulls_of import clouds_of
+from symnmf.fit.similarities import PRECOMPUTED, Building
+from symnmf.graphs.adjacency import normalized
+from symnmf.graphs.locality import joins_neighbours
+from symnmf.graphs.partitions import Partition
+from symnmf.run.multistart import Plan
+from symnmf.run.result import OUTSIDE
+from symnmf.run.settings import Settings
+from symnmf.run.start import RandomState
+from symnmf.selection import auto
+from symnmf.selection.description import description_length
+from symnmf.selection.found import RankSelection
+from symnmf.storage import SymmetricArray
+from symnmf.trees.tree import Hierarchy, Split, numbered
+
+#: Rows that a part needs at least.
+LEAST = 3
+
+#: The rank-2 factorization of a split: loose, since only two labels are read off it.
+TOL, MOST_ITERATIONS = 1e-2, 30
+
+#: Edges from which on a few random graphs do: their eigenvalues hardly differ.
+MANY = 50_000
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """Whether a part of a graph is to be split, and how."""
+
+    drop: float | None
+    rng: np.random.Generator
+    plan: Plan
+
+    def split(self, A: Any, *, whole: bool) -> tuple[np.ndarray, str] | None:
+        """Return which rows of a part go to the right, and why; None where it stays as it is.
+
+        ``whole`` says that the part is a component of the graph, which was not split yet.
+        """
+        n = A.shape[0]
+        if n < 2 * LEAST:
+            return None
+        parts, part = connected_components(A, directed=False)
+        if parts > 1:
+            largest = part == np.bincount(part).argmax()
+            return ~largest, "the parts are not connected"
+        reason = self._of_network(A) if self.drop is None else self._of_points(A)
+        if reason is None:
+            return None
+        right = self._halves(A)
+        if min(right.sum(), n - right.sum()) < LEAST:
+            return None
+        # the first split may be too weak for a description to tell, and the eigenvalue decides
+        if self.drop is None and not whole and not _pays(A, right):
+            return None
+        return right, reason
+
+    def _halves(self, A: Any) -> np.ndarray:
+        scaled = normalized(A, auto.OFFSET if self.drop is None else 0.0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a run that ended early, which is meant
+            return np.asarray(self.plan.best(scaled).labels == 1)
+
+    def _of_network(self, A: Any) -> str | None:
+        """Compare the second eigenvalue with random graphs of the same degrees."""
+        draws = 3 if A.nnz > MANY else 10
+        second = float(auto.leading(normalized(A, auto.OFFSET), 2).values[1])
+        drawn = [
+            float(
+                auto.leading(normalized(nulls.same_degrees(A, self.rng), auto.OFFSET), 2).values[1]
+            )
+            for _ in range(draws)
+        ]
+        if second <= nulls.upper_limit(drawn, auto.LEVEL):
+            return None
+        return (
+            f"the second eigenvalue is {second:.3f}, against {np.mean(drawn):.3f} in random graphs "
+            f"with the same degrees"
+        )
+
+    def _of_points(self, A: Any) -> str | None:
+        """Compare the second eigenvalue with where those of the whole graph drop."""
+        second = float(auto.leading(normalized(A), 2).values[1])
+        if self.drop is None or second <= self.drop:
+            return None
+        return (
+            f"the second eigenvalue is {second:.3f}, above {self.drop:.3f}, where those of all drop"
+        )
+
+
+def _pays(A: Any, right: np.ndarray) -> bool:
+    """Whether the halves describe a network in fewer nats than the whole does."""
+    edges = A / A.data.mean()
+    whole = description_length(edges, np.zeros(A.shape[0], dtype=int))
+    return description_length(edges, right.astype(int)) < whole
+
+
+def hierarchy(
+    X: Any,
+    *,
+    affinity: Any = PRECOMPUTED,
+    n_neighbors: int | None = None,
+    weight: str | None = "weight",
+    max_clusters: int | None = None,
+    random_state: RandomState = None,
+    n_jobs: int | None = None,
+) -> Hierarchy:
+    """Split a graph or points by two, again and again, until nothing is left to split.
+
+    Each split is a rank-2 factorization. A network is split while its second eigenvalue is above
+    those of random graphs with the same degrees and, after the first split, two groups describe
+    it in fewer nats than one. A graph of points is split while its second eigenvalue is above the
+    place where those of the whole graph drop; one cloud of points has no such place, see
+    ``SymNMF(n_clusters="auto")``. Components are split off first.
+
+    Parameters
+    ----------
+    X : graph, sparse matrix or array
+        What :func:`symnmf.communities` takes; points, one per row, with an ``affinity`` for them.
+    affinity : str or callable, default "precomputed"
+        As in :class:`symnmf.SymNMF`.
+    n_neighbors, weight, n_jobs
+        As in :class:`symnmf.SymNMF` and :func:`symnmf.communities`.
+    max_clusters : int or None
+        Stop at so many leaves; the largest clusters are split first.
+    random_state : int, Generator, RandomState or None
+        For the draws without clusters.
+
+    Returns
+    -------
+    Hierarchy
+        ``labels`` of the leaves, ``cut(k)`` for labels with fewer clusters, ``splits``,
+        ``linkage`` for SciPy, ``plot()``.
+
+    Examples
+    --------
+    >>> import networkx, symnmf
+    >>> tree = symnmf.hierarchy(networkx.connected_caveman_graph(4, 8), random_state=0)
+    >>> tree.n_clusters
+    4
+    """
+    whole = isinstance(max_clusters, int | np.integer) and not isinstance(max_clusters, bool)
+    if max_clusters is not None and (not whole or max_clusters < 1):
+        raise InputError(
+            f"max_clusters must be a whole number of at least 1, or None, got {max_clusters!r}."
+        )
+    building = Building(affinity=affinity, n_neighbors=n_neighbors, weight=weight, n_jobs=n_jobs)
+    similar = building.similarities(X, 0)
+    if isinstance(similar.graph, SymmetricArray):
+        raise InputError("X must be in memory, as an array or a sparse matrix, to be split.")
+    graph = sp.csr_array(similar.graph)
+    rng = np.random.default_rng(random_state if isinstance(random_state, int) else 0)
+    drop = None
+    if not building.given or joins_neighbours(graph):
+        draw = None if building.given else clouds_of(X, building)
+        drop = _drop(auto.count_clusters(graph, draw=draw, neighbours=True, random_state=rng))
+    judge = _Judge(
+        drop,
+        rng,
+        Plan(
+            2,
+            Settings.of(tol=TOL, max_iter=MOST_ITERATIONS),
+            n_init=1,
+            random_state=0,
+            n_jobs=n_jobs,
+        ),
+    )
+    return _grown(graph, judge, max_clusters or graph.shape[0], similar.names)
+
+
+def _drop(found: RankSelection) -> float:
+    """Return the value between the last eigenvalue of a cluster and the next."""
+    count, values = int(found.recommendation or 1), found.table["eigenvalue"]
+    return float("inf") if count == 1 else float(values[count - 1] + values[count]) / 2
+
+
+def _gained(A: Any, right: np.ndarray, total: float) -> float:
+    """Return the modularity that cutting a part in two adds."""
+    halves = Partition.of(A, right.astype(int), 2)
+    between = float((halves.volume - halves.within).sum())
+    return float(2.0 * halves.volume.prod() / total**2 - between / total)
+
+
+def _grown(graph: sp.csr_array, judge: _Judge, most: int, names: list[Any] | None) -> Hierarchy:
+    parts = np.where(np.diff(graph.indptr) > 0, 0, OUTSIDE)
+    _, component = connected_components(graph, directed=False)
+    sizes = np.bincount(component)
+    splits: dict[int, Split] = {}
+    above, total = {0: 1.0}, float(graph.sum())
+    waiting = deque([0] if (parts == 0).any() else [])
+    while waiting and len(splits) + 1 < most:
+        node = waiting.popleft()
+        rows = np.flatnonzero(parts == node)
+        A = sp.csr_array(graph[rows][:, rows]) if len(rows) < len(parts) else graph
+        found = judge.split(A, whole=len(rows) == sizes[component[rows[0]]])
+        if found is None:
+            continue
+        right, reason = found
+        left_count = len(rows) - int(right.sum())
+        if left_count < len(rows) - left_count:
+            right = ~right
+        strength = min(_gained(A, right, total), above[node])
+        one, other = 2 * len(splits) + 1, 2 * len(splits) + 2
+        splits[node] = Split(one, other, strength, reason)
+        parts[rows[~right]], parts[rows[right]] = one, other
+        above[one] = above[other] = strength
+        waiting.extend([one, other])
+        waiting = deque(sorted(waiting, key=lambda name: -int(np.sum(parts == name))))
+    return Hierarchy(numbered(parts), splits, parts, names)
