@@ -140,7 +140,7 @@ def test_x_on_disk_begins_on_a_sketch_and_tells_its_readings(tmp_path):
     kept = stored.multiply
     stored.multiply = lambda V, out: (reads.append(1), kept(V, out))[1]
     result = symnmf.factorize(stored, 4)
-    assert chosen_start(observed(stored), 4, at_random=False) == "sketch"
+    assert chosen_start(Frobenius(stored), 4, at_random=False) == "sketch"
     assert result.passes == len(reads)  # the check was when the blocks were opened
     there = symnmf.factorize(X, 4, init="sketch")
     np.testing.assert_allclose(result.error, there.error, rtol=1e-6)
