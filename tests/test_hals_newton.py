@@ -288,8 +288,8 @@ def test_gauss_newton_target_on_two_threads_is_that_on_one() -> None:
     product = U @ (U.T @ U) + rng.standard_normal(U.shape)
     assert len(Threads(2).split(*U.shape)) < len(Threads(2).split(len(U), 6.0 * 20**2))
     one, two = (
-        gauss_newton_target(X, Point(X.ops, U, product), 0.03, np.zeros_like(U))
-        for X in (DenseMatrix(np.eye(len(U)), Threads(count)) for count in (1, 2))
+        gauss_newton_target(f, Point(f.ops, U, product), 0.03, np.zeros_like(U))
+        for f in (Frobenius(DenseMatrix(np.eye(len(U)), Threads(count))) for count in (1, 2))
     )
     for first, second in zip(one, two, strict=True):
         np.testing.assert_allclose(first, second, atol=1e-10)
