@@ -1,0 +1,323 @@
+"""What is minimised: terms on U, lambda under a mask, starts by value, results that remember."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import symnmf
+from conftest import synthetic_problem
+from symnmf.objectives import L1, Added, Frobenius, Links, Ridge
+from symnmf.run.multistart import Plan
+from symnmf.run.settings import Settings
+from symnmf.state import Point, State
+from symnmf.storage import as_symmetric
+
+
+def value(X, U, l1=0.0, ridge=0.0, C=0.0, W=1.0):
+    misfit = 0.5 * np.sum(W * (X - U @ U.T) ** 2)
+    return misfit + l1 * U.sum() + 0.5 * ridge * np.sum(U**2) - np.sum(C * (U @ U.T))
+
+
+def from_there(X, U, l1, ridge):
+    """Return where L-BFGS-B ends from U."""
+
+    def evaluate(flat):
+        V = flat.reshape(U.shape)
+        slope = 2 * (V @ (V.T @ V) - X @ V) + l1 + ridge * V
+        return value(X, V, l1, ridge), slope.ravel()
+
+    end = minimize(
+        evaluate, U.ravel(), jac=True, method="L-BFGS-B", bounds=[(0, None)] * U.size,
+        options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 5000, "maxfun": 50_000},
+    )  # fmt: skip
+    return end.x.reshape(U.shape), end.fun
+
+
+def karate():
+    networkx = pytest.importorskip("networkx")
+    return symnmf.graphs.normalize(
+        symnmf.graphs.from_graph(networkx.karate_club_graph())[0]
+    ).toarray()
+
+
+def points():
+    from sklearn.datasets import load_iris
+
+    return symnmf.graphs.self_tuning(load_iris().data).toarray()
+
+
+DATA = {
+    "synthetic": lambda: synthetic_problem(40, 4, 0.3, seed=0),
+    "karate": karate,
+    "iris": points,
+}
+
+drawn = st.tuples(st.integers(3, 15), st.integers(1, 4), st.integers(0, 999))
+
+
+@settings(deadline=None, max_examples=40)
+@given(drawn, st.booleans())
+def test_value_gradient_and_lines_are_those_of_the_formula(problem, masked):
+    n, r, seed = problem
+    rng = np.random.default_rng(seed)
+    X = synthetic_problem(n, r, 0.3, seed)
+    C = rng.standard_normal((n, n))
+    C = C + C.T
+    W = np.ones((n, n))
+    if masked:
+        W[0, n - 1] = W[n - 1, 0] = 0.0
+    told = {"mask": W > 0} if masked else {}
+    f = symnmf.Problem(X, l1=0.3, ridge=0.7, links=C, **told).objective
+    U, Z = rng.random((2, n, r))
+    terms = {"l1": 0.3, "ridge": 0.7, "C": C, "W": W}
+    point = Point(f.ops, U.copy())
+    size = 1e-10 * (1.0 + np.sum(X**2) + np.sum(np.abs(C)))
+    assert f.value(point) == pytest.approx(value(X, U, **terms), abs=size)
+    assert f.misfit(point) == pytest.approx(np.sum(W * (X - U @ U.T) ** 2), abs=size)
+    slope = 2 * (W * (U @ U.T - X)) @ U + 0.3 + 0.7 * U - 2 * C @ U
+    found = f.ops.gradient(U, point.product(f), point.gram)
+    np.testing.assert_allclose(found, slope, atol=size)
+    product = point.product(f).copy()
+    line, c = f.along(U.copy(), product, U.T @ U, Z.copy(), np.empty_like(U))
+    for t in (0.4, 1.0):
+        change = value(X, U + t * (Z - U), **terms) - value(X, U, **terms)
+        assert sum(ck * t**k for k, ck in enumerate(c, 1)) == pytest.approx(change, abs=10 * size)
+    moved, product, _ = f.advance(U.copy(), product, line, 0.4)
+    np.testing.assert_allclose(moved, U + 0.4 * (Z - U), atol=1e-12)
+    if product is not None:
+        np.testing.assert_allclose(product, f.product_at(moved, moved), atol=10 * size)
+
+
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("terms", [{"l1": 0.02}, {"ridge": 0.1}, {"l1": 0.01, "ridge": 0.05}])
+def test_neither_we_nor_scipy_lower_the_value_where_the_other_ended(data, terms):
+    X = DATA[data]()
+    size = float(np.linalg.norm(X))
+    l1, ridge = terms.get("l1", 0.0) * size**1.5 / 10, terms.get("ridge", 0.0) * size
+    ours = symnmf.factorize(X, 3, l1=l1, ridge=ridge, random_state=0, tol=1e-8, max_iter=5000)
+    assert ours.certificate().certified
+    assert ours.value == pytest.approx(value(X, ours.U, l1, ridge), rel=1e-10)
+    assert ours.error == pytest.approx(np.sum((X - ours.U @ ours.U.T) ** 2) / size**2, rel=1e-8)
+    _, theirs = from_there(X, ours.U, l1, ridge)
+    assert theirs >= ours.value * (1 - 1e-6)
+    start = np.random.default_rng(1).random(ours.U.shape) * np.sqrt(X.mean())
+    U, end = from_there(X, start, l1, ridge)
+    back = symnmf.factorize(X, 3, l1=l1, ridge=ridge, init=U, tol=1e-8, max_iter=5000)
+    assert back.value >= end * (1 - 1e-6)
+    assert back.value <= end * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("solver", ["auto", "symanls", "symhals", "a-symhals", "lbfgs"])
+def test_every_method_with_terms_descends_and_ends_certified(solver):
+    X = synthetic_problem(30, 3, 0.2, seed=2)
+    options = {"solver": solver, "random_state": 0, "max_iter": 20_000, "record_every": 20}
+    found = symnmf.factorize(X, 3, l1=2.0, ridge=1.0, tol=1e-4, **options)
+    certificate = found.certificate()
+    assert certificate.certified
+    assert certificate.monotone
+    assert "2 sum(U)" in str(certificate)
+    assert found.history["value"][-1] == pytest.approx(value(X, found.U, 2.0, 1.0), rel=1e-9)
+
+
+def test_more_l1_leaves_fewer_entries():
+    X = karate()
+    empty = [
+        np.mean(symnmf.factorize(X, 4, l1=l1, random_state=0, tol=1e-7, max_iter=5000).U == 0)
+        for l1 in (0.0, 0.05, 0.1, 0.2)
+    ]
+    assert np.all(np.diff(empty) > 0)
+
+
+def test_links_draw_together_and_keep_apart():
+    X = synthetic_problem(20, 3, 0.5, seed=3)
+    base = symnmf.factorize(X, 3, random_state=0)
+    C = np.zeros((20, 20))
+    C[0, 1] = C[1, 0] = 5.0
+    C[2, 3] = C[3, 2] = -50.0
+    found = symnmf.factorize(X, 3, links=sp.csr_array(C), random_state=0)
+    fitted, before = found.U @ found.U.T, base.U @ base.U.T
+    assert fitted[0, 1] > before[0, 1]
+    assert fitted[2, 3] < before[2, 3]
+    same = symnmf.factorize(X + C, 3, allow_negative=True, init=found.U)
+    np.testing.assert_allclose(same.U, found.U, atol=1e-3)
+    assert found.error == pytest.approx(np.sum((X - fitted) ** 2) / np.sum(X**2))
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({"l1": -1.0}, "l1 must be a number of at least 0"),
+        ({"ridge": np.nan}, "ridge must be a number of at least 0"),
+        ({"ridge": "much"}, "ridge must be a number"),
+        ({"links": np.ones((3, 3))}, "links must have the shape of X"),
+        ({"links": np.triu(np.ones((5, 5)))}, "links is not symmetric"),
+        ({"l1": 1.0, "solver": "cd"}, r"solver 'cd' needs .* does not take added terms"),
+    ],
+)
+def test_wrong_terms_are_refused_in_one_sentence(told, says):
+    with pytest.raises(symnmf.InputError, match=says):
+        symnmf.factorize(np.ones((5, 5)), 2, **told)
+
+
+# --- lambda with weights
+
+
+def hidden_problem(seed=0):
+    """80 x 80, exact rank 4, of which 30% is seen."""
+    rng = np.random.default_rng(seed)
+    B = rng.random((80, 4))
+    mask = rng.random((80, 80)) < 0.3
+    return B @ B.T, np.triu(mask) | np.triu(mask, 1).T
+
+
+def test_theory_under_a_mask_is_above_half_the_observed_misfit():
+    X, mask = hidden_problem()
+    U0 = np.random.default_rng(1).random((80, 4))
+    found = symnmf.factorize(
+        X, 4, mask=mask, solver="a-symhals", coupling="theory", init=U0, max_iter=3, tol=0
+    )
+    misfit = np.linalg.norm(np.where(mask, X - U0 @ U0.T, 0.0))
+    assert found.coupling == pytest.approx(1.01 * 0.5 * misfit, rel=1e-9)
+    assert found.certificate().coupling_bound == pytest.approx(0.5 * misfit, rel=1e-9)
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_shrinking_under_a_mask_keeps_its_promise(weights):
+    X, mask = hidden_problem()
+    rng = np.random.default_rng(2)
+    W = np.where(mask, 0.2 + 0.8 * rng.random((80, 80)), 0.0)
+    told = {"weights": W + W.T} if weights else {"mask": mask}
+    found = symnmf.factorize(
+        X, 4, solver="a-symhals", coupling="shrinking", random_state=0, init="scaled-random",
+        max_iter=400, tol=0, **told,
+    )  # fmt: skip
+    objective, coupling = found.history["objective"], found.history["coupling"]
+    floor = 1e-3 * np.sqrt(found.problem.objective.sqnorm)
+    bound = 0.5 * np.maximum(np.sqrt(2 * objective), floor)
+    assert np.all(coupling >= bound * (1 - 1e-12))
+    assert np.all(np.diff(coupling) <= 0)
+    assert np.all(np.diff(objective) <= 1e-10 * objective[0])
+    assert np.linalg.norm(found.U - found.V) < 1e-2 * np.linalg.norm(found.V)
+
+
+@settings(deadline=None, max_examples=30)
+@given(drawn, st.floats(0.1, 0.9))
+def test_above_the_bound_a_run_with_weights_and_terms_ends_with_equal_factors(problem, hidden):
+    n, r, seed = problem
+    rng = np.random.default_rng(seed)
+    X = synthetic_problem(n, r, 0.5, seed)
+    W = np.where(rng.random((n, n)) < hidden, 0.0, rng.random((n, n)))
+    W[0, 0] = 1.0
+    f = symnmf.Problem(X, weights=W + W.T, ridge=0.3, l1=0.1).objective
+    U0 = rng.random((n, r))
+    bound = f.coupling_bound(2 * f.value(Point(f.ops, U0.copy())))
+    found = symnmf.factorize(
+        symnmf.Problem.around(f), r, solver="symhals", coupling=1.01 * bound, init=U0,
+        max_iter=3000, tol=1e-7, record_every=50,
+    )  # fmt: skip
+    certificate = found.certificate()
+    assert certificate.theorem1
+    assert np.linalg.norm(found.U - found.V) <= 1e-3 * max(np.linalg.norm(found.V), 1e-3)
+
+
+def test_mu_is_never_above_what_the_bound_assumes():
+    """lambda_max(sym R) <= ||W o (U V^T - X)|| + ||Q|| / 2, on which the bound with terms rests."""
+    rng = np.random.default_rng(0)
+    for seed in range(50):
+        X = synthetic_problem(8, 2, 0.5, seed)
+        f = Added(Frobenius(as_symmetric(X)), (Ridge(rng.random()), L1(0.3)))
+        U, V = rng.random((2, 8, 2))
+        state = State.at(f, U, V)
+        assert f.split_curvature(state) <= 2 * f.coupling_bound(f.twice_split(state)) + 1e-9
+
+
+# --- E, value, and which start is kept
+
+
+def test_the_error_of_hardly_seen_rows_has_no_ridge_in_it():
+    X = synthetic_problem(40, 4, 0.1, seed=16)
+    mask = np.ones((40, 40), dtype=bool)
+    mask[:2] = mask[:, :2] = False
+    mask[1, 10] = mask[10, 1] = True
+    with pytest.warns(UserWarning, match="2 of the 40 rows"):
+        found = symnmf.factorize(X, 4, mask=mask, random_state=0, tol=1e-7)
+    misfit = np.sum(np.where(mask, X - found.U @ found.U.T, 0.0) ** 2)
+    assert found.error == pytest.approx(misfit / np.sum(X[mask] ** 2), rel=1e-7)
+    assert found.value > 0.5 * misfit * (1 + 1e-9)
+    certificate = found.certificate()
+    assert certificate.certified
+    assert "2 hardly observed rows" in certificate.objective
+
+
+def test_starts_compete_by_what_is_minimised():
+    X = synthetic_problem(25, 4, 1.0, seed=4)
+    decided = 0
+    for seed in range(4):
+        plan = Plan(4, Settings.of(tol=1e-5), n_init=6, init="scaled-random", random_state=seed)
+        search = plan.search(symnmf.Problem(X, l1=5.0))
+        values = [result.value for result in search.finished]
+        assert search.best.value == min(values)
+        decided += search.best.error > min(result.error for result in search.finished)
+    assert decided > 0  # E alone would have kept another
+
+
+def test_a_result_remembers_its_problem_and_leaves_X_behind_when_it_travels(tmp_path):
+    X, mask = hidden_problem()
+    X = X + synthetic_problem(80, 1, 0.5, seed=6)
+    problem = symnmf.Problem(X, mask=mask)
+    found = symnmf.factorize(problem, 4, random_state=0)
+    assert found.certificate().certified
+    found.save(tmp_path / "run.npz")
+    for again in (symnmf.Result.load(tmp_path / "run.npz"), pickle.loads(pickle.dumps(found))):
+        assert again.problem is None
+        assert again.value == found.value
+        with pytest.raises(symnmf.InputError, match="has left X behind"):
+            again.certificate()
+        assert again.certificate(symnmf.Problem(X, mask=mask)).certified
+        assert again.certificate(symnmf.Problem(sp.csr_array(X), mask=mask)).certified
+        with pytest.raises(symnmf.InputError, match="fitted to something else"):
+            again.certificate(X)
+        with pytest.raises(symnmf.InputError, match="fitted to something else"):
+            again.certificate(symnmf.Problem(X + np.eye(80), mask=mask))
+    assert X[40].tobytes() not in pickle.dumps(found)
+
+
+def test_a_fingerprint_is_of_all_of_the_problem():
+    X = synthetic_problem(30, 2, 0.1, seed=5)
+    other = X.copy()
+    other[-1, -1] += 1e-9
+    mask = ~np.eye(30, dtype=bool)
+    last = mask.copy()
+    last[-1, -2] = last[-2, -1] = False
+    W = np.full((30, 30), 0.5)
+    W[0, 0] = 1.0
+    told = [
+        symnmf.Problem(X),
+        symnmf.Problem(other),
+        symnmf.Problem(X, mask=mask),
+        symnmf.Problem(X, mask=last),
+        symnmf.Problem(X, weights=W),
+        symnmf.Problem(X, l1=0.1),
+        symnmf.Problem(X, l1=0.2),
+        symnmf.Problem(X, ridge=0.1),
+        symnmf.Problem(X, links=np.eye(30)),
+        symnmf.Problem(X, links=2 * np.eye(30)),
+    ]
+    digests = [problem.digest for problem in told]
+    assert len(set(digests)) == len(digests)
+    assert symnmf.Problem(X.copy(), mask=last.copy()).digest == told[3].digest
+
+
+def test_a_problem_says_what_it_is():
+    X = synthetic_problem(10, 2)
+    assert repr(symnmf.Problem(X, l1=0.5)) == (
+        "Problem(10 x 10 DenseMatrix, minimise 1/2 ||X - U U^T||^2 + 0.5 sum(U))"
+    )
+    assert isinstance(symnmf.Problem(X, links=np.eye(10)).objective.terms[0], Links)
