@@ -320,4 +320,6 @@ def test_a_problem_says_what_it_is():
     assert repr(symnmf.Problem(X, l1=0.5)) == (
         "Problem(10 x 10 DenseMatrix, minimise 1/2 ||X - U U^T||^2 + 0.5 sum(U))"
     )
-    assert isinstance(symnmf.Problem(X, links=np.eye(10)).objective.terms[0], Links)
+    f = symnmf.Problem(X, links=np.eye(10)).objective
+    assert isinstance(f, Added)
+    assert isinstance(f.terms[0], Links)
