@@ -9,8 +9,9 @@ from typing import Any, overload
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf.arguments import checked
 from symnmf.coupling import Coupling
-from symnmf.errors import InputError
+from symnmf.errors import InputError, said_as_input_errors
 from symnmf.fit import CLUSTER_TOL, DEFAULT_THRESHOLD, Fitted, Pipeline
 from symnmf.fit.pipeline import check_threshold
 from symnmf.fit.sparse import SparseFitted, SparsePipeline
@@ -111,9 +112,11 @@ class Communities(Sequence[frozenset[Hashable]]):
         """
         return int(cluster_labels(self.transform(edges)[None])[0])
 
+    @checked(edges=("sequence", "mapping"))
     def transform(self, edges: Mapping[Hashable, float] | Iterable[Hashable]) -> np.ndarray:
         """Return the new node's row of U, see :meth:`predict`."""
-        weights = dict(edges) if isinstance(edges, Mapping) else dict.fromkeys(edges, 1.0)
+        with said_as_input_errors():
+            weights = dict(edges) if isinstance(edges, Mapping) else dict.fromkeys(edges, 1.0)
         number = {name: i for i, name in enumerate(self.names)}
         unknown = [name for name in weights if name not in number]
         if unknown:
@@ -165,6 +168,7 @@ class Communities(Sequence[frozenset[Hashable]]):
         return graph
 
 
+@checked()
 def communities(
     G: Any,
     n_clusters: int | str,

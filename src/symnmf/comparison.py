@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from symnmf.arguments import checked
 from symnmf.coupling import Coupling
 from symnmf.errors import InputError
 from symnmf.outputs import write_atomically
@@ -30,6 +31,7 @@ SolverSpec = str | Solver | tuple[str, str | Solver]
 DEFAULT_SOLVERS = ("auto", "symanls", "symhals", "a-symhals", "admm", "tsvd", "beta-snmf", "pgd")
 
 
+@checked()
 def compare(
     X: Any,
     rank: int,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from symnmf.arguments import check_fields, is_number, shown
 from symnmf.errors import InputError
 from symnmf.naming import lookup
 from symnmf.objectives import MatrixObjective, Objective
@@ -34,9 +35,8 @@ LEAST = 1e-8
 
 
 def _require_positive(value: float, argument: str) -> None:
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not (number and np.isfinite(value) and value > 0):
-        raise InputError(f"{argument} must be a positive number, got {value!r}.")
+    if not (is_number(value) and np.isfinite(float(value)) and value > 0):
+        raise InputError(f"{argument} must be a positive number, got {shown(value)}.")
 
 
 class Coupling(ABC):
@@ -46,6 +46,10 @@ class Coupling(ABC):
     power: ClassVar[int] = 1
     #: whether it is defined for tensors too
     any_order: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if is_dataclass(self):
+            check_fields(self)
 
     def memory(self, f: Objective, rank: int) -> Layout:
         """Return what ``State.schedule`` holds for factors of ``rank`` columns."""
@@ -85,6 +89,7 @@ class Adaptive(Coupling):
     initial: float = 1e-5
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _require_positive(self.initial, "coupling's initial value")
 
     def start(self, f: Objective, state: State) -> float:
@@ -126,6 +131,7 @@ class Geometric(Coupling):
     until: float = 1e-8
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _require_positive(self.initial, "coupling's initial value")
         if not self.factor > 1.0:
             raise InputError(f"coupling's factor must be above 1, got {self.factor!r}.")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import sysconfig
 import warnings
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -35,6 +37,23 @@ class InputError(ValueError):
     def __init__(self, message: str, *, in_shell: str | None = None) -> None:
         super().__init__(message)
         self.in_shell = message if in_shell is None else in_shell
+
+
+class InputTypeError(InputError, TypeError):
+    """An InputError that is a TypeError too, where scikit-learn's conventions ask for one."""
+
+
+@contextlib.contextmanager
+def said_as_input_errors() -> Iterator[None]:
+    """Let what another library says of the user's data be an InputError, in its own words."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ValueError, TypeError, OverflowError) as error:
+        kind = InputTypeError if isinstance(error, TypeError) else InputError
+        said = str(error).strip()
+        raise kind(said if said.endswith(".") else f"{said}.") from error
 
 
 def warn(message: str, kind: type[Warning]) -> None:

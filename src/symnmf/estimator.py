@@ -16,8 +16,9 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from symnmf.arguments import check_all
 from symnmf.coupling import Coupling
-from symnmf.errors import InputError
+from symnmf.errors import InputError, said_as_input_errors
 from symnmf.fit import CLUSTER_TOL, PRECOMPUTED, Fitted, Pipeline, rows_of
 from symnmf.graphs.adjacency import check_order, refuse_foreign
 from symnmf.placing import Places, top_features
@@ -319,6 +320,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def _pipeline(self, told: dict[str, Any]) -> Pipeline:
         given = self.get_params(deep=False)
+        check_all(given)
         settings = {name: given[name] for name in given if name not in (*OBJECTIVE, *OWN)}
         if self._warm:
             settings["init"] = self.embedding_
@@ -341,15 +343,16 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
         square = len(set(shape)) == 1
         ours = self._precomputed and ((reset and square) or self.missing == "nan")
-        return validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32] if self._precomputed else np.float64,
-            ensure_min_samples=2 if reset else 1,
-            ensure_all_finite="allow-nan" if ours else True,
-        )
+        with said_as_input_errors():
+            return validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32] if self._precomputed else np.float64,
+                ensure_min_samples=2 if reset else 1,
+                ensure_all_finite="allow-nan" if ours else True,
+            )
 
     def fit_transform(self, X: Any, y: Any = None, **told: Any) -> np.ndarray:
         """Cluster the rows of X and return ``embedding_``, U; ``told`` as for :meth:`fit`."""

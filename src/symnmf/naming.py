@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Mapping
 from typing import TypeVar
 
+from symnmf.arguments import shown
 from symnmf.errors import InputError
 
 T = TypeVar("T")
@@ -13,6 +14,10 @@ T = TypeVar("T")
 
 def lookup(name: str, known: Mapping[str, T], argument: str) -> T:
     """Return ``known[name]``, or raise an error that names the nearest valid ones."""
+    if not isinstance(name, str):
+        raise InputError(
+            f"{argument} must be a name, got {shown(name)}; valid: {', '.join(known)}."
+        )
     plain = {_plain(key): value for key, value in known.items()}
     if _plain(name) in plain:
         return plain[_plain(name)]

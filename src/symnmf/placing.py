@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import graphs
-from symnmf.errors import InputError
+from symnmf.arguments import checked
+from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.neighbors import variance
 from symnmf.graphs.warning import unsaid
 from symnmf.storage.indices import check_indices
@@ -184,6 +185,7 @@ def _content(points: Any, row: int) -> bytes:
     return (points[row] + 0.0).tobytes()
 
 
+@checked()
 def top_features(
     X: Any, membership: np.ndarray, names: Any = None, k: int = 10
 ) -> list[list[tuple[Any, float]]]:
@@ -212,9 +214,12 @@ def top_features(
         names = getattr(X, "columns", None)
     if sp.issparse(X):
         check_indices(X, "X")
-    data = sp.csr_array(X) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    with said_as_input_errors():
+        data = sp.csr_array(X) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        shares = np.asarray(membership, dtype=np.float64)
+    if data.ndim != 2:
+        raise InputError(f"X must have rows and columns, got shape {data.shape}.")
     n, d = data.shape
-    shares = np.asarray(membership, dtype=np.float64)
     if shares.ndim != 2 or len(shares) != n:
         raise InputError(f"membership must have a row for each of the {n} of X, not {len(shares)}.")
     if names is not None and (isinstance(names, str) or not hasattr(names, "__len__")):

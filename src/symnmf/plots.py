@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.errors import InputError
+from symnmf.arguments import checked
+from symnmf.errors import InputError, said_as_input_errors
 from symnmf.naming import lookup
 from symnmf.run.result import Result, membership_shares
 from symnmf.storage.indices import check_indices
@@ -58,6 +60,7 @@ def new_axes(ax: Axes | None, size: tuple[float, float] = (7.5, 4.5)) -> tuple[F
     return figure, figure.add_subplot()
 
 
+@checked()
 def convergence(
     table: Mapping[str, Any] | Result,
     x: Literal["iteration", "time"] = "iteration",
@@ -87,7 +90,7 @@ def convergence(
     quantity_label = lookup(y, QUANTITIES, "y")
     if isinstance(table, Result):
         table = _one_run(table)
-    elif not hasattr(table, "__getitem__"):
+    elif not isinstance(table, Mapping) and not hasattr(table, "columns"):
         raise InputError(
             f"table must have columns, which {type(table).__name__} has not; pass what "
             f"symnmf.compare or symnmf.factorize returns."
@@ -214,6 +217,7 @@ def _draw(
     return line
 
 
+@checked(A=("matrix",))
 def similarity(A: Any, labels: Any, *, max_pixels: int = 600, ax: Axes | None = None) -> Figure:
     """Draw a similarity matrix with its rows and columns reordered by cluster.
 
@@ -264,6 +268,7 @@ def similarity(A: Any, labels: Any, *, max_pixels: int = 600, ax: Axes | None = 
     return figure
 
 
+@checked()
 def memberships(
     U: Any, labels: Any = None, *, max_pixels: int = 800, ax: Axes | None = None
 ) -> Figure:
@@ -307,6 +312,7 @@ def memberships(
     return figure
 
 
+@checked()
 def typical_members(
     images: Any,
     U: Any,
@@ -330,9 +336,10 @@ def typical_members(
     labels : array-like of shape (n,) or None
         The cluster of each row; None for the column of its largest entry.
     """
-    factor = np.asarray(U)
-    height, width = image_shape
-    pixels = np.asarray(images)
+    factor = _checked_factor(U)
+    with said_as_input_errors():
+        height, width = (operator.index(side) for side in image_shape)
+        pixels = np.asarray(images, dtype=np.float64)
     if pixels.ndim != 2 or pixels.shape != (factor.shape[0], height * width):
         raise InputError(
             f"images must have {factor.shape[0]} rows of {height} x {width} = {height * width} "
@@ -362,7 +369,8 @@ def typical_members(
 
 
 def _checked_factor(U: Any) -> np.ndarray:
-    factor = np.asarray(U, dtype=np.float64)
+    with said_as_input_errors():
+        factor = np.asarray(U, dtype=np.float64)
     if factor.ndim != 2 or 0 in factor.shape:
         raise InputError(f"U must have rows and columns, got shape {factor.shape}.")
     return factor
@@ -387,7 +395,8 @@ def most_typical(U: Any, count: int, labels: Any = None) -> dict[int, np.ndarray
 
 
 def _one_label_per_row(labels: Any, n: int) -> np.ndarray:
-    labels = np.asarray(labels)
+    with said_as_input_errors():
+        labels = np.asarray(labels)
     if labels.shape != (n,):
         raise InputError(f"labels must be {n} cluster numbers, got shape {labels.shape}.")
     return labels

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import sklearn.datasets
 from sklearn.feature_extraction.text import TfidfTransformer
 
+from symnmf.arguments import checked
 from symnmf.datasets.sources import FILES, Array, Folder, find, read
 from symnmf.errors import InputError
 from symnmf.graphs import from_graph
@@ -251,6 +252,7 @@ def load_com_dblp(folder: Folder = None, *, top5000: bool = False) -> Dataset:
     return _community_graph("com_dblp", folder, "top5000" if top5000 else "comm", text)
 
 
+@checked()
 def synthetic(
     n: int,
     rank: int,
@@ -333,6 +335,7 @@ _CATALOGUE = {
 }
 
 
+@checked()
 def load(name: str, folder: Folder = None, **options: Any) -> Dataset:
     """The dataset called ``name`` (hyphens and capitals do not matter).
 

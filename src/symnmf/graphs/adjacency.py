@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.graphs.neighbors import Array, Points
 from symnmf.interchange import is_anndata, to_host
@@ -31,6 +32,7 @@ Edges: TypeAlias = tuple[list[Any], Any, Iterable[Any]]
 USUAL_WEIGHT = "weight"  # networkx's and igraph's own name; a graph without it is unweighted
 
 
+@checked()
 def from_graph(
     G: Any, *, weight: str | None = USUAL_WEIGHT, allow_negative: bool = False
 ) -> tuple[Graph, list[Any]]:
@@ -87,6 +89,7 @@ def from_graph(
     return csr(len(names), rows, cols, np.concatenate([values, values[~loop]])), names
 
 
+@checked()
 def normalize(
     A: Any,
     n_clusters: int | None = None,
@@ -308,6 +311,7 @@ def looks_like_edges(table: Any) -> bool:
     return whole and len(np.unique(ends)) < ends.size
 
 
+@checked()
 def from_edges(edges: Any, *, n_nodes: int | None = None) -> Graph:
     """Adjacency matrix of an array of edges, one per row: two node numbers and maybe a weight.
 
@@ -365,7 +369,7 @@ def matrix_of(X: Any, name: str, *, keep_float32: bool = False) -> Points:
             checked.eliminate_zeros()
         else:
             checked = np.asarray(X, dtype=dtype)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(
             f"{name} must be a matrix of numbers, not {type(X).__name__}; convert it first."
         ) from None

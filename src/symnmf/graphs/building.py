@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.graphs import adjacency
 from symnmf.graphs.adjacency import Graph, from_graph
@@ -21,6 +22,7 @@ from symnmf.naming import lookup
 FAINT = 1e-10  # cosine similarities below it count as none: rounding cannot tell them from 0
 
 
+@checked(n_clusters=("whole",))
 def self_tuning(
     X: ArrayLike,
     *,
@@ -95,6 +97,7 @@ def self_tuning(
     return _assemble(n, low, high, weight, normalize, n_clusters)
 
 
+@checked(n_clusters=("whole",))
 def nearest_neighbors(
     X: ArrayLike,
     *,
@@ -118,6 +121,7 @@ def nearest_neighbors(
     return _assemble(n, low, high, np.ones(length.size), normalize, n_clusters)
 
 
+@checked(n_clusters=("whole",))
 def rbf(
     X: ArrayLike,
     *,
@@ -167,6 +171,7 @@ def rbf(
     return _assemble(n, low, high, np.exp(-gamma * length**2), normalize, n_clusters)
 
 
+@checked(n_clusters=("whole",))
 def cosine(
     X: ArrayLike,
     *,
@@ -213,6 +218,7 @@ def cosine(
     return _assemble(n, used[low], used[high], weight, normalize, n_clusters, told=told)
 
 
+@checked(n_clusters=("whole",))
 def build(
     X: Any,
     affinity: str | Callable[..., Any] = "self-tuning",

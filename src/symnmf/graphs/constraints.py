@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.errors import InputError
+from symnmf.arguments import checked
+from symnmf.errors import InputError, said_as_input_errors
+from symnmf.storage.border import check_shape
 
 #: The label of a sample of which nothing is known.
 UNKNOWN = -1
 
 
+@checked(A=("matrix",))
 def constrained(
     A: Any,
     must_link: Any = None,
@@ -40,6 +43,7 @@ def constrained(
     strength : float
         How much a pair counts, in units of the median of the largest similarity of each row.
     """
+    check_shape(A.shape, "A")
     n = A.shape[0]
     together, apart = _pairs(must_link, n, "must_link"), _pairs(cannot_link, n, "cannot_link")
     if labels is not None:
@@ -67,7 +71,8 @@ def constrained(
 def _pairs(given: Any, n: int, name: str) -> np.ndarray:
     if given is None:
         return np.empty((0, 2), dtype=np.int64)
-    pairs = np.asarray(given)
+    with said_as_input_errors():
+        pairs = np.asarray(given)
     if pairs.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if pairs.ndim == 1:

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import calls
-from symnmf.graphs.adjacency import degrees, normalized
+from symnmf.arguments import checked
+from symnmf.graphs.adjacency import affinities, degrees, normalized
 from symnmf.graphs.partitions import Partition
 from symnmf.parallel import one_blas_thread
 from symnmf.run.spectral import Basis, leading_subspace
@@ -24,6 +25,7 @@ SPREAD = 0.7
 WORTH = 0.01
 
 
+@checked(A=("matrix",))
 def choose_degree_offset(A: Any, clusters: int) -> float:
     """How much to add to the degrees, in mean degrees: nothing, unless the plain graph collapses.
 
@@ -36,6 +38,8 @@ def choose_degree_offset(A: Any, clusters: int) -> float:
     and the smallest is taken that none betters by more than 0.01. With more components than
     clusters it is at least 1/4, since the eigenvectors of tau = 0 then belong to components.
     """
+    if not isinstance(A, SymmetricArray):
+        A = affinities(A, "A", signed=True)
     return with_degree_offset(A, clusters)[0]
 
 

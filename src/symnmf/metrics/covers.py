@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from symnmf.arguments import checked
 from symnmf.errors import InputError
 
 Array = NDArray[Any]
@@ -22,6 +23,7 @@ Communities = Sequence[Collection[Hashable]]
 ENTRIES_AT_ONCE = 20_000_000
 
 
+@checked()
 def overlapping_f1(true_communities: Communities, found_communities: Communities) -> float:
     r"""Average best-match F1 of two sets of communities that may overlap (Yang & Leskovec 2013).
 
@@ -49,6 +51,7 @@ def overlapping_f1(true_communities: Communities, found_communities: Communities
     return sum(best_match_f1(true_communities, found_communities)) / 2
 
 
+@checked()
 def best_match_f1(
     true_communities: Communities, found_communities: Communities
 ) -> tuple[float, float]:
@@ -80,6 +83,7 @@ def best_match_f1(
     return float(best_true.mean()), float(best_found.mean())
 
 
+@checked()
 def overlapping_nmi(
     true_communities: Communities,
     found_communities: Communities,
@@ -135,6 +139,7 @@ def overlapping_nmi(
     return float(information / larger)
 
 
+@checked()
 def omega_index(
     true_communities: Communities,
     found_communities: Communities,
@@ -266,6 +271,10 @@ def _incidences(true: Communities, found: Communities) -> tuple[sp.csr_array, sp
     for name, given in (("true_communities", true), ("found_communities", found)):
         if len(given) == 0:
             raise InputError(f"{name} is empty; pass at least one community.")
+        for community in given:
+            if not isinstance(community, Collection) and not hasattr(community, "__len__"):
+                kind = type(community).__name__
+                raise InputError(f"{name} must hold communities, collections of nodes, got {kind}.")
     sizes = np.fromiter((len(c) for c in (*true, *found)), dtype=np.intp)
     nodes = _node_codes([*true, *found])
     owner = np.repeat(np.arange(sizes.size), sizes)
@@ -281,7 +290,10 @@ def _node_codes(communities: list[Collection[Hashable]]) -> Array:
         return np.unique(np.concatenate(arrays), return_inverse=True)[1]
     flat: Iterable[Hashable] = (node for c in communities for node in _plain(c))
     seen: dict[Hashable, int] = {}
-    return np.array([seen.setdefault(node, len(seen)) for node in flat], dtype=np.intp)
+    try:
+        return np.array([seen.setdefault(node, len(seen)) for node in flat], dtype=np.intp)
+    except TypeError as error:
+        raise InputError(f"communities must hold nodes that can be keys ({error}).") from error
 
 
 def _plain(community: Collection[Hashable]) -> Iterable[Hashable]:

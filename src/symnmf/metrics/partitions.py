@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from symnmf.arguments import checked
 from symnmf.errors import InputError
 
 Array = NDArray[Any]
 Labels = ArrayLike | Sequence[Hashable]
 
 
+@checked()
 def clustering_accuracy(labels_true: Labels, labels_pred: Labels) -> float:
     r"""Fraction of points labelled right under the best one-to-one naming of the clusters.
 
@@ -39,6 +41,7 @@ def clustering_accuracy(labels_true: Labels, labels_pred: Labels) -> float:
     return float(table[rows, cols].sum() / table.sum())
 
 
+@checked()
 def purity(labels_true: Labels, labels_pred: Labels) -> float:
     """Fraction of points whose class is the commonest one in their cluster.
 
@@ -49,6 +52,7 @@ def purity(labels_true: Labels, labels_pred: Labels) -> float:
     return float(table.max(axis=0).sum() / table.sum())
 
 
+@checked()
 def normalized_mutual_info(labels_true: Labels, labels_pred: Labels) -> float:
     """Mutual information over the mean of the two entropies: scikit-learn's score."""
     from sklearn.metrics import normalized_mutual_info_score
@@ -56,6 +60,7 @@ def normalized_mutual_info(labels_true: Labels, labels_pred: Labels) -> float:
     return float(normalized_mutual_info_score(*_codes(labels_true, labels_pred)))
 
 
+@checked()
 def adjusted_rand(labels_true: Labels, labels_pred: Labels) -> float:
     """Rand index corrected for chance, 0 on average for random labels: scikit-learn's score."""
     from sklearn.metrics import adjusted_rand_score

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
 from symnmf.objectives.frobenius import Frobenius, MatrixObjective
@@ -46,6 +47,7 @@ OBSERVED_COST, HIDDEN_COST, DENSE_COST = 4.0, 5.0, 1.0 / 3.0
 MOST_PAIRS = 2**26
 
 
+@checked()
 def observed(
     X: Any,
     *,

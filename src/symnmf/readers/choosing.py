@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.readers.arrays import as_float, read_array
 from symnmf.readers.edges import TABLES, is_header, read_edges
@@ -71,6 +72,7 @@ def check_header(path: AnyPath, header: bool | None) -> None:
         raise InputError(f"header {said}", in_shell=f"--header {said}")
 
 
+@checked()
 def read_matrix(
     path: AnyPath,
     *,

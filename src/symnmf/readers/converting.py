@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.outputs import as_path
 from symnmf.readers.choosing import check_header, read_matrix
@@ -44,6 +45,7 @@ class Converted:
     largest_block: int
 
 
+@checked()
 def convert(
     source: AnyPath,
     folder: AnyPath,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from symnmf.arguments import checked
 from symnmf.readers.arrays import as_labels, read_array
 from symnmf.readers.npz import open_archive
 from symnmf.readers.source import MAX_BYTES, MAX_RATIO, AnyPath, Source, opened, shown
@@ -19,6 +20,7 @@ LABEL_WORDS += ["community", "group", "category"]
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".labels")
 
 
+@checked()
 def read_labels(
     path: AnyPath, *, max_bytes: int = MAX_BYTES, max_ratio: float = MAX_RATIO
 ) -> np.ndarray:
@@ -57,6 +59,7 @@ def read_labels(
         return text.labels
 
 
+@checked()
 def read_named_labels(
     path: AnyPath, *, max_bytes: int = MAX_BYTES, max_ratio: float = MAX_RATIO
 ) -> tuple[np.ndarray | None, np.ndarray]:

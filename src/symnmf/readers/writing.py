@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.outputs import write_atomically
 from symnmf.readers.source import AnyPath, checked_path, shown, split_ending
@@ -28,6 +29,7 @@ _PROTECTED = re.compile(rf"((?:^|[{ENDS}]){SKIPPED})'(?='*[{SIGNS}])|^'(?='*[\t\
 _QUOTED = re.compile(rf"[{ENDS}\0-\x1f\x7f\"]|^\s|\s$")
 
 
+@checked()
 def write_table(path: AnyPath, columns: Mapping[str, Sequence[object] | np.ndarray]) -> int:
     """Write columns as a .csv or .csv.gz file, atomically.
 

@@ -14,7 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import plots
-from symnmf.errors import InputError
+from symnmf.arguments import checked
+from symnmf.errors import InputError, said_as_input_errors
 from symnmf.fit import Fitted
 from symnmf.metrics import adjusted_rand, clustering_accuracy, normalized_mutual_info
 from symnmf.outputs import write_atomically
@@ -50,6 +51,7 @@ TOP_FEATURES = 8
 MOST_CLASSES = 40  # clusters or classes up to which a table of pairs can be read
 
 
+@checked()
 def write_report(
     path: str | Path,
     fit: Result | SymNMF | Communities | Fitted,
@@ -183,9 +185,10 @@ def _subject(
         certificate = fitted.certificate if certificate is None else certificate
         quality = fitted.quality if quality is None else quality
     n = result.U.shape[0]
-    labels = result.labels if labels is None else np.asarray(labels)
-    names = list(range(n)) if names is None else list(names)
-    truth = None if truth is None else np.asarray(truth)
+    with said_as_input_errors():
+        labels = result.labels if labels is None else np.asarray(labels)
+        names = list(range(n)) if names is None else list(names)
+        truth = None if truth is None else np.asarray(truth)
     for argument, given in (("labels", labels), ("names", names), ("truth", truth)):
         if given is not None and len(given) != n:
             raise InputError(f"{argument} must hold {n} entries, one per row, got {len(given)}.")

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
 from symnmf.objectives import Objective
@@ -189,6 +190,7 @@ class Certificate:
         return lines
 
 
+@checked()
 def certify(problem: Any, result: Result, *, tol: float = 1e-5) -> Certificate:
     """Check a result against what it was fitted to; see :class:`Certificate`.
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from symnmf import calls, errors
+from symnmf.arguments import checked
 from symnmf.bars import bar, together
 from symnmf.coupling import Coupling
 from symnmf.errors import InputError
@@ -85,6 +86,7 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
+@checked()
 def factorize(
     X: Any,
     rank: int,

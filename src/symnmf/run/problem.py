@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.objectives import (
     L1,
@@ -94,6 +95,7 @@ class Problem:
     'converged'
     """
 
+    @checked()
     def __init__(
         self,
         X: Any,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from symnmf.archives import read_archive, write_archive
+from symnmf.arguments import checked
 from symnmf.calls import Call, Seconds
 from symnmf.errors import InputError
 from symnmf.interchange import as_given, is_tensor, to_host
@@ -287,6 +288,7 @@ class Result:
 
         return bound_result(problem, self, max_time=max_time, tol=tol)
 
+    @checked()
     def save(self, path: str | Path, *, names: Sequence[Any] | None = None) -> None:
         """Write to an npz archive (no pickle), atomically.
 

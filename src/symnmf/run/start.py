@@ -137,7 +137,7 @@ def check_start(init: Any, f: Objective, rank: int) -> np.ndarray:
     expected = (f.shape[0], rank)
     try:
         U = np.array(to_host(init), dtype=np.float64, order="C")
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise InputError(f"init cannot be read as a matrix: {error}.") from error
     if U.shape != expected:
         raise InputError(

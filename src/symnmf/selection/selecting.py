@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import edge_list, from_graph
 from symnmf.parallel import Threads, one_blas_thread
@@ -26,6 +27,7 @@ from symnmf.storage import DenseMatrix, HostMatrix, SparseMatrix
 CRITERIA = ("heldout", "stability", "eigengap")
 
 
+@checked()
 def select_rank(
     X: Any,
     ranks: Iterable[int] = range(2, 21),

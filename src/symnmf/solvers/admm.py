@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from symnmf.arguments import TINY_TO_HUGE, check_ranges
 from symnmf.errors import InputError
 from symnmf.objectives import Objective
 from symnmf.ops import Nnls, Tall
@@ -65,6 +66,9 @@ class ADMM(Solver):
     rule: str = "residual"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        check_ranges(self, first=TINY_TO_HUGE, limit=TINY_TO_HUGE, growth=(1.0, 1e100))
+        check_ranges(self, every=(1, 1e18), proximal=(0.0, 1e100))
         if self.rule not in ("residual", "published"):
             raise InputError(f"rule must be 'residual' or 'published', got {self.rule!r}.")
 

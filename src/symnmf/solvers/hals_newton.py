@@ -65,6 +65,7 @@ class HalsNewton(Solver):
     newton_below: float = 0.05
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         depth = self.depth
         if depth is not None and (type(depth) is not int or depth < 0):
             raise InputError(f"depth must be None or a whole number of at least 0, got {depth!r}.")

@@ -39,6 +39,7 @@ class LBFGS(OriginalSolver):
     pairs: int = 10
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for argument, value in (("iterations", self.iterations), ("pairs", self.pairs)):
             if not isinstance(value, int) or value < 1:
                 raise InputError(f"{argument} must be a whole number of at least 1, got {value!r}.")

@@ -55,6 +55,7 @@ class BetaSNMF(MultiplicativeSolver):
     beta: float = 0.99
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0.0 < self.beta <= 1.0:
             raise InputError(f"beta must be above 0 and at most 1, got {self.beta!r}.")
 
@@ -79,6 +80,7 @@ class AlphaSNMF(MultiplicativeSolver):
     alpha: float = 0.99
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0.0 < self.alpha <= 1.0:
             raise InputError(f"alpha must be above 0 and at most 1, got {self.alpha!r}.")
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from symnmf.arguments import TINY_TO_HUGE, check_ranges
 from symnmf.objectives import Objective
 from symnmf.ops import Tall
 from symnmf.solvers.original import OriginalSolver, enough, gradient, projected_move
@@ -46,6 +47,11 @@ class Newton(OriginalSolver):
     shrink: float = 0.1
     refresh: int = 100
     max_trials: int = 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_ranges(self, eps=TINY_TO_HUGE, shrink=(1e-6, 0.999999), max_trials=(1, 1e6))
+        check_ranges(self, sufficient=(0.0, 0.999999), refresh=(1, 1e18))
 
     def step(self, f: Objective, state: State) -> None:
         slope = gradient(f, state.U)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from symnmf.arguments import TINY_TO_HUGE, check_ranges
 from symnmf.objectives import Objective
 from symnmf.solvers.original import (
     Move,
@@ -51,6 +52,11 @@ class PGD(OriginalSolver):
     shrink: float = 0.1
     sufficient: float = 0.01
     max_trials: int = 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_ranges(self, first_step=TINY_TO_HUGE, shrink=(1e-6, 0.999999), max_trials=(1, 1e6))
+        check_ranges(self, sufficient=(0.0, 0.999999))
 
     def memory(self, f: Objective, rank: int) -> Layout:
         return {STEP: Kept(least=0.0, optional=True)}

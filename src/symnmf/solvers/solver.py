@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from symnmf.arguments import check_fields
 from symnmf.errors import InputError
 from symnmf.objectives import CAPABILITIES, Objective
 from symnmf.ops import RowSolver, Tall
@@ -36,6 +37,10 @@ class Solver(ABC):
     #: whether V is a second factor, and whether it may have negative entries
     second_factor: ClassVar[bool] = False
     free_second_factor: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if is_dataclass(self):
+            check_fields(self)
 
     @property
     def rows(self) -> RowSolver | None:

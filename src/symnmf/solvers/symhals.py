@@ -40,6 +40,7 @@ class ASymHALS(SplitSolver):
     inner_sweeps: int = 2
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.inner_sweeps, int) or self.inner_sweeps < 1:
             raise InputError(
                 f"inner_sweeps must be a whole number of at least 1, got {self.inner_sweeps!r}."

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from symnmf.arguments import checked
 from symnmf.calls import read_once
 from symnmf.errors import InputError
 from symnmf.kernels.coordinate import sweep_block
@@ -76,6 +77,7 @@ class Blocks(TiledMatrix):
     >>> symnmf.factorize(X, 10, random_state=0)  # doctest: +SKIP
     """
 
+    @checked()
     def __init__(
         self,
         source: Any,

@@ -232,6 +232,11 @@ class ChunkedArray(Store):
     """A Zarr array or an HDF5 dataset."""
 
     def __init__(self, array: Any, title: str) -> None:
+        if not (hasattr(array, "chunks") and hasattr(array, "dtype") and hasattr(array, "shape")):
+            raise InputError(
+                f"{title} must be the path of an array on disk or of a folder of blocks, a memory "
+                f"map, a Zarr or an HDF5 array, got {type(array).__name__}."
+            )
         self.array, self.title = array, title
         check_shape(tuple(array.shape), title)
         self.n = int(array.shape[0])

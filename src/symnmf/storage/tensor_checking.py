@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.naming import lookup
 from symnmf.parallel import Threads
@@ -20,6 +21,7 @@ Repeated = Literal["observed", "unobserved"]
 ORDERS = (3, 4)
 
 
+@checked()
 def as_tensor(
     T: Any, *, repeated: Repeated | None = None, n_jobs: int | None = None, name: str = "T"
 ) -> SymmetricTensor:
@@ -53,6 +55,7 @@ def as_tensor(
     return tensor
 
 
+@checked()
 def from_tuples(
     indices: Any,
     values: Any = None,

@@ -58,7 +58,7 @@ def usable_device(device: Any) -> torch.device:
     """Return a device that torch can use here, or say why it cannot."""
     try:
         found = torch.device(device)
-    except (RuntimeError, TypeError):
+    except (RuntimeError, TypeError, ValueError, OverflowError):
         raise InputError(
             f"device must be None, 'cpu', 'cuda' or another device of torch's, got {device!r}."
         ) from None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf.arguments import checked
 from symnmf.calls import read_once
 from symnmf.errors import InputError
 from symnmf.interchange import is_anndata, is_tensor, to_host
@@ -33,6 +34,7 @@ from symnmf.storage.symmetric import SymmetricArray, SymmetricMatrix
 from symnmf.storage.tiles import Tile
 
 
+@checked()
 def as_symmetric(
     X: Any,
     *,

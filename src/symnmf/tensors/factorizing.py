@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from symnmf.arguments import checked
 from symnmf.coupling import Coupling
 from symnmf.errors import InputError
 from symnmf.run.checkpoint import Keeping
@@ -17,6 +18,7 @@ from symnmf.solvers import Solver
 from symnmf.storage.tensor_checking import as_tensor
 
 
+@checked()
 def factorize_tensor(
     T: Any,
     rank: int,

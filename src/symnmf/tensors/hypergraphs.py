@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import graphs
+from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.kernels.tuples import list_triangles
 from symnmf.storage.sparse_tensor import SparseTensor
@@ -20,6 +21,7 @@ from symnmf.storage.tensor_checking import ORDERS, Repeated, from_tuples
 MOST_SUBSETS = 200_000_000
 
 
+@checked()
 def from_hyperedges(
     hyperedges: Iterable[Iterable[Hashable]],
     *,
@@ -92,6 +94,7 @@ def from_hyperedges(
     return tensor, names
 
 
+@checked()
 def triangles(
     G: Any,
     *,

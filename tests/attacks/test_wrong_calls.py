@@ -1,0 +1,88 @@
+"""Wrong arguments are an InputError, whichever function they are passed to."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib", reason="pictures and pages are among the public functions")
+
+import wrong_calls
+
+from conftest import long_count
+from symnmf import factorize
+from symnmf.errors import InputError
+
+SAMPLE = 150
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, wrong_calls.Sound]:
+    return wrong_calls.sound_calls(tmp_path_factory.mktemp("calls"))
+
+
+def test_the_sound_calls_are_sound(calls: dict[str, wrong_calls.Sound]) -> None:
+    for name in random.Random(1).sample(sorted(calls), 12):
+        assert wrong_calls.attempt(calls[name], {}) == "returned", name
+
+
+def test_some_wrong_calls_are_refused_in_one_sentence(
+    calls: dict[str, wrong_calls.Sound], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng, seen = random.Random(3), []
+    tried = wrong_calls.attempts(calls, rng)
+    for _ in range(SAMPLE):
+        name, wrong = next(tried)
+        came = wrong_calls.attempt(calls[name], wrong)
+        assert not came.startswith("FAILED"), (name, wrong, came)
+        seen.append(came)
+    assert seen.count("refused") > SAMPLE // 2
+
+
+X = np.ones((4, 4))
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("rank", None),
+        ("rank", [2]),
+        ("coupling", 10**30),
+        ("coupling", [1.0]),
+        ("checkpoint", 3),
+        ("checkpoint", ["run.npz"]),
+        ("checkpoint", "x" * 5000),
+        ("tol", 10**3999),
+        ("tol", X),
+        ("random_state", [[]]),
+        ("device", 10**30),
+        ("callback", 5),
+        ("mask", 0.5),
+    ],
+)
+def test_factorize_says_which_argument_is_wrong(argument: str, value: object) -> None:
+    given = {"rank": 2, "solver": "symhals", argument: value}
+    if argument == "coupling" and value == 10**30:
+        factorize(X, **given, max_iter=2, tol=1.0)  # large, and a number
+        return
+    with pytest.raises(InputError, match=argument):
+        factorize(X, **given)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
+def test_very_many_wrong_calls(seed: int, tmp_path: Path) -> None:
+    count = long_count("SYMNMF_CALLS", 20_000) // 4
+    done = subprocess.run(
+        [sys.executable, wrong_calls.__file__, str(count), str(seed), tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
