@@ -39,19 +39,7 @@ def test_every_module_has_its_place_among_the_layers():
     contracts = tomllib.loads(pyproject.read_text())["tool"]["importlinter"]["contracts"]
     layers = {name.strip() for layer in contracts[0]["layers"] for name in layer.split("|")}
     rooms = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()}
-    rooms = {f"symnmf.{room}" for room in rooms if not room.startswith("_")} - {"symnmf.run"}
-    stages = {f"symnmf.run.{path.stem}" for path in (SOURCE / "run").glob("[!_]*.py")}
-    assert rooms | stages == layers
-
-
-def test_no_two_modules_share_a_name():
-    rooms: dict[str, set[str]] = {}
-    for path in SOURCE.rglob("[!_]*.py"):
-        rooms.setdefault(path.name, set()).add(path.parent.name)
-    shared = {name for name, where in rooms.items() if len(where) > 1}
-    # a backend has two halves, its storage and its operations, and both are named after it
-    halves = {name for name in shared if rooms[name] == {"storage", "ops"}}
-    assert shared == halves
+    assert {f"symnmf.{room}" for room in rooms if not room.startswith("_")} == layers
 
 
 def test_solvers_know_neither_threads_nor_kernels():

@@ -120,7 +120,7 @@ def test_no_error_is_below_the_bound():
 def test_the_race_gives_up_what_cannot_win_and_nothing_else():
     race = Race()
     finished = Plan(1, n_init=1).search(np.ones((4, 4)) + np.eye(4)).finished
-    to_beat = finished[0].error
+    to_beat = finished[0].value
     race.open(finished)
     falling = [to_beat * (0.5 + 2 * 0.8**i) for i in range(40)]
     assert not any(race.see(1, error) for error in falling)
@@ -133,7 +133,7 @@ def gives_up(gain, to_beat=1.0, above=0.05):
     """Whether a start is given up that is above by so much and gains this in each 8 iterations."""
     race = Race()
     finished = Plan(1, n_init=1).search(np.ones((4, 4)) + np.eye(4)).finished
-    race.open([replace(finished[0], error=to_beat)])
+    race.open([replace(finished[0], value=to_beat)])
     return any(race.see(1, to_beat * (1 + above) - gain * i / 8) for i in range(20))
 
 

@@ -232,7 +232,7 @@ def test_a_fitted_estimator_images_and_rows_without_a_cluster(tmp_path):
 def test_a_run_that_did_not_converge_is_not_called_certified(tmp_path):
     X = problem(20, 2) + np.random.default_rng(0).random()
     with pytest.warns(symnmf.errors.ConvergenceWarning):
-        result = symnmf.factorize(X, 2, random_state=0, max_iter=1)
+        result = symnmf.factorize(X, 2, init="random", random_state=0, max_iter=1)
     text = write_report(tmp_path / "page.html", result, X).read_text()
     assert "Not certified" in text
     assert re.search(r'class="certificate no"', text)

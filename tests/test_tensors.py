@@ -508,7 +508,9 @@ def test_a_bad_tensor_is_refused_in_one_sentence(T, message):
         ),
         (lambda: symnmf.factorize_tensor(np.ones((3, 3, 3)), 4), "from 1 to the 3 row"),
         (
-            lambda: symnmf.factorize_tensor(np.ones((3, 3, 3)), 2, coupling="robust", solver="symhals"),
+            lambda: symnmf.factorize_tensor(
+                np.ones((3, 3, 3)), 2, coupling="robust", solver="symhals"
+            ),
             "coupling 'robust' is not known",
         ),
     ],
