@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from symnmf import InputError, communities, datasets, metrics
 from symnmf.kernels.neighborhoods import triangle_weights
 from symnmf.many.factor import RowSparse
-from symnmf.many.finding import as_edges, find_many
+from symnmf.many.finding import find_many
 from symnmf.many.sparse_loss import Loss
 from symnmf.many.sparse_result import SparseResult
 from symnmf.parallel import Threads
-from symnmf.run.seeds import neighborhood_seeds
+from symnmf.run.seeds import as_edges, neighborhood_count, neighborhood_seeds
 from symnmf.run.settings import Limits
 
 
@@ -170,6 +170,13 @@ def test_caves_are_found_and_counted():
     counted = communities(A, "auto", overlapping=True, row_sparse=True)
     assert 290 <= len(counted) <= 330
     assert metrics.best_match_f1(known, counted)[0] > 0.95
+
+
+def test_neighbourhoods_are_counted():
+    A, _ = caves(40, 9)
+    assert 40 <= neighborhood_count(as_edges(A)) <= 48
+    found = communities(A, "auto", overlapping=True, random_state=0)
+    assert 38 <= len(found) <= 48
 
 
 def test_a_node_between_two_caves_is_in_both():

@@ -218,8 +218,8 @@ def communities(
         with ``normalize=False`` unless it is a :class:`symnmf.storage.LowRank`.
     n_clusters : int or "auto"
         Communities to look for, at most the number of nodes that have edges; "auto" as in
-        :class:`symnmf.SymNMF`, or as many as there are separate neighbourhoods where U is
-        row-sparse.
+        :class:`symnmf.SymNMF`, or, where they may overlap, as many as there are neighbourhoods
+        of nodes that share at most half of their nodes.
     order : {2, 3}
         2 looks at edges; 3 at triangles, by the tensor of :func:`symnmf.tensors.triangles`: a
         community is then a group whose triples hold together. Entries with a repeated index count

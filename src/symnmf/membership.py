@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.run.result import OUTSIDE, Result, cluster_labels, membership_shares
+from symnmf.run.seeds import as_edges
 from symnmf.storage import SymmetricArray
 from symnmf.storage.wrapping import in_memory
 
@@ -70,7 +71,7 @@ def background_strengths(
     ndarray of shape (n, r) or None
         None where the graph has no entries to look at or has negative ones.
     """
-    A = _edges(graph)
+    A = edges_of(graph)
     if A is None:
         return None
     B = U if roots is None else U * roots[:, None]
@@ -100,15 +101,13 @@ def _by_share(U: np.ndarray, threshold: float | None) -> np.ndarray:
     return belongs
 
 
-def _edges(graph: Any) -> sp.csr_array | None:
+def edges_of(graph: Any) -> sp.csr_array | None:
     """The edges as a sparse matrix without a diagonal; None where there are none to look at."""
     A = in_memory(graph) if isinstance(graph, SymmetricArray) else graph
     if isinstance(A, SymmetricArray):
         return None
-    A = sp.csr_array(A, dtype=np.float64, copy=True)
-    A.setdiag(0.0)
-    A.eliminate_zeros()
-    return None if A.nnz and A.data.min() < 0 else A
+    edges = as_edges(A)
+    return None if edges.nnz and edges.data.min() < 0 else edges
 
 
 def _unshared_rate(A: sp.csr_array, members: np.ndarray, linked: np.ndarray) -> float:

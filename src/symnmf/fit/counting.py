@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from symnmf.errors import InputError
 from symnmf.fit.nulls_of import clouds_of
 from symnmf.fit.similarities import Building
+from symnmf.membership import edges_of
+from symnmf.run.seeds import neighborhood_count
 from symnmf.run.start import RandomState
 from symnmf.selection.auto import count_clusters
 from symnmf.selection.found import RankSelection
@@ -18,6 +20,15 @@ from symnmf.storage import SymmetricArray
 
 #: The number of clusters that asks for one to be found.
 AUTO = "auto"
+
+
+def count_overlapping(graph: Any) -> int:
+    """Return how many separate neighbourhoods a graph has; 0 where it has no edges to look at.
+
+    Communities that overlap are many and small, and hidden pairs say little of their number.
+    """
+    edges = edges_of(graph)
+    return 0 if edges is None else neighborhood_count(edges)
 
 
 def choose_count(

@@ -13,7 +13,7 @@ from symnmf import calls, graphs
 from symnmf.bars import bar, together
 from symnmf.coupling import Coupling
 from symnmf.errors import InputError
-from symnmf.fit.counting import AUTO, choose_count
+from symnmf.fit.counting import AUTO, choose_count, count_overlapping
 from symnmf.fit.fitted import Fitted
 from symnmf.fit.judging import verdict_of
 from symnmf.fit.similarities import Building, Similarities, says
@@ -151,8 +151,10 @@ class Pipeline(Building):
         self._check_told(n, count)
         similar, selection = self.similarities(data, count), None
         if not count:
-            selection = choose_count(similar.graph, data, self, self.random_state)
-            count = int(selection.recommendation or 1)
+            count = 0 if self.threshold is None else count_overlapping(similar.graph)
+            if not count:
+                selection = choose_count(similar.graph, data, self, self.random_state)
+                count = int(selection.recommendation or 1)
             similar = self.for_count(similar, count)
         if similar.connected and count > similar.connected:
             having = "triangles" if self.order == 3 else "edges"

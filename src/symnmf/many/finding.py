@@ -20,7 +20,7 @@ from symnmf.many.sparse_result import SparseCertificate, SparseResult
 from symnmf.parallel import Threads
 from symnmf.run.loop import Callback
 from symnmf.run.result import OUTSIDE
-from symnmf.run.seeds import Seeds, neighborhood_seeds
+from symnmf.run.seeds import Seeds, as_edges, neighborhood_seeds
 from symnmf.run.settings import Limits
 
 SOLVER = "row-sparse"
@@ -129,15 +129,6 @@ def find_many(
         result = _result(run, U, status, limits)
         result = replace(result, seconds=call.seconds, passes=call.passes)
         return SparseFound(A, result, sets, len(seeds))
-
-
-def as_edges(A: Any) -> sp.csr_array:
-    """Return a graph as compiled code takes it: CSR, float64, sorted, without a diagonal."""
-    edges = sp.csr_array(A, dtype=np.float64, copy=True)
-    edges.setdiag(0.0)
-    edges.eliminate_zeros()
-    edges.sort_indices()
-    return edges
 
 
 def _digest(A: sp.csr_array) -> str:

