@@ -2,6 +2,7 @@
 
 from symnmf.objectives.added import Added
 from symnmf.objectives.frobenius import Frobenius, MatrixObjective
+from symnmf.objectives.likelihood import Likelihood
 from symnmf.objectives.objective import CAPABILITIES, Measurement, Objective
 from symnmf.objectives.tensor import TensorMisfit
 from symnmf.objectives.terms import L1, Links, Ridge, Term
@@ -12,6 +13,7 @@ __all__ = [
     "L1",
     "Added",
     "Frobenius",
+    "Likelihood",
     "Links",
     "MatrixObjective",
     "Measurement",

@@ -29,6 +29,7 @@ CAPABILITIES = {
     "line": "a polynomial along every line",
     "gradient": "a gradient and the change of f between two points",
     "entries": "single entries of X",
+    "likelihood": "a Poisson or Bernoulli loss (loss='poisson')",
 }
 
 Coefficients = tuple[float, ...]

@@ -114,6 +114,7 @@ def factorize(
     l1: float = 0.0,
     ridge: float = 0.0,
     links: Any = None,
+    loss: str = "frobenius",
 ) -> Result:
     """Find U >= 0 of ``rank`` columns that minimises 1/2 ||X - U U^T||_F^2.
 
@@ -177,6 +178,12 @@ def factorize(
         Which entries of X count, and how much; see :class:`Problem`.
     l1, ridge, links
         Terms on U that are added to the misfit; see :class:`Problem`.
+    loss : {"frobenius", "poisson", "bernoulli"}
+        What is minimised. "poisson" and "bernoulli" are minus the log-likelihood of counts and of
+        edges at the rate <u_i, u_j>, for a sparse X or an array in memory; degrees are in the
+        model, so X needs no normalisation. ``solver="auto"`` is then "row-newton", and "em" is
+        the other. ``error`` is the part of the deviance that is left, with 1 where only the
+        degrees are explained (docs/howto/overlap.md).
 
     Returns
     -------
@@ -232,6 +239,7 @@ def factorize(
                 l1=l1,
                 ridge=ridge,
                 links=links,
+                loss=loss,
                 n_jobs=n_jobs,
                 device=device,
             ).for_rank(rank)

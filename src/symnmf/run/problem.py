@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from symnmf.arguments import checked
 from symnmf.errors import InputError
+from symnmf.naming import lookup
 from symnmf.objectives import (
     L1,
     Added,
@@ -21,6 +22,7 @@ from symnmf.objectives import (
     TensorMisfit,
     Term,
 )
+from symnmf.objectives.likelihood import FROBENIUS, LOSSES, likelihood_of
 from symnmf.objectives.observing import observed
 from symnmf.objectives.units import Units
 from symnmf.parallel import Threads
@@ -37,6 +39,7 @@ OPTIONS = (
     "l1",
     "ridge",
     "links",
+    "loss",
 )
 
 
@@ -69,6 +72,9 @@ class Problem:
         Weight of 1/2 ||U||_F^2, which keeps U small.
     links : array-like or sparse, n x n, or None
         c: a pair of rows with a positive number is drawn together, one with a negative is not.
+    loss : {"frobenius", "poisson", "bernoulli"}
+        The misfit above, or the likelihood of counts or edges; see :func:`symnmf.factorize`. With
+        a likelihood there are a mask and ``ignore_diagonal``, and no weights or terms.
     n_jobs : int or None
         Threads; None for all cores.
     device : str, torch.device or None
@@ -108,9 +114,14 @@ class Problem:
         l1: float = 0.0,
         ridge: float = 0.0,
         links: Any = None,
+        loss: str = "frobenius",
         n_jobs: int | None = None,
         device: Any = None,
     ) -> None:
+        lookup(loss, dict.fromkeys(LOSSES, loss), "loss")
+        if loss != FROBENIUS:
+            self._set(_likelihood(X, loss, locals()), X)
+            return
         l1, ridge = check_weight(l1, "l1"), check_weight(ridge, "ridge")
         if isinstance(X, SymmetricTensor):
             self._set(_of_tensor(X, locals()), X)
@@ -197,6 +208,17 @@ class Problem:
         other = copy.copy(self)
         other.objective, other.scaled = f, f if self.scaled is self.objective else scaled
         return other
+
+
+def _likelihood(X: Any, loss: str, told: dict[str, Any]) -> Objective:
+    """Return the likelihood of X, and refuse what only a misfit has."""
+    for name in ("weights", "missing", "allow_negative", "l1", "ridge", "links", "device"):
+        if told[name] is not None and told[name]:
+            raise InputError(f"{name} does not go with loss={loss!r}; leave one of them out.")
+    if isinstance(X, SymmetricTensor):
+        raise InputError(f"loss={loss!r} is for matrices and X is a tensor; leave it out.")
+    stored = as_symmetric(X, n_jobs=told["n_jobs"])
+    return likelihood_of(stored, loss, told["mask"], bool(told["ignore_diagonal"]))
 
 
 def _of_tensor(T: SymmetricTensor, told: dict[str, Any]) -> TensorMisfit:

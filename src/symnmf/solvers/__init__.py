@@ -9,6 +9,7 @@ from symnmf.naming import lookup
 from symnmf.solvers.admm import ADMM
 from symnmf.solvers.auto import Auto
 from symnmf.solvers.coordinate_descent import CoordinateDescent
+from symnmf.solvers.em import ExpectationMaximization, RowNewton
 from symnmf.solvers.hals_newton import HalsNewton
 from symnmf.solvers.kuang import KuangANLS
 from symnmf.solvers.lbfgs import LBFGS
@@ -30,9 +31,11 @@ __all__ = [
     "Auto",
     "BetaSNMF",
     "CoordinateDescent",
+    "ExpectationMaximization",
     "HalsNewton",
     "KuangANLS",
     "Newton",
+    "RowNewton",
     "Solver",
     "SolverInfo",
     "SplitSolver",
@@ -60,6 +63,11 @@ SOLVERS: dict[str, type[Solver]] = {
         HalsNewton,
         Auto,
     )
+}
+
+#: Methods for ``loss="poisson"`` and ``"bernoulli"``, which no method above takes.
+LIKELIHOOD_SOLVERS: dict[str, type[Solver]] = {
+    solver.name: solver for solver in (ExpectationMaximization, RowNewton)
 }
 
 
@@ -92,4 +100,4 @@ def as_solver(solver: str | Solver) -> Solver:
         raise InputError(
             f"solver must be a name or a symnmf.solvers.Solver, got {type(solver).__name__}."
         )
-    return lookup(solver, SOLVERS, "solver")()
+    return lookup(solver, SOLVERS | LIKELIHOOD_SOLVERS, "solver")()

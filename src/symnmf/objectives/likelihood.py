@@ -1,0 +1,262 @@
+r"""Likelihoods of counts and of edges: x_ij is drawn at the rate <u_i, u_j>.
+
+With m = <u_i, u_j> the loss is half of
+
+    sum_ij m_ij - x_ij l(m_ij),    l(m) = log m (Poisson) or log(e^m - 1) (Bernoulli),
+
+each pair twice. The second is that of an edge where a Poisson count is at least one, the model of
+BigCLAM. The first sum is ||U^T 1||^2, so a sparse X costs O(nnz r) and no zero is ever looked at.
+Degrees are in the model: X needs no normalisation.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from symnmf.errors import InputError
+from symnmf.kernels.likelihood import likelihood_rows, newton_sweep
+from symnmf.objectives.objective import (
+    LEAST_SIZE,
+    REFERENCE_SHARE,
+    Measurement,
+    Objective,
+    downscaled,
+)
+from symnmf.ops import Tall
+from symnmf.parallel import Threads
+from symnmf.state import Point, State, Sums
+from symnmf.storage import SymmetricArray
+from symnmf.storage.sparse import SparseMatrix
+
+FROBENIUS = "frobenius"
+LOSSES = (FROBENIUS, "poisson", "bernoulli")
+
+
+class Likelihood(Objective):
+    """Minus the logarithm of the likelihood of X, up to a constant.
+
+    Parameters
+    ----------
+    storage : SparseMatrix
+        X >= 0; between 0 and 1 for ``bernoulli``.
+    bernoulli : bool
+        Whether entries are edges, not counts.
+    hidden : csr_array or None
+        1 where an entry was not observed, 0 elsewhere; symmetric.
+    """
+
+    offers: ClassVar[frozenset[str]] = frozenset({"likelihood"})
+    beyond: ClassVar[str] = "a likelihood"
+    homogeneous = False
+
+    def __init__(
+        self, storage: SparseMatrix, *, bernoulli: bool = False, hidden: sp.csr_array | None = None
+    ) -> None:
+        super().__init__(storage)
+        self.bernoulli, self.hidden = bernoulli, hidden
+        self._deviances: tuple[float, float] | None = None
+
+    def describe(self) -> str:
+        name = "log(exp<u_i, u_j> - 1)" if self.bernoulli else "log <u_i, u_j>"
+        return f"1/2 sum_ij <u_i, u_j> - x_ij {name}"
+
+    def digest(self) -> str:
+        hidden = 0 if self.hidden is None else self.hidden.nnz
+        return f"{self.storage.digest()} {'bernoulli' if self.bernoulli else 'poisson'} {hidden}"
+
+    # --- f at a point
+
+    def product_and_sums(self, U: Point) -> tuple[Tall, Sums | None]:
+        """Return sum_j x_ij l'(m_ij) u_j, which balances :meth:`expected` where U is critical."""
+        X, values = self.storage, np.ascontiguousarray(U.values)
+        pull, logs = np.empty_like(values), np.empty(len(values))
+        X.threads.run(
+            lambda begin, end: likelihood_rows(
+                X.indptr, X.indices, X.data, values, self.bernoulli, pull, logs, begin, end
+            ),
+            X.chunks(2 * values.shape[1]),
+        )
+        fit = float(logs.sum())
+        size = float(np.vdot(values, self.expected(values)))
+        return pull, (size - fit, fit, size)
+
+    def expected(self, U: np.ndarray) -> np.ndarray:
+        """Return sum_j w_ij u_j over what was observed: how much of each column a row would see."""
+        sums = np.broadcast_to(U.sum(axis=0, dtype=np.float64), U.shape)
+        return sums if self.hidden is None else sums - self.hidden @ U
+
+    def sums(self, U: Point) -> Sums:
+        known = self.product_and_sums(U)[1]
+        assert known is not None
+        return known
+
+    def value(self, U: Point) -> float:
+        U.product(self)
+        return 0.5 * U.sums(self)[0]
+
+    def misfit(self, U: Point) -> float:
+        """Return what is left of the deviance, in units of ``sqnorm``."""
+        least, one = self._extremes()
+        return self.sqnorm * (2.0 * self.value(U) - least) / (one - least)
+
+    def _extremes(self) -> tuple[float, float]:
+        """Twice f where every entry has a rate of its own, and where only degrees explain X."""
+        if self._deviances is None:
+            x = self.storage.data.astype(np.float64)
+            # for edges: at m -> infinity for x = 1, and where m (1 - x) = ... in between
+            own = 0.0 if self.bernoulli else float(np.sum(x - x * np.log(x)))
+            degrees = np.zeros(self.shape[0])
+            rows = np.repeat(np.arange(self.shape[0]), np.diff(self.storage.indptr))
+            np.add.at(degrees, rows, x)
+            one = (degrees / np.sqrt(max(degrees.sum(), 1e-300)))[:, None].astype(self.dtype)
+            alone = self.product_and_sums(Point(self.ops, one))[1]
+            assert alone is not None
+            self._deviances = own, max(alone[0], own + 1e-300)
+        return self._deviances
+
+    def improved(self, U: Point, power: float) -> np.ndarray:
+        """Return the step of expectation-maximisation, taken ``power`` times as far.
+
+        Where everything was observed that step is exact, u_ik = N_ik / sqrt(N_k) with N_ik the
+        part of row i that column k explains (Ball, Karrer and Newman 2011); else it is that of a
+        majorant, u_ik (N_ik / (u_ik expected_ik))^(1/2). f never rises with a ``power`` of 1.
+        """
+        values, pull = np.asarray(U.values, np.float64), np.asarray(U.product(self), np.float64)
+        if self.hidden is None:
+            totals = np.sqrt(np.einsum("ik,ik->k", values, pull))
+            ratio = pull / np.where(totals > 0, totals, 1.0)
+        else:
+            expected = self.expected(values)
+            ratio = np.sqrt(pull / np.where(expected > 0, expected, 1.0))
+        moved = values * (ratio if power == 1.0 else ratio**power)
+        return moved.astype(self.dtype)
+
+    def swept(self, U: Point) -> np.ndarray:
+        """Return U after one Newton step for each row in turn; f never rises."""
+        X = self.storage
+        moved = np.array(U.values, dtype=np.float64, order="C")
+        n = len(moved)
+        hidden = sp.csr_array((n, n)) if self.hidden is None else self.hidden
+        own = hidden.diagonal() != 0
+        newton_sweep(
+            X.indptr, X.indices, X.data, moved, self.bernoulli, hidden.indptr, hidden.indices, own
+        )
+        return moved.astype(self.dtype)
+
+    @cached_property
+    def has_diagonal(self) -> bool:
+        """Whether X has entries on its diagonal, which make rows problems that are not convex."""
+        X = self.storage
+        rows = np.repeat(np.arange(self.shape[0]), np.diff(X.indptr))
+        return bool((rows == X.indices).any())
+
+    def best_multiple(self, U: Point) -> float:
+        """Return s with as much expected of s U as there is, the best one for counts."""
+        size = float(np.vdot(U.values, self.expected(np.asarray(U.values))))
+        total = float(np.sum(self.storage.data, dtype=np.float64))
+        return float(np.sqrt(total / size)) if size > 0 else 1.0
+
+    def stationarity(self, U: Point) -> float:
+        """Natural residual with gradients in units of what is expected, over ||U||_F / 10."""
+        values, pull = np.asarray(U.values, np.float64), np.asarray(U.product(self), np.float64)
+        size = float(np.linalg.norm(values))
+        if size < LEAST_SIZE:
+            return np.inf
+        expected = self.expected(values)
+        unit = size / np.sqrt(values.size)
+        slope = unit * (1.0 - pull / np.where(expected > 0, expected, np.inf))
+        return float(np.linalg.norm(np.minimum(values, slope)) / (REFERENCE_SHARE * size))
+
+    def measure(self, state: State) -> Measurement:
+        U = state.U
+        value = self.value(U)
+        return Measurement(
+            objective=value,
+            value=value,
+            error=self.misfit(U) / self.sqnorm,
+            consensus=0.0,
+            disagreement=0.0,
+            stationarity=self.stationarity(U),
+        )
+
+    # --- the same f elsewhere
+
+    def over(self, storage: SymmetricArray) -> Self:
+        return type(self)(storage, bernoulli=self.bernoulli, hidden=self.hidden)  # type: ignore[arg-type]
+
+    def scaled(self, exponent: int) -> Self:
+        if exponent == 0 or self.bernoulli:
+            return self
+        return self.over(downscaled(self.storage, exponent))
+
+    def on(self, threads: Threads) -> Self:
+        return self.over(self.storage.on(threads))
+
+    # --- what only methods ask that a likelihood refuses, see ``offers``
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError("a likelihood has no quadratic to split or to follow a line on")
+
+    split_sums = twice_split = product_at = along = advance = _refuse
+    split_step = coupling_bound = split_gradients = split_curvature = _refuse
+
+
+def likelihood_of(X: Any, loss: str, mask: Any = None, ignore_diagonal: bool = False) -> Likelihood:
+    """Return the likelihood of a matrix, or say why it has none."""
+    if X.order != 2 or not hasattr(X, "threads"):
+        raise InputError(f"loss={loss!r} needs X in memory, as a sparse matrix or an array.")
+    stored = X if isinstance(X, SparseMatrix) else _sparse(X, loss)
+    data = stored.data
+    if data.size and data.min() < 0:
+        raise InputError(f"loss={loss!r} needs X >= 0, got an entry of {data.min():.6g}.")
+    if loss == "bernoulli" and data.size and data.max() > 1:
+        raise InputError(
+            f"loss='bernoulli' is for edges, entries from 0 to 1, and X has {data.max():.6g}; use "
+            f"loss='poisson', or (X > 0)."
+        )
+    hidden = _hidden(stored.shape[0], mask, ignore_diagonal)
+    if hidden is not None:
+        stored = _without(stored, hidden)
+    elif not data.all():
+        stored = _without(stored, sp.csr_array(stored.shape))
+    return Likelihood(stored, bernoulli=loss == "bernoulli", hidden=hidden)
+
+
+def _sparse(X: Any, loss: str) -> SparseMatrix:
+    from symnmf.storage.dense import DenseMatrix
+
+    if not isinstance(X, DenseMatrix):
+        raise InputError(
+            f"loss={loss!r} needs X in memory, as a sparse matrix or an array, not as "
+            f"{type(X).__name__}."
+        )
+    return _stored(sp.csr_array(X.array), X.threads)
+
+
+def _stored(A: sp.csr_array, threads: Threads) -> SparseMatrix:
+    A.eliminate_zeros()
+    A.sort_indices()
+    return SparseMatrix(A.indptr, A.indices, A.data, threads)
+
+
+def _without(X: SparseMatrix, hidden: sp.csr_array) -> SparseMatrix:
+    A = sp.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+    return _stored(sp.csr_array(A - A.multiply(hidden)), X.threads)
+
+
+def _hidden(n: int, mask: Any, ignore_diagonal: bool) -> sp.csr_array | None:
+    if mask is None and not ignore_diagonal:
+        return None
+    hidden = sp.csr_array((n, n))
+    if mask is not None:
+        seen = mask.toarray() if sp.issparse(mask) else np.asarray(mask)
+        if seen.shape != (n, n):
+            raise InputError(f"mask must have the shape of X, {n} x {n}, got {seen.shape}.")
+        hidden = sp.csr_array((seen == 0).astype(np.float64))
+    if ignore_diagonal:
+        hidden = hidden.maximum(sp.eye_array(n, format="csr"))
+    return sp.csr_array(hidden)
