@@ -12,7 +12,7 @@ from symnmf.arguments import checked
 from symnmf.graphs.adjacency import affinities, degrees, normalized
 from symnmf.graphs.partitions import Partition
 from symnmf.parallel import one_blas_thread
-from symnmf.run.spectral import Basis, leading_subspace
+from symnmf.run.spectral import Basis, affordable, leading_subspace
 from symnmf.storage import SymmetricArray, as_symmetric
 
 #: What is tried, in mean degrees.
@@ -51,6 +51,8 @@ def with_degree_offset(A: Any, clusters: int) -> tuple[float, Any, Basis | None]
     stored = isinstance(A, SymmetricArray)
     if clusters < 2 or (A.signed if stored else A.min() < 0):  # signed graphs have no such rule yet
         return 0.0, normalized(A), None
+    if not affordable(A.shape[0], clusters):  # no time to look: the literature's choice
+        return 1.0, normalized(A, 1.0), None
     pieces = 0  # of what is known by its products alone they cannot be counted
     if not stored:
         from scipy.sparse.csgraph import connected_components

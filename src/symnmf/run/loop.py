@@ -29,9 +29,10 @@ from symnmf.run.problem import Problem
 from symnmf.run.result import History, Result, Status
 from symnmf.run.settings import Limits, Settings
 from symnmf.run.sketch import Sketch
-from symnmf.run.spectral import spectral_start
+from symnmf.run.spectral import affordable, hasty_start, spectral_start
 from symnmf.run.start import (
     AUTO,
+    SKETCH,
     STARTS,
     RandomState,
     chosen_start,
@@ -43,9 +44,10 @@ from symnmf.state import Point, State
 
 Callback = Callable[["Snapshot"], Any]
 
-#: The tolerance of a run on a sketch, and the iterations after which it is looked at. What the
-#: sketch leaves out of X makes a tighter one pointless.
-SKETCH_TOL, SKETCH_LOOKS = 1e-4, 5
+#: The tolerance of a run on a sketch, in that of the run on X, its least value, and the
+#: iterations after which it is looked at. What the sketch leaves out of X makes a tighter one
+#: pointless.
+SKETCH_TOL, LEAST_SKETCH_TOL, SKETCH_LOOKS = 5.0, 1e-4, 5
 
 #: Seconds that the first iteration takes for each row and squared rank, about, on one thread.
 FIRST_ITERATION = 4e-9
@@ -286,19 +288,31 @@ def solve(
             call.stopped = lambda: bool(interrupt)
             if saved is None:
                 with calls.timed("start"):
-                    U0 = f.ops.put(starting_point(f, rank, _start_in(init, units), random_state))
+                    if isinstance(init, str) and init == SKETCH:
+                        tol = SKETCH_TOL * settings.limits.tol
+                        U0 = sketch_start(f, rank, random_state, tol)
+                    else:
+                        U0 = starting_point(f, rank, _start_in(init, units), random_state)
+                    U0 = f.ops.put(U0)
                 run.begin(U0)
             else:
                 run.go_on(saved)
             return run.loop(interrupt).of_call(call)
 
 
-def sketch_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarray:
-    """Where a run on a sketch of X ends; the spectral start where X keeps no sketches."""
+def sketch_start(
+    f: Objective, rank: int, random_state: RandomState, tol: float = 0.0
+) -> np.ndarray:
+    """Where a run on a sketch of X ends; the spectral start where X keeps no sketches.
+
+    ``tol`` is that of the run on the sketch, at least 1e-4.
+    """
+    if not affordable(f.shape[0], rank):
+        return hasty_start(f.storage, rank)
     sketch = Sketch.of(f.storage, rank)
     if sketch is None:
         return spectral_start(f, rank, random_state)
-    settings = Settings.of("auto", tol=SKETCH_TOL, record_every=SKETCH_LOOKS)
+    settings = Settings.of("auto", tol=max(tol, LEAST_SKETCH_TOL), record_every=SKETCH_LOOKS)
     with calls.opened(apart=True):  # its readings are not of X
         run = Run(Problem.around(Frobenius(sketch.X)), settings)
         run.begin(sketch.X.ops.put(sketch.basis.start(sketch.X, None)))
@@ -307,7 +321,7 @@ def sketch_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarr
     return (f.best_multiple(Point(f.ops, f.ops.put(U))) * U).astype(f.dtype)
 
 
-STARTS["sketch"] = sketch_start
+STARTS[SKETCH] = sketch_start
 
 
 def _start_in(init: Any, units: Units) -> Any:

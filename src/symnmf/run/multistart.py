@@ -222,6 +222,8 @@ class Plan:
                 if self._spectral:
                     race.open(results)
                     # a resumed start had no need of them
+                    if not spectral.can_prepare(problem.scaled.storage, int(self.rank)):
+                        break
                     spectral.prepare(problem.scaled.storage, int(self.rank))
                     if results[0] is not None and spectral.explained(results[0].error) >= ENOUGH:
                         break

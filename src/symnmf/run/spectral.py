@@ -34,8 +34,11 @@ MOST_GROWTH = {np.dtype(np.float64): 1e6, np.dtype(np.float32): 1e3}
 FLOOR = 0.01  # of the mean entry: what is 0 in U_0 should be able to grow
 #: Squared length of a direction, over that of the longest, below which it is rounding.
 LEAST_SQUARE = {np.dtype(np.float64): 1e-15, np.dtype(np.float32): 1e-10}
-#: Floating point operations a second of pivoted QR, which is bound by memory; rather too few.
-PIVOTING_RATE = 1.5e9
+#: Floating point operations a second, rather too few: of products, and of pivoted QR, which is
+#: bound by memory. They decide what a call with ``max_time`` has time for.
+RATE, PIVOTING_RATE = 1e10, 1.5e9
+#: Operations that a start takes for each row and squared rank, in units of the first rate.
+OF_A_START = 55.0
 TURNS = 40  # of the axes, at most
 SETTLED = 1e-4  # part of what is negative that a turn has to remove for another to follow
 SEEN_UP_TO = 10_000  # rows that decide on a turn, or fifty for each axis
@@ -60,8 +63,7 @@ class Basis:
         U = np.ascontiguousarray(np.maximum(U, FLOOR * U.mean()), dtype=X.dtype)
         if not U.any():  # X has no positive eigenvalue
             U[:] = 1.0
-        scale = Frobenius(X).best_multiple(Point(X.ops, X.ops.put(U)))
-        return (scale * U).astype(X.dtype)
+        return _at_scale(X, U)
 
     def leading(self, count: int) -> Basis:
         """Return the first ``count`` of them."""
@@ -91,8 +93,9 @@ class Basis:
             seen = seen[np.random.default_rng(0).choice(len(seen), most, replace=False)]
         total = float(np.vdot(seen, seen))
         negative = total
+        turn = 4.0 * seen.shape[0] * seen.shape[1] ** 2 / RATE
         for _ in range(TURNS):
-            if calls.out_of_time():
+            if calls.out_of_time(turn):
                 break
             clipped = np.maximum(seen @ axes, 0.0)
             before, negative = negative, total - float(np.vdot(clipped, clipped))
@@ -101,6 +104,20 @@ class Basis:
             left, _, right = svd(seen.T @ clipped)
             axes = left @ right
         return axes
+
+
+def affordable(n: int, rank: int) -> bool:
+    """Whether there is time for a start from eigenvectors, and as much again for a run."""
+    return OF_A_START * n * (rank + SPARE) ** 2 / RATE <= 0.5 * calls.seconds_left()
+
+
+def hasty_start(X: SymmetricMatrix, rank: int) -> np.ndarray:
+    """Return uniform numbers at X's scale: a start where there is no time for a better one."""
+    return _at_scale(X, np.random.default_rng(0).random((X.shape[0], rank)).astype(X.dtype))
+
+
+def _at_scale(X: SymmetricMatrix, U: np.ndarray) -> np.ndarray:
+    return (Frobenius(X).best_multiple(Point(X.ops, X.ops.put(U))) * U).astype(X.dtype)
 
 
 def leading_subspace(X: SymmetricMatrix, count: int) -> Basis:
@@ -264,9 +281,15 @@ class SpectralStarts:
 
     def __call__(self, number: int) -> Any:
         def init(X: SymmetricMatrix, rank: int, random_state: Any) -> np.ndarray:
+            if not self.can_prepare(X, rank):
+                return hasty_start(X, rank)
             return self.prepare(X, rank).start(X, random_state if number else None)
 
         return init
+
+    def can_prepare(self, X: SymmetricMatrix, rank: int) -> bool:
+        """Whether the eigenvectors are there, or there is time for them."""
+        return self.known is not None or affordable(X.shape[0], rank)
 
     def prepare(self, X: SymmetricMatrix, rank: int) -> Basis:
         """Return the eigenvectors, which the first call computes."""
@@ -286,4 +309,7 @@ class SpectralStarts:
 
 def spectral_start(f: Objective, rank: int, random_state: Any) -> np.ndarray:
     """The start from the rows that span most; it does not depend on the seed."""
-    return leading_subspace(f.storage, rank).start(f.storage, None)
+    X = f.storage
+    if not affordable(X.shape[0], rank):
+        return hasty_start(X, rank)
+    return leading_subspace(X, rank).start(X, None)

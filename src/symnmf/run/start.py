@@ -21,6 +21,7 @@ FAR_OFF = 1e6
 
 #: The start that is chosen for X and the method.
 AUTO = "auto"
+SKETCH = "sketch"
 
 RandomState = int | None | np.random.Generator | np.random.RandomState
 
@@ -114,7 +115,7 @@ def chosen_start(f: Objective, rank: int, *, at_random: bool) -> str:
     if at_random or f.order > 2 or not f.unit_weights or f.signed:
         return "scaled-random"
     if f.storage.sketch_pays(rank):
-        return "sketch"
+        return SKETCH
     return "spectral" if f.storage.eigenvectors_pay else "scaled-random"
 
 
