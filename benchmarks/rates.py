@@ -162,7 +162,8 @@ def draw(runs: list[Run]) -> Any:
             kept = line > FLOOR / 10
             name = "Theorem 5.10" if run.gauss_newton else "conjugate gradients"
             ax.semilogy(k[start:][kept], line[kept], "--", color="0.4", linewidth=1, label=name)
-        ax.axvline(
+        if run.identified <= last:
+            ax.axvline(
             run.identified,
             color=COLOURS[1],
             linewidth=1,
