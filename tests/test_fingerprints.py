@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from extras import optional
-from symnmf import InputError, factorize, tensors
+from symnmf import InputError, Problem, factorize, tensors
 from symnmf.storage import Blocks, LowRank, as_symmetric
 
 dask_array = optional("dask.array")
@@ -96,3 +96,24 @@ def test_a_checkpoint_of_an_x_with_another_last_entry_is_refused(tmp_path):
     factorize(X, 3, **run)
     with pytest.raises(InputError, match="this X"):
         factorize(changed(X, 38, 39), 3, **run)
+
+
+def test_a_problem_is_told_apart_by_all_it_was_told():
+    X = np.ones((5, 5)) + np.eye(5)
+    mask, weights = np.ones((5, 5), dtype=bool), np.ones((5, 5))
+    mask[3, 4] = mask[4, 3] = False
+    weights[3, 4] = weights[4, 3] = 0.5
+    problems = [
+        Problem(X),
+        Problem(changed(X, 3, 4)),
+        Problem(X, mask=mask),
+        Problem(X, weights=weights),
+        Problem(X, ignore_diagonal=True),
+        Problem(X, l1=0.1),
+        Problem(X, l1=0.2),
+        Problem(X, ridge=0.1),
+        Problem(X, links=np.eye(5)),
+        Problem(X, links=changed(np.eye(5), 3, 4)),
+    ]
+    assert len({problem.digest for problem in problems}) == len(problems)
+    assert Problem(X.copy(), mask=mask).digest == problems[2].digest

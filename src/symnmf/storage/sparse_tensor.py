@@ -120,18 +120,6 @@ class SparseTensor(SymmetricTensor):
         """Which rows hold an entry."""
         return np.diff(self.indptr) > 0
 
-    def restricted(self, rows: np.ndarray) -> SparseTensor:
-        """Return the tensor of these rows, in increasing order, which must hold all entries."""
-        place = np.full(self.shape[0], -1, self.indices.dtype)
-        place[rows] = np.arange(len(rows))
-        return SparseTensor(
-            place[self.indices],
-            self.data,
-            len(rows),
-            self.threads,
-            repeats_observed=self.repeats_observed,
-        )
-
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, {len(self.data)} tuples)"
 
