@@ -164,12 +164,12 @@ def draw(runs: list[Run]) -> Any:
             ax.semilogy(k[start:][kept], line[kept], "--", color="0.4", linewidth=1, label=name)
         if run.identified <= last:
             ax.axvline(
-            run.identified,
-            color=COLOURS[1],
-            linewidth=1,
-            linestyle=":",
-            label="zeros as in the limit",
-        )
+                run.identified,
+                color=COLOURS[1],
+                linewidth=1,
+                linestyle=":",
+                label="zeros as in the limit",
+            )
         ax.set_xlim(0, 1.05 * max(last, run.identified))
         ax.set_title(run.name, fontsize=11)
         ax.set_xlabel("iteration")
