@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symnmf import InputError, communities, datasets, metrics
+from symnmf import InputError, communities, datasets, factorize, metrics
 from symnmf.kernels.neighborhoods import triangle_weights
 from symnmf.many.factor import RowSparse
 from symnmf.many.finding import find_many
@@ -22,6 +22,7 @@ from symnmf.many.sparse_result import SparseResult
 from symnmf.parallel import Threads
 from symnmf.run.seeds import as_edges, neighborhood_count, neighborhood_seeds
 from symnmf.run.settings import Limits
+from symnmf.storage import LowRank
 
 
 def caves(count, size, seed=0, ties=0.02):
@@ -312,3 +313,16 @@ def test_com_dblp_in_thousands(real_data):
     counted = communities(data.data, "auto", overlapping=True, row_sparse=True)
     assert len(counted) < 117_239
     assert metrics.best_match_f1(data.communities, counted)[0] > 0.75
+
+
+def test_neighbourhoods_as_a_start_find_the_caves():
+    A, known = caves(30, 8)
+    start = factorize(A, 32, init="neighborhoods", max_iter=0, random_state=0, tol=0).U
+    assert start.shape == (240, 32)
+    assert (start > 0).all()
+    strong = [set(np.flatnonzero(column > 0.5 * column.max())) for column in start.T[:30]]
+    assert metrics.best_match_f1(known, strong)[0] > 0.9
+    found = communities(A, 30, overlapping=True, init="neighborhoods", n_init=1, random_state=0)
+    assert metrics.overlapping_f1(known, found) > 0.98
+    with pytest.raises(InputError, match="init='neighborhoods' needs X in memory"):
+        factorize(LowRank(np.ones((5, 1))), 2, init="neighborhoods")

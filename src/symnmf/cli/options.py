@@ -17,7 +17,8 @@ Solver = Annotated[str, typer.Option(help="See [bold]symnmf info[/].", rich_help
 Init = Annotated[
     str,
     typer.Option(
-        help="auto, spectral, sketch, scaled-random, random or nndsvd.", rich_help_panel=RUN
+        help="auto, spectral, sketch, scaled-random, random, nndsvd or neighborhoods.",
+        rich_help_panel=RUN,
     ),
 ]
 Coupling = Annotated[

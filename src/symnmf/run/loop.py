@@ -140,7 +140,8 @@ def factorize(
     init : str, array of shape (n, rank) or callable
         "spectral" (the leading eigenvectors, turned), "sketch" (a run on a sketch of X, from a few
         readings of it), "scaled-random" (uniform, at X's scale), "random" (the paper's
-        uniform(0, 1)), "nndsvd", or U_0 itself. V_0 = U_0 always. "auto" is "sketch" for a dense X
+        uniform(0, 1)), "nndsvd", "neighborhoods" (of nodes, of low conductance, for a sparse
+        graph), or U_0 itself. V_0 = U_0 always. "auto" is "sketch" for a dense X
         of 1500 rows or more, in memory, on disk or on workers, else "spectral"; and
         "scaled-random" for the published methods, for an X with a mask, weights or negative
         entries, and for a dense X on a GPU. The first two do not depend on the seed.

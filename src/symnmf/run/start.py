@@ -12,9 +12,12 @@ from symnmf.errors import InputError
 from symnmf.interchange import to_host
 from symnmf.naming import lookup
 from symnmf.objectives import Objective
+from symnmf.run.seeds import as_edges, neighborhood_seeds
 from symnmf.run.spectral import spectral_start
 from symnmf.state import Point
+from symnmf.storage import SymmetricArray
 from symnmf.storage.spectrum import leading_eigenpairs
+from symnmf.storage.wrapping import in_memory
 
 #: A given U_0 further than this factor from its best multiple is brought there.
 FAR_OFF = 1e6
@@ -96,11 +99,34 @@ def nndsvd_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarr
     return np.ascontiguousarray(np.maximum(U, 0.01 * U.mean()), dtype=f.dtype)
 
 
+def neighborhood_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarray:
+    """Neighbourhoods of low conductance, one for each column, see :mod:`symnmf.run.seeds`.
+
+    A node outside has a hundredth of the mean, so that it may join. Columns for which there is no
+    neighbourhood begin at random.
+    """
+    X = in_memory(f.storage)
+    if isinstance(X, SymmetricArray):
+        raise InputError(
+            f"init='neighborhoods' needs X in memory, as an array or a sparse matrix, not as "
+            f"{type(X).__name__}; choose another start."
+        )
+    seeds = neighborhood_seeds(as_edges(X), rank)
+    U = np.zeros((f.shape[0], rank))
+    for column, (members, density) in enumerate(zip(seeds.sets, seeds.density, strict=True)):
+        U[members, column] = np.sqrt(density)
+    scale = U[U > 0].mean() if U.any() else 1.0
+    U[:, len(seeds) :] = scale * as_generator(random_state).random((len(U), rank - len(seeds)))
+    U = np.ascontiguousarray(np.maximum(U, 0.01 * U.mean()), dtype=f.dtype)
+    return (f.best_multiple(Point(f.ops, f.ops.put(U))) * U).astype(f.dtype)
+
+
 STARTS: dict[str, Start] = {
     "scaled-random": scaled_random_start,
     "random": random_start,
     "nndsvd": nndsvd_start,
     "spectral": spectral_start,
+    "neighborhoods": neighborhood_start,
     # "sketch" is added by run/loop.py, which has the run that it needs
 }
 
