@@ -3,15 +3,21 @@
 python benchmarks/rank.py planted         planted factors, block models, and nothing to find
 python benchmarks/rank.py real            graphs and images, beside their number of classes
 python benchmarks/rank.py cost            the scan 2..20 against five starts at 20
+python benchmarks/rank.py auto            n_clusters="auto" on planted groups, shapes and nothing
+python benchmarks/rank.py auto-cost       what "auto" costs, in fits with the number it finds
+python benchmarks/rank.py verdict         how often data without clusters are called chance
+python benchmarks/rank.py tree            ARI of symnmf.hierarchy beside Leiden
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -155,6 +161,232 @@ def cost(args: argparse.Namespace) -> None:
             print(f"| {name} | {jobs} | {seconds} | {told} |", flush=True)
 
 
+# n_clusters="auto", the verdict and the tree ----------------------------------------------------
+
+
+def equal_groups(
+    groups: int, snr: float, seed: int, n: int = 800, degree: float = 12.0
+) -> sp.csr_array:
+    """A block model; snr = (c_in - c_out) / (q sqrt(c)), with 1 the threshold of detection."""
+    apart, group = snr * np.sqrt(degree), np.arange(n) % groups
+    inside, outside = degree + (groups - 1) * apart, degree - apart
+    chance = np.where(group[:, None] == group, inside, outside) / n
+    upper = np.triu(np.random.default_rng(seed).random((n, n)) < chance, 1)
+    return sp.csr_array((upper + upper.T).astype(float))
+
+
+def lfr(mixing: float, seed: int) -> tuple[sp.csr_array, int]:
+    """An LFR graph and how many communities it has; seeds that do not end are left out."""
+    import networkx as nx
+
+    while True:
+        try:
+            graph = nx.LFR_benchmark_graph(
+                1000,
+                2.5,
+                1.5,
+                mixing,
+                average_degree=15,
+                max_degree=60,
+                min_community=20,
+                max_community=100,
+                seed=seed,
+                max_iters=500,
+            )
+            break
+        except nx.ExceededMaxIterations:
+            seed += 1000
+    graph.remove_edges_from(nx.selfloop_edges(graph))
+    found = {frozenset(graph.nodes[node]["community"]) for node in graph}
+    return sp.csr_array(nx.to_scipy_sparse_array(graph, dtype=float)), len(found)
+
+
+def same_degrees(seed: int, n: int = 800) -> sp.csr_array:
+    """A configuration model whose degrees fall as a power."""
+    import networkx as nx
+
+    degrees = np.minimum(4 * np.random.default_rng(seed).pareto(1.5, n) + 3, 100).astype(int)
+    degrees[0] += degrees.sum() % 2
+    graph = nx.Graph(nx.configuration_model(degrees.tolist(), seed=seed))
+    graph.remove_edges_from(nx.selfloop_edges(graph))
+    return sp.csr_array(nx.to_scipy_sparse_array(graph, dtype=float))
+
+
+def preferential(seed: int, n: int = 800) -> sp.csr_array:
+    import networkx as nx
+
+    return sp.csr_array(
+        nx.to_scipy_sparse_array(nx.barabasi_albert_graph(n, 3, seed=seed), dtype=float)
+    )
+
+
+def points(name: str, seed: int) -> np.ndarray:
+    from sklearn import datasets
+
+    rng = np.random.default_rng(seed)
+    if name == "blobs":
+        centres = np.array([[0, 0], [10, 0], [5, 8.66]])
+        return datasets.make_blobs(300, centers=centres, random_state=seed)[0]
+    if name == "moons":
+        return datasets.make_moons(300, noise=0.05, random_state=seed)[0]
+    if name.startswith("circles"):
+        factor = float(name.split()[1])
+        return datasets.make_circles(300, noise=0.05, factor=factor, random_state=seed)[0]
+    if name.startswith("uniform"):
+        return rng.random((300, int(name.split()[1])))
+    X = getattr(datasets, f"load_{name}")().data
+    return X if name == "digits" else (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def number_of(data: Any, seed: int) -> int:
+    """Return what "auto" finds in a graph or in points."""
+    if sp.issparse(data):
+        selection = symnmf.communities(data, "auto", random_state=seed, n_init=1).rank_selection
+        assert selection is not None
+        return int(selection.recommendation or 0)
+    return int(symnmf.SymNMF("auto", random_state=seed, n_init=1).fit(data).n_clusters_)
+
+
+def automatic(args: argparse.Namespace) -> None:
+    print("| data | seeds | right | found: how often |")
+    print("| --- | --- | --- | --- |")
+    cases: list[tuple[str, Callable[[int], Any], range]] = [
+        *(
+            (f"block model q = {q}, SNR {snr}", partial(equal_groups, q, snr), range(q, q + 1))
+            for q, snr in ((2, 1.5), (3, 1.6), (3, 1.3))
+        ),
+        ("Erdos-Renyi", partial(equal_groups, 1, 0.0), range(1, 2)),
+        ("configuration model", same_degrees, range(1, 2)),
+        ("Barabasi-Albert", preferential, range(1, 2)),
+        *(
+            (name, partial(points, name), right)
+            for name, right in (
+                ("uniform 2", range(1, 2)),
+                ("uniform 6", range(1, 2)),
+                ("blobs", range(3, 4)),
+                ("moons", range(2, 3)),
+                ("circles 0.5", range(2, 3)),
+                ("circles 0.8", range(2, 3)),
+                ("wine", range(3, 4)),
+                ("iris", range(2, 4)),
+                ("digits", range(9, 15)),
+            )
+        ),
+        *(
+            (name, lambda seed, name=name: sp.csr_array(graph_of(name)[0]), right)
+            for name, right in (("karate", range(2, 3)), ("football", range(10, 14)))
+        ),
+    ]
+    for name, make, right in cases:
+        if args.only and not any(part in name for part in args.only):
+            continue
+        found = [number_of(make(seed), seed) for seed in range(args.seeds)]
+        tell(name, found, [number in right for number in found])
+    for mixing in (0.1, 0.3):
+        if args.only and "LFR" not in args.only:
+            continue
+        drawn = [lfr(mixing, seed) for seed in range(args.seeds)]
+        found = [number_of(graph, seed) for seed, (graph, _) in enumerate(drawn)]
+        near = [
+            abs(one - true) <= max(1, 0.05 * true)
+            for one, (_, true) in zip(found, drawn, strict=True)
+        ]
+        off = [one - true for one, (_, true) in zip(found, drawn, strict=True)]
+        tell(f"LFR, mu = {mixing} (found less true)", off, near)
+
+
+def tell(name: str, found: list[int], right: list[bool]) -> None:
+    counts = ", ".join(f"{number}: {count}" for number, count in Counter(found).most_common())
+    print(f"| {name} | {len(found)} | {sum(right)} | {counts} |", flush=True)
+
+
+def automatic_cost(args: argparse.Namespace) -> None:
+    print('| data | clusters | CPU s of "auto" beyond a fit | of a fit | ratio |')
+    print("| --- | --- | --- | --- | --- |")
+    for name in args.names:
+        given = name in ("wine", "iris", "digits")
+        data = points(name, 0) if given else sp.csr_array(graph_of(name)[0])
+
+        def fit(count: Any, data: Any = data, given: bool = given) -> Any:
+            if given:
+                return symnmf.SymNMF(count, random_state=0).fit(data)
+            return symnmf.communities(data, count, random_state=0)
+
+        model = fit("auto")
+        clusters = int(model.n_clusters_) if given else int(model.rank_selection.recommendation)
+        fit(clusters)
+        both = np.array(
+            [[timed(partial(fit, count))[0] for count in ("auto", clusters)] for _ in range(5)]
+        )
+        beyond, alone = np.median(both[:, 0] - both[:, 1]), np.median(both[:, 1])
+        print(f"| {name} | {clusters} | {beyond:.2f} | {alone:.3f} | {beyond / alone:.1f} |")
+
+
+def verdicts(args: argparse.Namespace) -> None:
+    print("| data | clusters | draws | verdicts |")
+    print("| --- | --- | --- | --- |")
+    kinds: dict[str, Callable[[int], Any]] = {
+        "Erdos-Renyi": lambda seed: equal_groups(1, 0.0, seed, args.n),
+        "Barabasi-Albert": partial(preferential, n=args.n),
+        "configuration": partial(same_degrees, n=args.n),
+        "uniform 2": partial(points, "uniform 2"),
+        "uniform 6": partial(points, "uniform 6"),
+    }
+    cases = [(name, k, make) for name, make in kinds.items() for k in args.clusters]
+    for groups in (2, 3):
+        cases.append(
+            (f"block model q = {groups}, SNR 1.6", groups, partial(equal_groups, groups, 1.6))
+        )
+    for name, k, make in cases:
+        if args.only and not any(part in name for part in args.only):
+            continue
+        words: Counter[str] = Counter()
+        for seed in range(args.seeds):
+            data = make(seed)
+            if sp.issparse(data):
+                quality = symnmf.communities(data, k, random_state=seed).quality
+            else:
+                quality = symnmf.SymNMF(k, random_state=seed).fit(data).quality_
+            words[quality.verdict.word if quality.verdict else "none"] += 1
+        told = ", ".join(f"{word}: {count}" for word, count in words.most_common())
+        print(f"| {name} | {k} | {args.seeds} | {told} |", flush=True)
+
+
+def tree(args: argparse.Namespace) -> None:
+    import igraph
+
+    import quality
+    from symnmf.metrics import adjusted_rand
+
+    print("| data | classes | leaves | ARI | ARI of Leiden | CPU s |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    scores = []
+    for name in args.names or list(quality.DATA):
+        given = quality.problem(name, args.work)
+        known = given.target >= 0
+        began = time.process_time()
+        found = symnmf.hierarchy(given.A, random_state=0)
+        spent = time.process_time() - began
+        upper = sp.coo_array(sp.triu(given.A, 1))
+        graph = igraph.Graph(n=given.A.shape[0], edges=np.column_stack(upper.coords).tolist())
+        graph.es["weight"] = upper.data
+        leiden = np.array(
+            graph.community_leiden("modularity", weights="weight", n_iterations=-1).membership
+        )
+        pair = [
+            float(adjusted_rand(given.target[known], labels[known]))
+            for labels in (found.labels, leiden)
+        ]
+        scores.append(pair)
+        print(
+            f"| {name} | {given.k} | {found.n_clusters} | {pair[0]:.3f} | {pair[1]:.3f} | "
+            f"{spent:.1f} |",
+            flush=True,
+        )
+    mean = np.mean(scores, axis=0)
+    print(f"| mean | | | {mean[0]:.3f} | {mean[1]:.3f} | |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(required=True)
@@ -174,6 +406,25 @@ def main() -> None:
     three.add_argument("--jobs", type=int, nargs="+", default=[1, 2])
     three.add_argument("--rounds", type=int, default=5)
     three.set_defaults(run=cost)
+    four = commands.add_parser("auto")
+    four.add_argument("--seeds", type=int, default=20)
+    four.add_argument("--only", nargs="*", default=[])
+    four.set_defaults(run=automatic)
+    five = commands.add_parser("auto-cost")
+    names = ["wine", "iris", "digits", "karate", "football", "email_eu_core", "ego_facebook"]
+    five.add_argument("names", nargs="*", default=names)
+    five.set_defaults(run=automatic_cost)
+    six = commands.add_parser("verdict")
+    six.add_argument("--seeds", type=int, default=200)
+    six.add_argument("--n", type=int, default=600)
+    six.add_argument("--clusters", type=int, nargs="+", default=[2, 10, 30])
+    six.add_argument("--only", nargs="*", default=[])
+    six.set_defaults(run=verdicts)
+    seven = commands.add_parser("tree")
+    seven.add_argument("names", nargs="*")
+    seven.add_argument("--work", type=Path, default=Path("out") / "quality")
+    seven.set_defaults(run=tree)
+    warnings.simplefilter("ignore")  # what is measured is what they say
     args = parser.parse_args()
     args.run(args)
 

@@ -213,3 +213,14 @@ def test_an_interrupted_search_for_a_number_is_none(monkeypatch):
     monkeypatch.setattr(auto, "description_length", interrupted)
     with pytest.raises(KeyboardInterrupt):
         symnmf.SymNMF("auto", affinity="precomputed", random_state=0).fit(block_model(2, 2, 0, 100))
+
+
+def test_how_it_was_found_can_be_drawn_and_written(tmp_path):
+    pytest.importorskip("matplotlib")
+    from symnmf.report.ranks import write_rank_report
+
+    found = count_clusters(block_model(3, 2.2, 0, n=300), random_state=0)
+    assert [axes.get_title() for axes in found.plot().axes] == ["Eigenvalues"]
+    page = write_rank_report(tmp_path / "page.html", found).read_text()
+    assert "3 clusters" in page
+    assert "description length" in page

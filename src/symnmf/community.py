@@ -13,6 +13,7 @@ from symnmf.arguments import checked
 from symnmf.coupling import Coupling
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.fit import CLUSTER_TOL, DEFAULT_THRESHOLD, Fitted, Pipeline
+from symnmf.fit.outside import outlier_scores
 from symnmf.fit.pipeline import check_threshold
 from symnmf.fit.sparse import SparseFitted, SparsePipeline
 from symnmf.quality import Quality
@@ -99,6 +100,13 @@ class Communities(Sequence[frozenset[Hashable]]):
     def quality(self) -> Quality:
         """How the communities look."""
         return self._fitted.quality
+
+    @property
+    def outlier_score(self) -> np.ndarray:
+        """How little each node belongs to its community, see :class:`symnmf.SymNMF`."""
+        if not isinstance(self._fitted, Fitted):
+            raise InputError("outlier_score is not there for thousands of overlapping communities.")
+        return outlier_scores(self._fitted.similarities.graph, self.labels)
 
     @property
     def certificate(self) -> Any:

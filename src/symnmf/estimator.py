@@ -20,6 +20,7 @@ from symnmf.arguments import check_all
 from symnmf.coupling import Coupling
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.fit import CLUSTER_TOL, PRECOMPUTED, Fitted, Pipeline, rows_of
+from symnmf.fit.outside import outlier_scores
 from symnmf.graphs.adjacency import check_order, refuse_foreign
 from symnmf.placing import Places, top_features
 from symnmf.quality import Quality
@@ -165,6 +166,10 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         modularity, conductance, agreement of the starts. A warning is given where they are weak
         or no more than chance, where one holds more than 80% of the samples, and where some have
         hardly any.
+    outlier_score_ : ndarray of shape (n_samples,)
+        How little each sample belongs to its cluster, from 0 to 1, computed when first asked for:
+        far from its neighbours beside how near they are to theirs, or with similarities that lead
+        to other clusters. 1 for a sample in none. Not for a matrix that stays on disk.
     seed_ : int, Generator or RandomState
         ``random_state``, or the seed that was drawn where it is None.
     n_features_in_ : int
@@ -300,6 +305,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             # the words by which scikit-learn's checks know this refusal
             raise InputError(f"Negative values in data: {error}") from None
         self._fitted: Fitted = fitted
+        self._outlier_score: np.ndarray | None = None
         self._places = Places(
             data, self.affinity, self.n_neighbors, fitted.similarities.scaled_rows
         )
@@ -396,6 +402,17 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         """U with rows scaled to sum 1."""
         check_is_fitted(self)
         return self._fitted.result.membership
+
+    @property
+    def outlier_score_(self) -> np.ndarray:
+        """How little each sample belongs to its cluster, from 0 to 1; computed when asked for."""
+        check_is_fitted(self)
+        if self._outlier_score is None:
+            named = isinstance(self.affinity, str) and not self._precomputed
+            points = self._places.points if named else None
+            graph = self._fitted.similarities.graph
+            self._outlier_score = outlier_scores(graph, self.labels_, points)
+        return self._outlier_score
 
     @property
     def certificate_(self) -> Certificate:

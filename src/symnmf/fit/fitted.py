@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from symnmf.fit.outside import with_connected_rows
 from symnmf.fit.similarities import Similarities
 from symnmf.graphs.constraints import numbered_by_class
 from symnmf.interchange import to_host
@@ -92,8 +93,9 @@ class Fitted:
     @classmethod
     def of(cls, search: Search, classes: np.ndarray | None, **others: Any) -> Fitted:
         """Number the clusters."""
-        best, threshold = search.best, others.get("threshold")
-        strengths = strengths_of(best, others["similarities"], threshold)
+        similar, threshold = others["similarities"], others.get("threshold")
+        best = with_connected_rows(search.best, similar.A, similar.graph)
+        strengths = strengths_of(best, similar, threshold)
         order = by_size(members_of(best, threshold, strengths))
         if classes is not None:
             best, order = in_order(best, order), np.arange(len(order))

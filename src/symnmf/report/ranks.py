@@ -20,6 +20,9 @@ HEADINGS = {
     "ami": "agreement of runs (AMI)",
     "null_ami": "AMI without clusters",
     "ami_excess": "excess: judged",
+    "eigenvalue": "eigenvalue",
+    "null_eigenvalue": "eigenvalue without clusters",
+    "description": "description length, nats",
     "gap": "eigengap",
 }
 
@@ -28,6 +31,7 @@ CAPTIONS = {
     "heldout": "Error on pairs that were hidden; the smaller the better",
     "stability": "How much runs agree, beyond those on a matrix with the same degrees only",
     "eigengap": "How far the eigenvalues of the normalised matrix fall after each number",
+    "eigenvalues": "The leading eigenvalues, and what they are without clusters",
 }
 
 
@@ -64,6 +68,8 @@ def write_rank_report(path: str | Path, found: RankSelection, *, title: str = "X
 def _tried(found: RankSelection) -> list[tuple[str, str]]:
     """Return what the search was told, and how far it came."""
     told = found.settings
+    if not told:  # no range was given
+        return [(f"{found.table['rank'][-1] if found.table else 0}", "eigenvalues")]
     ranks = told["ranks"]
     every = ranks == list(range(ranks[0], ranks[-1] + 1)) if ranks else True
     span = f"{ranks[0]} to {ranks[-1]}" if len(ranks) > 1 else "".join(map(str, ranks))

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from symnmf.selection.choosing_rank import Choice
+
 if TYPE_CHECKING:
     from symnmf.selection.found import RankSelection
 
@@ -16,12 +18,16 @@ PANELS = {
     "heldout": ("heldout_error", "Error on hidden pairs"),
     "stability": ("ami_excess", "Agreement of runs"),
     "eigengap": ("gap", "Eigengap"),
+    "eigenvalues": ("eigenvalue", "Eigenvalues"),
 }
 
 
 def panels_of(selection: RankSelection) -> list[str]:
     """Return the criteria there is something to draw of."""
-    return [name for name, (column, _) in PANELS.items() if column in selection.table]
+    drawn = {*selection.choices, "eigenvalues"}
+    return [
+        name for name, (column, _) in PANELS.items() if column in selection.table and name in drawn
+    ]
 
 
 def draw(selection: RankSelection) -> Any:
@@ -54,7 +60,8 @@ def _figure(width: int) -> Any:
 def _panel(axes: Any, selection: RankSelection, name: str) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    table, choice = selection.table, selection.choices[name]
+    table = selection.table
+    choice: Any = selection.choices.get(name, Choice(selection.recommendation, 1, 1))
     ranks = table["rank"]
     if name == "heldout":
         axes.errorbar(
@@ -72,11 +79,16 @@ def _panel(axes: Any, selection: RankSelection, name: str) -> None:
             ranks[shown], null, scores, where=scores > null, color=PALE, label="excess: judged"
         )
         axes.set(ylabel="AMI of labels")
+    elif name == "eigenvalues":
+        axes.plot(ranks, table["eigenvalue"], color=BLUE, marker="o", ms=3)
+        axes.plot(ranks, table["null_eigenvalue"], color=GREY, ls="--", label="without clusters")
+        axes.set(ylabel="eigenvalue")
     else:
         axes.bar(ranks, np.nan_to_num(table["gap"]), color=BLUE, width=0.7)
         axes.set(ylabel="gap after the eigenvalue")
     if choice.rank is not None:
-        axes.axvline(choice.rank, color=RED, lw=1, label=f"chosen: {choice}")
+        said = choice.rank if name == "eigenvalues" else choice
+        axes.axvline(choice.rank, color=RED, lw=1, label=f"chosen: {said}")
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize=9, edgecolor="none", facecolor="white", framealpha=0.85)
     axes.set(title=PANELS[name][1], xlabel="clusters")

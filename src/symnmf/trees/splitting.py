@@ -192,7 +192,7 @@ def _gained(A: Any, right: np.ndarray, total: float) -> float:
     """Return the modularity that cutting a part in two adds."""
     halves = Partition.of(A, right.astype(int), 2)
     between = float((halves.volume - halves.within).sum())
-    return float(2.0 * halves.volume.prod() / total**2 - between / total)
+    return max(float(2.0 * halves.volume.prod() / total**2 - between / total), 0.0)
 
 
 def _grown(graph: sp.csr_array, judge: _Judge, most: int, names: list[Any] | None) -> Hierarchy:

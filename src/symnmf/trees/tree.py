@@ -86,12 +86,9 @@ class Hierarchy:
 
         Leaves have the numbers of ``labels``, and the height of a split is its strength.
         """
-        leaf_of = {
-            int(part): int(label) for part, label in zip(self.parts, self.labels, strict=True)
-        }
-        sizes = np.bincount(self.labels[self.labels != OUTSIDE], minlength=self.n_clusters)
-        number = {part: label for part, label in leaf_of.items() if part >= 0}
-        count = {number[part]: int(sizes[number[part]]) for part in number}
+        found = {int(part): int(label) for part, label in zip(self.parts, self.labels, strict=True)}
+        number = {part: label for part, label in found.items() if part != OUTSIDE}
+        count = dict.fromkeys(number.values(), 1)
         rows: list[list[float]] = []
         for node in reversed(self.strongest):
             split = self.splits[node]

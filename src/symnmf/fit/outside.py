@@ -1,0 +1,74 @@
+"""Rows that belong nowhere: which have no cluster, and how little the others belong to theirs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from symnmf.graphs.adjacency import degrees, normalized
+from symnmf.interchange import to_host
+from symnmf.run.result import OUTSIDE, Result
+
+#: Part of the mean entry of U that a row gets which the factorization left at 0.
+TRACE = 1e-9
+
+
+def with_connected_rows(result: Result, A: Any, graph: Any) -> Result:
+    """Give rows that have similarities, but zeros in U, a trace of a cluster.
+
+    A small component can be worth no column of U. Its rows then go with what they are similar to;
+    where that has no cluster either, with the column that is smallest, which minds them least.
+    """
+    if result.order > 2 or not (sp.issparse(A) or isinstance(A, np.ndarray)):
+        return result
+    U = to_host(result.U)
+    left = np.flatnonzero(~U.any(axis=1) & (degrees(graph) > 0))
+    if not left.size or not U.any():
+        return result
+    drawn = np.asarray(A[left] @ U)
+    sizes = np.einsum("ij,ij->j", U, U)
+    smallest = int(np.argmin(np.where(sizes > 0, sizes, np.inf)))
+    column = np.where(drawn.max(axis=1) > 0, drawn.argmax(axis=1), smallest)
+    kept = U.copy()
+    kept[left, column] = TRACE * U.mean()
+    V = kept if result.V is result.U else result.V
+    return replace(result, U=kept, V=V)
+
+
+def outlier_scores(graph: Any, labels: np.ndarray, points: Any = None) -> np.ndarray:
+    r"""Return how little each row belongs to its cluster, from 0 to 1.
+
+    It is :math:`1 - \min(s_i, 1)\, c_i`. The part :math:`c_i` of a row's similarities leads to its
+    own cluster, and :math:`s_i` says how near it is to its neighbours, as they are to theirs: the
+    inverse of the local outlier factor (Breunig, Kriegel, Ng and Sander 2000) of points, and of
+    graphs the sum of the row of :math:`D^{-1/2} A D^{-1/2}`, which is below 1 where neighbours
+    have larger degrees. A row in no cluster has 1.
+    """
+    positive = graph
+    if positive.min() < 0:
+        positive = positive.maximum(0) if sp.issparse(positive) else np.maximum(positive, 0)
+    near = _density(points) if points is not None else _sums(positive)
+    inside = np.flatnonzero(labels != OUTSIDE)
+    shape = (len(labels), int(labels.max(initial=0)) + 1)
+    members = sp.csr_array((np.ones(len(inside)), (inside, labels[inside])), shape=shape)
+    led = positive @ members
+    led = np.asarray(led.toarray() if sp.issparse(led) else led)
+    total = np.asarray(positive.sum(axis=1), dtype=np.float64).ravel()
+    own = np.zeros(len(labels))
+    own[inside] = led[inside, labels[inside]] / np.maximum(total[inside], 1e-300)
+    return np.asarray(np.clip(1.0 - np.minimum(near, 1.0) * own, 0.0, 1.0))
+
+
+def _sums(graph: Any) -> np.ndarray:
+    return np.asarray(normalized(graph).sum(axis=1), dtype=np.float64).ravel()
+
+
+def _density(points: Any) -> np.ndarray:
+    """Return the inverse of the local outlier factor."""
+    from sklearn.neighbors import LocalOutlierFactor
+
+    found = LocalOutlierFactor(n_neighbors=min(20, points.shape[0] - 1)).fit(points)
+    return np.asarray(-1.0 / found.negative_outlier_factor_)

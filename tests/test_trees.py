@@ -1,0 +1,111 @@
+"""Trees of splits: what is split, what is not, and labels at any cut."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.cluster.hierarchy import fcluster, is_valid_linkage
+from sklearn import datasets as sklearn_datasets
+from sklearn.metrics import adjusted_rand_score
+
+import symnmf
+from symnmf.trees import splitting
+from symnmf.trees.tree import numbered
+from test_auto import block_model, erdos_renyi, moons
+
+
+def nested(seed: int = 0) -> tuple[sp.csr_array, np.ndarray]:
+    """Two sides of two groups each."""
+    part = np.repeat(np.arange(4), 60)
+    side = part // 2
+    chance = np.where(part[:, None] == part, 0.35, np.where(side[:, None] == side, 0.08, 0.01))
+    upper = np.triu(np.random.default_rng(seed).random((240, 240)) < chance, 1)
+    return sp.csr_array((upper + upper.T).astype(float)), part
+
+
+def test_groups_within_groups_are_found_and_the_strongest_split_comes_first():
+    A, part = nested()
+    tree = symnmf.hierarchy(A, random_state=0)
+    assert tree.n_clusters == 4
+    assert adjusted_rand_score(part, tree.labels) > 0.95
+    assert adjusted_rand_score(part // 2, tree.cut(2)) > 0.95
+    np.testing.assert_array_equal(tree.cut(4), tree.labels)
+    assert set(tree.cut(1)) == {0}
+    assert tree.size(0) == 240
+    strengths = [tree.splits[node].strength for node in tree.strongest]
+    assert strengths == sorted(strengths, reverse=True)
+    assert all("random graphs" in split.reason for split in tree.splits.values())
+    assert "240 rows" in str(tree)
+
+
+def test_every_cut_is_nested_in_the_one_before():
+    tree = symnmf.hierarchy(block_model(5, 2.5, 0, n=400, degree=20), random_state=0)
+    for k in range(2, tree.n_clusters + 1):
+        pairs = set(zip(tree.cut(k).tolist(), tree.cut(k - 1).tolist(), strict=True))
+        assert len(pairs) == k
+
+
+def test_nothing_is_split_where_there_is_nothing():
+    assert symnmf.hierarchy(erdos_renyi(0, 300), random_state=0).n_clusters == 1
+    uniform = np.random.default_rng(0).random((200, 3))
+    tree = symnmf.hierarchy(uniform, affinity="self-tuning", random_state=0)
+    assert tree.n_clusters == 1
+    assert not tree.splits
+
+
+def test_points_are_split_where_their_eigenvalues_drop():
+    X, group = sklearn_datasets.make_blobs(250, centers=5, n_features=5, random_state=1)
+    tree = symnmf.hierarchy(X, affinity="self-tuning", random_state=0)
+    assert adjusted_rand_score(group, tree.labels) > 0.95
+    assert symnmf.hierarchy(moons(1), affinity="self-tuning", random_state=0).n_clusters == 2
+
+
+def test_components_are_split_off_and_rows_without_edges_belong_nowhere():
+    graph = nx.disjoint_union(nx.complete_graph(8), nx.complete_graph(5))
+    graph.add_node("alone")
+    tree = symnmf.hierarchy(graph, random_state=0)
+    assert tree.names[-1] == "alone"
+    assert tree.labels.tolist() == [0] * 8 + [1] * 5 + [-1]
+
+
+def test_scipy_reads_the_tree():
+    A, _ = nested(1)
+    tree = symnmf.hierarchy(A, random_state=0)
+    assert is_valid_linkage(tree.linkage)
+    two = fcluster(tree.linkage, 2, "maxclust")  # of the leaves
+    assert adjusted_rand_score(tree.cut(2), two[tree.labels]) == 1.0
+
+
+def test_a_tree_can_be_drawn():
+    pytest.importorskip("matplotlib")
+    A, _ = nested()
+    figure = symnmf.hierarchy(A, random_state=0).plot()
+    assert len(figure.axes[0].collections) == 1
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()]
+
+
+def test_a_description_that_gets_no_shorter_ends_a_split(monkeypatch):
+    A = block_model(2, 2.6, 0, n=400)
+    assert symnmf.hierarchy(A, random_state=0).n_clusters == 2
+    monkeypatch.setattr(splitting, "_pays", lambda *_: True)
+    monkeypatch.setattr(splitting.nulls, "upper_limit", lambda *_: 0.0)
+    assert symnmf.hierarchy(A, max_clusters=6, random_state=0).n_clusters == 6
+
+
+@pytest.mark.parametrize("wrong", [0, 2.5, True, 99])
+def test_wrong_cuts_are_refused(wrong):
+    tree = symnmf.hierarchy(nested()[0], random_state=0)
+    with pytest.raises(symnmf.InputError, match="n_clusters must be a whole number from 1 to"):
+        tree.cut(wrong)
+
+
+def test_wrong_limits_are_refused():
+    with pytest.raises(symnmf.InputError, match="max_clusters must be"):
+        symnmf.hierarchy(nested()[0], max_clusters=0)
+
+
+def test_clusters_are_numbered_from_the_largest():
+    parts = np.array([7, 7, -1, 3, 3, 3, 9, 9])
+    assert numbered(parts).tolist() == [1, 1, -1, 0, 0, 0, 2, 2]
