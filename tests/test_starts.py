@@ -184,3 +184,9 @@ def test_ctrl_c_in_a_start_gives_what_there_is():
     assert result.n_iter == 0
     assert Interrupting.count < 12
     assert not calls.out_of_time()
+
+
+def test_a_problem_is_taken_as_it_is():
+    X = synthetic_problem(40, 3, 0.1)
+    problem = symnmf.Problem(X)
+    np.testing.assert_array_equal(symnmf.factorize(problem, 3).U, symnmf.factorize(X, 3).U)

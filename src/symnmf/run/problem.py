@@ -155,6 +155,8 @@ class Problem:
                 return cls.around(X)
             return cls(X, **options)
         n_jobs = options.pop("n_jobs", None)
+        if options.get("loss") == "frobenius":  # the default of every entry point says nothing
+            del options["loss"]
         named = sorted(name for name, value in options.items() if value is not None and value)
         if named:
             raise InputError(
