@@ -45,14 +45,15 @@ ALL_UP_TO = 1500
 #: Distances above the last Ritz value, over the first, at which the Cholesky proof is tried.
 MARGINS = (1e-10, 1e-6, 1e-4)
 
-#: The sampled proof fails with probability at most ``ODDS ** -SAMPLES`` (Halko, Martinsson and
-#: Tropp 2011, Lemma 4.1).
-ODDS, SAMPLES = 10.0, 10
-FAILURE = ODDS**-SAMPLES
+#: Degree of the polynomial that sampled vectors are filtered with, and how often it is looked at:
+#: n = 10^6 leaves an uncertainty of 0.05% of the spread of the spectrum in the largest eigenvalue
+#: that was not found.
+SAMPLE_DEGREE, LOOK_EVERY = 300, 10
 
-#: Degree of the polynomial that sampled vectors are filtered with: n = 10^6 leaves an uncertainty
-#: of 0.05% of the spread of the spectrum in the largest eigenvalue that was not found.
-SAMPLE_DEGREE = 300
+#: Each look fails with probability at most ``ODDS ** -SAMPLES`` (Halko, Martinsson and Tropp 2011,
+#: Lemma 4.1).
+ODDS, SAMPLES = 10.0, 10
+FAILURE = SAMPLE_DEGREE // LOOK_EVERY * ODDS**-SAMPLES
 
 SPARE = 10  # more columns than asked for at least, so that the last Ritz pairs converge soon
 LEAST_RANGE = 0.005  # of the spectrum that the filter blows up
@@ -265,7 +266,7 @@ def _sampled(
     above = np.inf
     for degree in range(2, SAMPLE_DEGREE + 1):
         before, now = now, 2.0 * stretched(now) - before
-        if degree % 10:
+        if degree % LOOK_EVERY:
             continue
         now = projected(now)  # against the rounding of so many steps
         norm = ODDS * np.sqrt(2 / np.pi) * float(np.sqrt((now**2).sum(axis=0).max()))
