@@ -81,7 +81,7 @@ def measured(name: str, starts: int, seconds: float) -> dict[str, Any]:
     row["fit_seconds"] = (time.process_time() - began) / starts
     for title, limit in (("eigenvalues", 0.0), ("searched", seconds)):
         began = time.process_time()
-        bound = result.bound(matrix, max_time=limit)
+        bound = result.bound(max_time=limit)
         row[title] = {
             "error": bound.error,
             "gap": bound.gap,
@@ -174,7 +174,7 @@ def main() -> None:
         else:
             X, rank = problem(name)
             result = fitted(X, rank, 1)
-            least, below = violations(X, rank, result.bound(X, max_time=chosen.seconds), 50)
+            least, below = violations(X, rank, result.bound(max_time=chosen.seconds), 50)
             print(name, least, below, "of 50 below", flush=True)
     if chosen.what == "table":
         known = {n: json.loads(p.read_text()) for n, p in stored.items() if p.is_file()}

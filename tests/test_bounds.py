@@ -285,7 +285,8 @@ def test_ridge_and_links(seed: int, n: int, rank: int) -> None:
     ridge = float(rng.random())
     Q = rng.standard_normal((n, n)) * (rng.random((n, n)) < 0.3)
     Q = Q + Q.T
-    target = frobenius(as_symmetric(X), ridge=ridge, links=sp.csr_array(Q))
+    links = as_symmetric(sp.csr_array(Q), allow_negative=True)
+    target = frobenius(as_symmetric(X), ridge=ridge, links=(links,))
     for _ in range(4):
         U = good_factor(X - Q / 2 - ridge / 2 * np.eye(n), rank, rng)
         value = misfit(X, U) + 0.5 * ridge * (U**2).sum() + 0.5 * np.trace(U.T @ Q @ U)

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.agreement import adjusted_mutual_information
+from symnmf.bounds.bound import GLOBAL_TOL, percent
 from symnmf.errors import warn
 from symnmf.graphs import self_tuning
 from symnmf.graphs.partitions import Partition
@@ -59,6 +60,10 @@ class Quality:
         Whether they are more than what the same search finds where there are no clusters: clear,
         weak, or no more than chance. None for a single cluster, for data that are not in memory,
         and where entries are missing.
+    gap : float
+        The part by which the error could be lower at most, whatever U is chosen; 0 for a global
+        minimum. NaN where no bound is known, and for more than 50 000 rows, where
+        :meth:`symnmf.Result.bound` has it.
     """
 
     asked: int
@@ -71,6 +76,7 @@ class Quality:
     agreement: float
     explained: float
     verdict: Verdict | None = None
+    gap: float = float("nan")
 
     @property
     def clusters(self) -> int:
@@ -121,6 +127,10 @@ class Quality:
             f"modularity {plain(self.modularity)}",
             f"conductance up to {plain(np.nanmax(self.conductance))}" if self.clusters else "",
         ]
+        if self.gap <= GLOBAL_TOL:
+            parts.append("no other U fits X better")
+        elif np.isfinite(self.gap):
+            parts.append(f"no other U fits X better by more than {percent(self.gap)}")
         if len(self.errors) > 1:
             parts.append(
                 f"errors of the starts {min(self.errors):.6g} to {max(self.errors):.6g}, "
@@ -157,6 +167,7 @@ def assess(A: Any, labels: np.ndarray, search: Search, verdict: Verdict | None =
         float(np.mean(scores)) if scores else float("nan"),
         float((1.0 - search.best.error) / left) if left > 0 else float("nan"),
         verdict,
+        search.gap,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import decimal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -65,6 +65,10 @@ class Bound:
     rounding: float = 0.0
     tol: float = GLOBAL_TOL
 
+    def scaled(self, unit: float) -> Bound:
+        """Return it with objectives in units in which they are ``unit`` times as large."""
+        return replace(self, value=self.value * unit, reached=self.reached * unit)
+
     @property
     def known(self) -> bool:
         """Whether there is a bound at all."""
@@ -98,6 +102,11 @@ class Bound:
         plain = np.isfinite(self.error)
         what = "an error" if plain else "an objective"
         least, own = (self.error, self.reached_error) if plain else (self.value, self.reached)
+        if least <= 0.0:
+            return (
+                f"The bound on the best possible is {rounded_down(least, 5)}, which says nothing "
+                f"of this one ({own:.5g}): X may have an exact factorization."
+            )
         digits = shown_digits(own, least)
         told = (
             f"No U with {columns} has {what} below {rounded_down(least, digits)}; "

@@ -9,7 +9,7 @@ import numpy as np
 from symnmf.bounds.bound import GLOBAL_TOL, Bound, How
 from symnmf.bounds.groups import between_groups
 from symnmf.bounds.prices import admm
-from symnmf.bounds.squares import Squares, by_factoring
+from symnmf.bounds.squares import ALL_UP_TO, Squares, by_factoring
 from symnmf.bounds.target import DENSE_UP_TO, SUMS, Target
 
 FIRST_LOOK = 10  # steps after which N is tried for the first time, and then each time doubled
@@ -23,6 +23,8 @@ def best_bound(
     reached: float,
     *,
     max_time: float | None = 10.0,
+    max_steps: int | None = None,
+    quick: bool = False,
     tol: float = GLOBAL_TOL,
     plain: bool = True,
     reached_error: float | None = None,
@@ -39,6 +41,10 @@ def best_bound(
         Its objective.
     max_time : float or None
         Seconds for the search for N; 0 for the eigenvalues of X alone, None for no limit.
+    max_steps : int or None
+        Steps of that search at most.
+    quick : bool
+        Take the eigenvalues of all but small matrices by sampling, in a small part of the time.
     tol : float
         The gap that is small enough.
     plain : bool
@@ -68,19 +74,17 @@ def best_bound(
     if target is None:
         return told(float("nan"), "none", 0.0, 0, 0.0)
     U = U if target.rows is None else U[target.rows]
-    if target.n <= rank and target.rows is not None:
-        return told(float("nan"), "none", 0.0, 0, 0.0)
-    found = target.squares(rank)
+    found = target.sampled(rank) if quick and target.n > ALL_UP_TO else target.squares(rank)
     # what rounding leaves of an exact fit
     noise = 2.0 * SUMS + (found.slack / (2.0 * unit) if found.failure == 0.0 else 0.0)
     if not plain:
         noise = 0.0
     bound = told(target.value(found), "eigenvalues", found.failure, 0, noise)
     seconds = np.inf if max_time is None else max_time - (time.perf_counter() - began)
-    if bound.gap <= tol or seconds <= 0.0 or not U.any():
+    if bound.gap <= tol or seconds <= 0.0 or max_steps == 0:
         return bound
     if target.array is not None and target.n <= DENSE_UP_TO:
-        searched = _with_prices(target, U, reached, bound, seconds, tol)
+        searched = _with_prices(target, U, reached, bound, (seconds, max_steps), tol)
     else:
         searched = _with_groups(target, U, found, seconds)
     value, how, failure, steps = searched
@@ -90,17 +94,23 @@ def best_bound(
 
 
 def _with_prices(
-    target: Target, U: np.ndarray, reached: float, known: Bound, seconds: float, tol: float
+    target: Target,
+    U: np.ndarray,
+    reached: float,
+    known: Bound,
+    limits: tuple[float, int | None],
+    tol: float,
 ) -> tuple[float, How, float, int]:
     """Look for any N >= 0; return the best value, and how it was found."""
     assert target.array is not None
     A, rank = target.array(), U.shape[1]
+    seconds, most = limits
     until, look = time.perf_counter() + seconds, FIRST_LOOK
     best, before, evaluation = known.value, known.value, 0.0
     step = 0
     root = np.sqrt(target.factor)  # of the multiplier, which stands for the rank-r part of A + N
     for step, Y in enumerate(admm(A, U / root), 1):
-        late = time.perf_counter() + evaluation >= until
+        late = time.perf_counter() + evaluation >= until or step == most
         if step < look and not late:
             continue
         began = time.perf_counter()

@@ -12,7 +12,6 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
 from symnmf.bounds.squares import leading_pairs
 from symnmf.bounds.target import Target
@@ -95,6 +94,8 @@ def between_groups(
 
     best: list[np.ndarray] = []
     tried: list[float] = []
+    from scipy.optimize import minimize
+
     with contextlib.suppress(TimeoutError):
         minimize(
             squares,

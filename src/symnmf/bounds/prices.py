@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.linalg import eigh
 
 RHO = 1.0  # without units: g is quadratic in W
 RELAXATION = 1.6
@@ -70,6 +69,8 @@ class _AllPairs:
     """All eigenpairs of a small matrix, descending."""
 
     def __call__(self, M: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
+        from scipy.linalg import eigh
+
         count = min(rank + 2 * SPARE, len(M))
         values, vectors = eigh(M, subset_by_index=(len(M) - count, len(M) - 1), check_finite=False)
         return values[::-1], vectors[:, ::-1]

@@ -30,12 +30,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, eigh
 
 from symnmf.ops import HostOps
 from symnmf.parallel import Threads
-from symnmf.run.spectral import filtered
-from symnmf.storage.spectrum import lanczos_ends
+from symnmf.storage.spectrum import filtered, lanczos_ends
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -98,6 +96,8 @@ def all_eigenvalues(A: np.ndarray, rank: int, n: int | None = None) -> Squares:
 
     ``n`` is the size of the matrix that A has the nonzero eigenvalues of, where that is larger.
     """
+    from scipy.linalg import eigh
+
     size = A.shape[0] if n is None else n
     count = min(rank, A.shape[0])
     values, vectors = eigh(A, subset_by_index=(A.shape[0] - count, A.shape[0] - 1))
@@ -143,6 +143,8 @@ def _proved_below(
     definite up to the rounding of the factorization: at most (n + 2) eps times the trace (Rump
     2006).
     """
+    from scipy.linalg import LinAlgError, cholesky
+
     n = A.shape[0]
     lifted = (vectors * (np.maximum(values, 0.0) + edge)) @ vectors.T
     lifted -= A

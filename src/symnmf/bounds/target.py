@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -119,36 +118,45 @@ class Target:
         )
 
 
-def frobenius(X: SymmetricMatrix, *, ridge: float = 0.0, links: Any = None) -> Target:
-    """Return the target of 1/2 ||X - U U^T||^2 + ridge/2 ||U||^2 + 1/2 tr(U^T Q U), Q = ``links``.
+def frobenius(
+    X: SymmetricMatrix,
+    *,
+    ridge: float | np.ndarray = 0.0,
+    links: tuple[SymmetricMatrix, ...] = (),
+) -> Target:
+    """Return the target of 1/2 ||X - U U^T||^2 + 1/2 sum_i a_i ||u_i||^2 + 1/2 tr(U^T Q U).
 
-    An l1 term may be added to that: the bound is the same.
+    ``ridge`` is a, for all rows or for each; ``links`` are matrices that add up to Q. An l1 term
+    may be added to that: the bound is the same.
     """
     n, X = X.shape[0], _wider(X)
-    half = None if links is None else sp.csr_array(0.5 * links)
-    shift = 0.5 * ridge
+    shift = np.broadcast_to(0.5 * np.asarray(ridge, dtype=np.float64), (n,))
+    shifted = bool(shift.any())
     eps = float(np.finfo(X.dtype).eps)
 
     def multiply(V: np.ndarray) -> np.ndarray:
         tall = X.ops.put(np.ascontiguousarray(V, dtype=X.dtype))
         image = np.array(X.ops.get(X.matmul(tall)), dtype=np.float64)
-        if shift:
-            image -= shift * V
-        return image if half is None else image - half @ V
+        if shifted:
+            image -= shift[:, None] * V
+        for link in links:
+            image -= 0.5 * X.ops.get(link.matmul(tall))
+        return image
 
-    formed = _formed(X)
+    forming = [_formed(matrix) for matrix in (X, *links)]
 
     def array() -> np.ndarray:
-        assert formed is not None
-        A = formed()
-        A.flat[:: n + 1] -= shift
-        return A if half is None else A - half.toarray()
+        own, *others = (form() for form in forming if form is not None)
+        own.flat[:: n + 1] -= shift
+        for other in others:
+            own -= 0.5 * other
+        return own
 
-    core = X.core() if isinstance(X, LowRank) and half is None else None
-    if core is not None:
-        core.flat[:: len(core) + 1] -= shift
-    extra = shift * np.sqrt(n) + (0.0 if half is None else float(np.linalg.norm(half.data)))
-    size = X.norm + extra
+    core = None
+    if isinstance(X, LowRank) and not links and shift.min() == shift.max():
+        core = X.core()
+        core.flat[:: len(core) + 1] -= shift[0]
+    size = X.norm + float(np.linalg.norm(shift)) + 0.5 * sum(link.norm for link in links)
     # sums of n terms: n eps at worst, and sqrt(n) eps as they come
     grown = n if X.dtype == np.float64 else np.sqrt(n)
     return Target(
@@ -158,39 +166,57 @@ def frobenius(X: SymmetricMatrix, *, ridge: float = 0.0, links: Any = None) -> T
         X.sqnorm,
         0.5 * X.sqnorm,
         grown * eps * size,
-        array=None if formed is None else array,
+        array=None if None in forming else array,
         core=core,
-        nonnegative=half is None or bool(half.data.min(initial=0.0) >= 0.0),
+        nonnegative=not any(link.signed for link in links),
     )
 
 
-def weighted(X: np.ndarray, W: np.ndarray, U: np.ndarray) -> Target | None:
+def weighted(
+    X: np.ndarray,
+    W: np.ndarray,
+    U: np.ndarray,
+    *,
+    ridge: float | np.ndarray = 0.0,
+    links: tuple[SymmetricMatrix, ...] = (),
+) -> Target | None:
     """Return the target of 1/2 sum w (x - m)^2, M = U U^T, near U; None where there is none.
 
-    X, W and U are arrays. Rows with hidden entries (w = 0) are left out one after another, those
-    with most of them first, until none is left; what the rest says holds for the whole.
+    X, W and U are arrays; ``ridge`` and ``links`` are as for :func:`frobenius`. Rows with hidden
+    entries (w = 0) are left out one after another, those with most of them first, until none is
+    left; what the rest says holds for the whole.
     """
+    n = len(X)
     unit = 0.5 * float(np.vdot(W, np.where(W > 0.0, X, 0.0) ** 2))
     rows = observed_block(W > 0.0)
-    if len(rows) == 0:
+    signed = any(link.signed for link in links)
+    if len(rows) <= U.shape[1] or (signed and len(rows) < n):
         return None
-    X, W, U = X[np.ix_(rows, rows)], W[np.ix_(rows, rows)], U[rows]
+    added = np.diag(np.broadcast_to(0.5 * np.asarray(ridge, dtype=np.float64), (n,))).copy()
+    for link in links:
+        form = _formed(link)
+        if form is None:
+            return None
+        added += 0.5 * form()
+    X, W, added = (full[np.ix_(rows, rows)] for full in (X, W, added))
+    misfit = X - U[rows] @ U[rows].T
     least = float(W.min())
-    over = W - least
-    Y = over * (X - U @ U.T)
-    spent = float(np.vdot(Y, X - U @ U.T))  # y^2 / (w - c), and 0 where w = c
-    A = least * X + Y
+    Y = (W - least) * misfit
+    A = least * X + Y - added
     A = 0.5 * (A + A.T)
-    size, n = float(np.linalg.norm(A)), len(A)
+    size = float(np.linalg.norm(A))
+    # sum y^2 / (w - c), and 0 where w = c, is <Y, misfit>
+    constant = least * float(np.vdot(X, X)) + 2.0 * float(np.vdot(Y, X)) - float(np.vdot(Y, misfit))
     return Target(
-        n,
+        len(rows),
         lambda V: A @ V,
         size,
-        least * float(np.vdot(X, X)) + 2.0 * float(np.vdot(Y, X)) - spent,
+        constant,
         unit,
         n * EPS * size,
         factor=1.0 / least,
         array=A.copy,
+        nonnegative=not signed,
         rows=rows,
     )
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from symnmf.arguments import checked
+from symnmf.bounds.bound import Bound
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
 from symnmf.objectives import Objective
 from symnmf.objectives.objective import REFERENCE_SHARE, rounding_level
 from symnmf.parallel import one_blas_thread
+from symnmf.run.bounding import quick_bound
+from symnmf.run.inspection import looked_at
 from symnmf.run.problem import Problem
 from symnmf.run.result import History, Result
+from symnmf.run.uniqueness import Uniqueness
 from symnmf.state import Point, State
 from symnmf.storage.tensor_checking import as_tensor
 
@@ -72,6 +77,30 @@ class Certificate:
         Columns of U that are zero.
     at_rounding : bool
         Whether the residual is as small as the precision of X lets it be.
+    precision : str
+        That precision: "float32" or "float64".
+    worst_component : float
+        The largest stationarity of a connected component of X, each at its own scale; that of the
+        whole where X does not fall apart. A small component is nothing beside the norm of X.
+    components : int
+        How many there are.
+    lowest_curvature : float
+        The lowest curvature of the objective at U found on the entries above 0, over ||X||_F. NaN
+        where it was not looked for: for tensors, and where U is not stationary.
+    curvature_steps : int
+        Steps of Lanczos, one product with X each; the lowest of all may be somewhat lower.
+    falls : bool
+        Whether there is a direction along which the objective falls: a negative curvature, or a
+        column to put in place of a zero one.
+    grown_rows : tuple of int
+        Rows of U that hidden entries let grow without limit.
+    zero_is_best : bool
+        Whether U = 0 and no column v >= 0 lowers the objective.
+    uniqueness : Uniqueness or None
+        What the zeros of U say of other factors with the same U U^T; None for tensors.
+    bound : Bound or None
+        What no U >= 0 with as many columns can beat; see :meth:`symnmf.Result.bound`, which looks
+        longer. None for more than 50 000 rows.
     tol : float
         What had to be met.
     """
@@ -91,6 +120,16 @@ class Certificate:
     objective: str
     dead_columns: tuple[int, ...]
     at_rounding: bool
+    precision: str
+    worst_component: float
+    components: int
+    lowest_curvature: float
+    curvature_steps: int
+    falls: bool
+    grown_rows: tuple[int, ...]
+    zero_is_best: bool
+    uniqueness: Uniqueness | None
+    bound: Bound | None
     tol: float
 
     @property
@@ -107,10 +146,14 @@ class Certificate:
     def ground(self) -> Literal["residual", "theorem"] | None:
         """What the certificate rests on.
 
-        "residual": the residual of the original problem, measured at U, is within ``tol``.
+        "residual": the residual of the original problem, measured at U, is within ``tol``, in every
+        component of X.
         "theorem": that of the split problem is, and Theorem 1' bounds ||U - V|| by ``tol``.
         """
-        if self.stationarity <= self.tol or self.at_rounding:
+        if self.grown_rows or self.falls:
+            return None
+        small = self.stationarity <= self.tol or self.at_rounding
+        if self.zero_is_best or (small and self.worst_component <= self.tol):
             return "residual"
         if self.penalized_stationarity <= self.tol and self.consensus_bound <= self.tol:
             return "theorem"
@@ -118,7 +161,7 @@ class Certificate:
 
     @property
     def certified(self) -> bool:
-        """Whether U is, to ``tol``, a critical point of the original problem."""
+        """Whether U is, to ``tol``, a critical point of the original problem and no saddle."""
         return self.ground is not None
 
     @property
@@ -129,7 +172,12 @@ class Certificate:
     def verdict(self) -> str:
         """The outcome in one sentence."""
         kind = "symmetric NMF" if self.order == 2 else "symmetric tensor factorization"
-        point = f"U is a critical point of {kind} to the tolerance {self.tol:.2g}"
+        if self.zero_is_best:
+            return "Certified: U = 0 is the answer, since no column v >= 0 lowers the objective."
+        reached = f"to the tolerance {self.tol:.2g}"
+        if self._only_rounding:
+            reached = f"to {self.stationarity:.2g}, which is all that {self.precision} allows"
+        point = f"U is a critical point of {kind} {reached}{self._order_two}"
         if self.ground == "theorem":
             return f"Certified by Theorem 1': U = V to {self.consensus_bound:.2g}, so {point}."
         if self.certified and not self.splits:
@@ -141,9 +189,26 @@ class Certificate:
                 f"Certified by its residual: {point}, though V still differs from it by "
                 f"{self.consensus:.2g}."
             )
+        if self.grown_rows:
+            return (
+                f"Not certified: U grows without limit in {rows_named(self.grown_rows)}, since "
+                f"entries of X are hidden there; add ridge= to the problem, or observe the "
+                f"diagonal."
+            )
+        if self.falls:
+            return (
+                "Not certified: U is a critical point, but a saddle. The objective falls along a "
+                "direction; go on from here with solver='auto', or try another start."
+            )
         if not np.isfinite(self.stationarity):
             return "Not certified: U is zero or not finite; start from another point."
         apart = self.consensus > self.tol
+        if self.stationarity <= self.tol and not apart:
+            return (
+                f"Not certified: U is not stationary in a component of X "
+                f"({self.worst_component:.2g} at its own scale, above {self.tol:.2g}); let the run "
+                f"go on."
+            )
         return (
             f"Not certified: U is not stationary ({self.stationarity:.2g}, above {self.tol:.2g})"
             + (f" and U and V differ by {self.consensus:.2g}" if apart else "")
@@ -151,19 +216,42 @@ class Certificate:
             + (" or raise the coupling." if apart else ".")
         )
 
+    @property
+    def _order_two(self) -> str:
+        """What the curvature adds to the sentence."""
+        if np.isfinite(self.lowest_curvature):
+            return ", and a local minimum to second order"
+        return ""
+
     def __str__(self) -> str:
+        if self.zero_is_best:
+            return self.verdict
         lines = [
             self.verdict,
             f"  stationarity of the original problem   {self.stationarity:.3e}"
             + (" (the precision of X allows no less)" if self._only_rounding else ""),
         ]
+        if self.components > 1:
+            lines.append(
+                f"  the worst of {self.components} components of X      "
+                f"{self.worst_component:.3e} at its own scale"
+            )
+        if np.isfinite(self.lowest_curvature):
+            lines.append(
+                f"  lowest curvature found                 {self.lowest_curvature:.3e} "
+                f"({self.curvature_steps} Lanczos steps on the entries above 0)"
+            )
         if self.splits:
             lines += self._on_lambda()
+        if self.bound is not None and self.bound.known:
+            lines.append(f"  {self.bound.sentence}")
+        if self.uniqueness is not None:
+            lines.append(f"  {self.uniqueness}")
         if self.dead_columns:
             count, names = len(self.dead_columns), ", ".join(map(str, self.dead_columns))
+            better = "a column there lowers" if self.falls else "no column was found that lowers"
             lines.append(
-                f"  {count} zero column{'s' if count > 1 else ''} ({names}): critical, but as a "
-                f"rule a saddle; try another start or solver='auto'"
+                f"  {count} zero column{'s' if count > 1 else ''} ({names}): {better} the objective"
             )
         if self.objective != PLAIN:
             lines.append(f"  minimised: {self.objective}")
@@ -219,8 +307,18 @@ def certify(problem: Any, result: Result, *, tol: float = 1e-5) -> Certificate:
             order=f.order,
             objective=problem.objective.describe(),
             dead_columns=tuple(map(int, result.dead_columns)),
+            precision=str(f.dtype),
+            **looked_at(f, points[0], tol),
+            bound=quick_bound(problem, result),
             tol=tol,
         )
+
+
+def rows_named(rows: Sequence[int]) -> str:
+    """Return "row 3" or "rows 3, 7 and 12 more" for a sentence."""
+    shown = ", ".join(map(str, rows[:3]))
+    more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
+    return f"row{'s' if len(rows) > 1 else ''} {shown}{more}"
 
 
 def problem_of(given: Any, result: Result) -> Problem:

@@ -24,6 +24,7 @@ from symnmf.ops import Tall
 from symnmf.parallel import one_blas_thread
 from symnmf.run.checkpoint import Checkpoint, Keeping, Saved
 from symnmf.run.confirming import belongs, confirmed
+from symnmf.run.inspection import Inspection, grown_rows
 from symnmf.run.interrupts import Interrupt, watching
 from symnmf.run.problem import Problem
 from symnmf.run.result import History, Result, Status
@@ -351,6 +352,7 @@ class Run:
     def __post_init__(self) -> None:
         self.solver, self.limits = self.settings.solver, self.settings.limits
         self.f, self.units = self.problem.scaled, self.problem.units
+        self.inspection = Inspection(self.f)
 
     def begin(self, U0: Tall) -> None:
         """Set out from U_0 = V_0."""
@@ -509,11 +511,39 @@ class Run:
         if self.f.sqnorm == 0.0:
             return True
         tol = self.limits.tol
-        if tol == 0.0 or now.disagreement > tol:
+        if tol == 0.0:
+            return False
+        if self._one_factor and self.inspection.vanishes(self.state.U):
+            self.state.moved(self.f.ops.zeros(self.state.U.values.shape, self.f.dtype))
+            self._measure()
+            return True
+        if now.disagreement > tol:
             return False
         if now.stationarity > max(tol, rounding_level(self.f.dtype)):
             return False
-        return self.solver.settled(self.state)
+        return self.solver.settled(self.state) and self._passes(tol)
+
+    @property
+    def _one_factor(self) -> bool:
+        return self.state.V is self.state.U and self.f.order == 2
+
+    def _passes(self, tol: float) -> bool:
+        """Look at a stationary point once more; where it is a saddle, go on from below it."""
+        if not self._one_factor:
+            return True
+        U, ops = self.state.U, self.f.ops
+        if ops.dtype(U.values) != self.f.dtype:  # the run is in float32 still
+            return True
+        if self.inspection.worst(U) > tol:
+            return False
+        lower = self.inspection.lower(U, self.state.iteration)
+        if lower is None:
+            return True
+        if not self._at_limit():
+            iteration = self.state.iteration
+            self.state = self.solver.start(self.f, ops.put(lower))
+            self.state.iteration = iteration
+        return False
 
     def _save(self) -> None:
         assert self.checkpoint is not None
@@ -547,6 +577,7 @@ class Run:
 
 def warn_unless_converged(result: Result, limits: Limits, starts: int = 1) -> None:
     """Say in one sentence that the best of so many starts ended early, where it should be known."""
+    _warn_of_growth(result)
     name = result.solver if starts == 1 else f"the best of {starts} starts of {result.solver}"
     limit = result.status
     limited = limit == "max_time" or (limit == "max_iter" and limits.max_iter > 0)
@@ -560,5 +591,22 @@ def warn_unless_converged(result: Result, limits: Limits, starts: int = 1) -> No
     elif limit == "diverged":
         errors.warn(
             f"{name} diverged after {result.n_iter} iterations; use another solver or init.",
+            errors.ConvergenceWarning,
+        )
+
+
+def _warn_of_growth(result: Result) -> None:
+    """Say that rows of U have grown away, where hidden entries let them."""
+    problem = result.problem
+    if problem is None or problem.scaled.order > 2 or problem.scaled.unit_weights:
+        return
+    U = problem.units.factor_in(to_host(result.U))
+    if not np.isfinite(U).all():
+        return
+    rows = grown_rows(problem.scaled, U)
+    if len(rows):
+        errors.warn(
+            f"{len(rows)} row(s) of U grow without limit (row {rows[0]} first), since entries of X "
+            f"are hidden there and nothing holds them; add ridge=, or observe the diagonal.",
             errors.ConvergenceWarning,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from symnmf.errors import InputError
 from symnmf.naming import lookup
 from symnmf.objectives import Added, Objective
 from symnmf.parallel import Threads
+from symnmf.run.bounding import quick_bound
 from symnmf.run.checkpoint import Keeping, values_so_far
 from symnmf.run.fits import check_path, open_fit
 from symnmf.run.interrupts import Interrupt, watching
@@ -45,6 +47,9 @@ DEFAULT_INIT = SPECTRAL
 #: Part of what the leading eigenvectors explain that makes more starts pointless: on twenty data
 #: sets the best of twelve others then was lower by at most a ten thousandth of the error.
 ENOUGH = 0.97
+
+#: Starts from which on a bound on the error costs less than the starts it may save.
+MANY = 10
 
 #: Bytes of a factor beyond which starts at the same time would take each other's memory traffic.
 APART_UP_TO = 32 * 2**20
@@ -74,6 +79,18 @@ class Search:
     begun: int
     seed: RandomState
     bound: float = float("nan")
+
+    @functools.cached_property
+    def gap(self) -> float:
+        """By which part of itself the best error could be lower at most, whatever U is chosen.
+
+        NaN where no bound is known, and where X is too large for a quick one.
+        """
+        best = self.best
+        if best.problem is None or not np.isfinite(best.error):
+            return float("nan")
+        bound = quick_bound(best.problem, best)
+        return float("nan") if bound is None else bound.gap
 
     @property
     def errors(self) -> np.ndarray:
@@ -225,12 +242,25 @@ class Plan:
                     if not spectral.can_prepare(problem.scaled.storage, int(self.rank)):
                         break
                     spectral.prepare(problem.scaled.storage, int(self.rank))
-                    if results[0] is not None and spectral.explained(results[0].error) >= ENOUGH:
+                    if self._nothing_left(problem, results[0], spectral):
                         break
         ended = bool(interrupt) or halt.is_set()
         best = _without_remainders(_best(results, ended), problem).as_given(problem.given)
         finished = tuple(result for result in results if result is not None)
         return Search(best, finished, len(results), seed, spectral.bound)
+
+    def _nothing_left(
+        self, problem: Problem, first: Result | None, spectral: SpectralStarts
+    ) -> bool:
+        """Whether no other start can do better, or hardly."""
+        if first is None:
+            return False
+        if spectral.explained(first.error) >= ENOUGH:
+            return True
+        if self.starts < MANY or not np.isfinite(first.error):
+            return False
+        bound = quick_bound(problem, first)
+        return bound is not None and bound.proved_global
 
     def _opened(self, problem: Problem) -> tuple[Callable[[int], Keeping] | None, RandomState]:
         """Return how a start is kept or resumed, and the seed of them all."""

@@ -276,17 +276,18 @@ class Result:
 
         Parameters
         ----------
-        problem : X
-            What was factorized.
+        problem : Problem or X, optional
+            What was factorized; as for :meth:`certificate`.
         max_time : float or None
             Seconds for the search that raises the bound; 0 for the eigenvalues of X alone, None for
             no limit.
         tol : float
             The gap from which on the result counts as a global minimum.
         """
-        from symnmf.bounds.results import bound_result
+        from symnmf.run.bounding import bound_result
+        from symnmf.run.certificate import problem_of
 
-        return bound_result(problem, self, max_time=max_time, tol=tol)
+        return bound_result(problem_of(problem, self), self, max_time=max_time, tol=tol)
 
     @checked()
     def save(self, path: str | Path, *, names: Sequence[Any] | None = None) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +24,7 @@ from symnmf.objectives import Frobenius, Objective
 from symnmf.ops import Ops, Tall
 from symnmf.state import Point
 from symnmf.storage import SymmetricMatrix
+from symnmf.storage.spectrum import filtered
 
 EXACT_UP_TO = 256  # rows up to which all eigenvectors at once are cheaper
 SPARE = 10  # more columns than asked for, so that the last eigenvectors come quickly
@@ -198,36 +198,6 @@ def orthonormal(ops: Ops, block: Tall) -> Tall:
         lengths = np.sqrt(np.where(usable, squares, 1.0))
         block = ops.times(block, turn * np.where(usable, 1.0 / lengths, 0.0))
     return block
-
-
-def filtered(
-    multiply: Callable[[Tall], Tall],
-    block: Tall,
-    image: Tall,
-    ends: tuple[float, float, float],
-    degree: int,
-    combine: Callable[..., Tall],
-) -> Tall:
-    """Return p(A) block, p the Chebyshev polynomial that is small on [low, edge], 1 at ``top``.
-
-    ``ends`` are low, edge and top, ``image`` is A block, and ``combine`` is that of the
-    operations on such blocks. Where time is up the polynomial is cut short, at a lower degree.
-    """
-    low, edge, top = ends
-    half, centre = (edge - low) / 2, (edge + low) / 2
-    first = half / (top - centre)
-    scale = first
-    before, now = block, combine((scale / half, image), (-scale / half * centre, block))
-    for _ in range(degree - 1):
-        if calls.out_of_time():
-            break
-        following = 1 / (2 / first - scale)
-        weight = 2 * following / half
-        step = combine(
-            (weight, multiply(now)), (-weight * centre, now), (-scale * following, before)
-        )
-        before, now, scale = now, step, following
-    return now
 
 
 def _farthest(vectors: np.ndarray) -> np.ndarray:

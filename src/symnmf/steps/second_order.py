@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal
 
 STEPS = 40  # of Lanczos
 KEPT = 2**26  # entries of its vectors that are kept in memory, in float32
@@ -95,6 +94,8 @@ def lowest_curvature(f: Any, U: np.ndarray, *, steps: int = STEPS) -> Curvature:
             break
         off.append(length)
         current = (flat / length).reshape(U.shape)
+    from scipy.linalg import eigh_tridiagonal
+
     values, vectors = eigh_tridiagonal(
         np.array(diagonal), np.array(off), select="i", select_range=(0, 0)
     )

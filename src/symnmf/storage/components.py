@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from symnmf.storage.dense import DenseMatrix
 from symnmf.storage.sparse import SparseMatrix
@@ -37,6 +36,8 @@ def components_of(X: SymmetricArray) -> Components | None:
         matrix = sp.csr_array(X.array)
     else:
         return None
+    from scipy.sparse.csgraph import connected_components
+
     count, labels = connected_components(matrix, directed=False)
     if count == 1:
         return None

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from symnmf import calls
+from symnmf.ops import Tall
 from symnmf.storage.symmetric import SymmetricMatrix
 
 if TYPE_CHECKING:
@@ -184,3 +186,33 @@ def lanczos_ends(n: int, multiply: Callable[[np.ndarray], np.ndarray], steps: in
         np.array(diagonal), np.array(off[: len(diagonal) - 1]), eigvals_only=True
     )
     return Spectrum(float(values[0]), float(values[-1]))
+
+
+def filtered(
+    multiply: Callable[[Tall], Tall],
+    block: Tall,
+    image: Tall,
+    ends: tuple[float, float, float],
+    degree: int,
+    combine: Callable[..., Tall],
+) -> Tall:
+    """Return p(A) block, p the Chebyshev polynomial that is small on [low, edge], 1 at ``top``.
+
+    ``ends`` are low, edge and top, ``image`` is A block, and ``combine`` is that of the
+    operations on such blocks. Where time is up the polynomial is cut short, at a lower degree.
+    """
+    low, edge, top = ends
+    half, centre = (edge - low) / 2, (edge + low) / 2
+    first = half / (top - centre)
+    scale = first
+    before, now = block, combine((scale / half, image), (-scale / half * centre, block))
+    for _ in range(degree - 1):
+        if calls.out_of_time():
+            break
+        following = 1 / (2 / first - scale)
+        weight = 2 * following / half
+        step = combine(
+            (weight, multiply(now)), (-weight * centre, now), (-scale * following, before)
+        )
+        before, now, scale = now, step, following
+    return now

@@ -1,0 +1,97 @@
+"""The bound of a finished run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symnmf.bounds.bound import GLOBAL_TOL, Bound
+from symnmf.bounds.computing import best_bound
+from symnmf.bounds.target import Target, frobenius, weighted
+from symnmf.errors import InputError
+from symnmf.interchange import to_host
+from symnmf.objectives import L1, Added, Frobenius, Links, MatrixObjective, Objective, Ridge
+from symnmf.parallel import one_blas_thread
+from symnmf.run.problem import Problem
+from symnmf.run.result import Result
+
+#: Up to this n the weights of all entries are formed as an array.
+WEIGHTS_UP_TO = 2000
+
+
+#: Rows up to which a certificate has a bound at all, and up to which it looks for an N, and the
+#: steps of that search: a certificate is to take less than the run.
+QUICK_UP_TO, SEARCHED_UP_TO, QUICK_STEPS = 50_000, 300, 40
+
+
+def bound_result(
+    problem: Problem, result: Result, *, max_time: float | None = 10.0, tol: float = GLOBAL_TOL
+) -> Bound:
+    """Bound what a result minimised from below; see :meth:`symnmf.Result.bound`."""
+    for name, number in (("max_time", max_time), ("tol", tol)):
+        if number is not None and not (isinstance(number, int | float) and number >= 0):
+            raise InputError(f"{name} must be a number of at least 0, got {number!r}.")
+    return _bound(problem, result, max_time=max_time, tol=tol)
+
+
+def quick_bound(problem: Problem, result: Result) -> Bound | None:
+    """Return the bound that a certificate shows, which takes less than a fit as a rule.
+
+    No clock decides on it, so that it is always the same. None for an X that is too large.
+    """
+    n = result.U.shape[0]
+    if n > QUICK_UP_TO:
+        return None
+    steps = QUICK_STEPS if n <= SEARCHED_UP_TO else 0
+    return _bound(problem, result, max_time=None, max_steps=steps, quick=True)
+
+
+def _bound(problem: Problem, result: Result, **options: Any) -> Bound:
+    ready = problem.for_rank(result.U.shape[1], warn=False)
+    f, units = ready.scaled, ready.units
+    U = units.factor_in(to_host(result.U)).astype(np.float64)
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        bound = best_bound(
+            target_of(f, U),
+            U,
+            result.value / units.data / units.data,
+            plain=not isinstance(f, Added),
+            reached_error=result.error,
+            **options,
+        )
+    return bound.scaled(units.data**2)
+
+
+def target_of(f: Objective, U: np.ndarray) -> Target | None:
+    """Return the target that bounds an objective; None where no bound is known."""
+    base, terms = (f.base, f.terms) if isinstance(f, Added) else (f, ())
+    if not isinstance(base, MatrixObjective) or not np.isfinite(U).all() or f.sqnorm == 0.0:
+        return None
+    ridge: Any = 0.0
+    links = []
+    for term in terms:
+        if isinstance(term, Ridge):
+            ridge = ridge + term.weight * (1.0 if term.rows is None else term.rows)
+        elif isinstance(term, Links):
+            links.append(term.matrix)
+        elif not isinstance(term, L1):
+            return None
+    if isinstance(base, Frobenius):
+        return frobenius(base.storage, ridge=ridge, links=tuple(links))
+    if f.shape[0] > WEIGHTS_UP_TO or f.dtype != np.float64:
+        return None
+    X, W = entries_and_weights(base)
+    return weighted(X, W, U, ridge=ridge, links=tuple(links))
+
+
+def entries_and_weights(f: MatrixObjective) -> tuple[np.ndarray, np.ndarray]:
+    """Return X where it is observed, and W, as arrays, from W o (X - M) at two constant M."""
+    n, ops = f.shape[0], f.ops
+    level = np.sqrt(f.largest() or 1.0)
+    at = [ops.put(np.full((n, 1), height, dtype=f.dtype)) for height in (0.0, level)]
+    none, one = (f.residual_times(tall, tall, np.eye(n)) for tall in at)
+    W = (none - one) / level**2
+    W[np.abs(W) <= 1e-6 * np.abs(W).max(initial=0.0)] = 0.0  # differences of rounded numbers
+    X = np.divide(none, W, out=np.zeros((n, n)), where=W > 0.0)
+    return X, np.maximum(W, 0.0)

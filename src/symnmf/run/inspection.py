@@ -1,0 +1,157 @@
+"""What a stationary point is looked at for before it is called the end of a run."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from symnmf.objectives import Added, Frobenius, MatrixObjective, Objective
+from symnmf.objectives.objective import REFERENCE_SHARE, rounding_level
+from symnmf.run.uniqueness import uniqueness
+from symnmf.state import Point
+from symnmf.steps.revival import column_from_residual
+from symnmf.steps.second_order import Curvature, lowest_curvature, suspicious, way_down
+from symnmf.storage.components import Components, components_of
+
+#: ||X_c||_F of a component, over ||X||_F, below which it is not looked at on its own.
+LEAST_COMPONENT = 1e-10
+
+#: Iterations up to which a run that seems to have ended may not have begun.
+EARLY = 2
+
+#: <u_i, u_i>, over the largest entry of X, from which on a row with hidden entries has grown away.
+GROWN = 25.0
+
+#: ||U||_F^2 over ||X||_F up to which U may be on its way to 0.
+VANISHING = 1e-6
+
+
+class Inspection:
+    """Looks at one objective's stationary points; what it needs of X is computed once."""
+
+    def __init__(self, f: Objective) -> None:
+        self.f = f
+
+    @functools.cached_property
+    def components(self) -> Components | None:
+        """The parts into which X falls; None where there is one, or entries have weights."""
+        plain = self.f.base if isinstance(self.f, Added) else self.f
+        return components_of(plain.storage) if isinstance(plain, Frobenius) else None
+
+    def by_component(self, U: Point) -> np.ndarray:
+        """Return the stationarity of each component of X at its own scale; one number without.
+
+        The natural residual of its rows with t = 1 / ||X_c||_F, over a tenth of ||U_c||_F or of
+        the root of ||X_c||_F, whichever is larger: rows that tend to 0 are an answer. 0 where the
+        precision allows no less.
+        """
+        parts, f = self.components, self.f
+        if parts is None:
+            whole = f.stationarity(U)
+            return np.array([0.0 if whole <= rounding_level(f.dtype) else whole])
+        labels, norms = parts.labels, parts.norms
+        count = len(norms)
+        seen = norms > LEAST_COMPONENT * f.norm
+        gram = f.curvature(U.gram)
+        slope = f.ops.get(f.ops.gradient(U.values, U.product(f), gram)).astype(np.float64)
+        values = f.ops.get(U.values).astype(np.float64)
+        steps = np.divide(1.0, norms, out=np.zeros(count), where=seen)
+        moved = np.minimum(values, slope * steps[labels, None])
+        residual, size = (
+            np.sqrt(np.bincount(labels, np.sum(part**2, axis=1), minlength=count))
+            for part in (moved, values)
+        )
+        unit = REFERENCE_SHARE * np.maximum(size, np.sqrt(norms))
+        found = np.divide(residual, unit, out=np.zeros(count), where=seen)
+        # the Gram matrix is that of all components, and its rounding is felt in each
+        floor = rounding_level(f.dtype) * max(float(np.linalg.norm(gram)), f.norm) * steps
+        return np.where(found <= floor, 0.0, found)
+
+    def worst(self, U: Point) -> float:
+        """Return the largest of :meth:`by_component`."""
+        return float(self.by_component(U).max(initial=0.0))
+
+    def curvature(self, U: Point) -> Curvature | None:
+        """Return the lowest curvature found on the free entries; None for a tensor."""
+        if not isinstance(self.f, MatrixObjective):
+            return None
+        return lowest_curvature(self.f, self.f.ops.get(U.values))
+
+    def lower(self, U: Point, iteration: int) -> np.ndarray | None:
+        """Return a factor below a stationary one, where that is worth looking for and there is one.
+
+        It is where columns are nearly zero or nearly the same, and where a run has hardly begun:
+        a start may be a saddle. Any other run comes to one by chance only.
+        """
+        if not isinstance(self.f, MatrixObjective):
+            return None
+        if iteration > EARLY and not suspicious(U.gram):
+            return None
+        curvature = self.curvature(U)
+        if curvature is None or not curvature.negative:
+            return None
+        return way_down(self.f, self.f.ops.get(U.values), self._value, curvature)
+
+    def _value(self, U: np.ndarray) -> float:
+        tall = self.f.ops.put(np.ascontiguousarray(U, dtype=self.f.dtype))
+        return self.f.value(Point(self.f.ops, tall))
+
+    def vanishes(self, U: Point) -> bool:
+        """Whether U is as good as 0 and nothing v >= 0 has <X v, v> > 0: then U = 0 is an answer.
+
+        Only an X with negative entries, or terms on U, can have that.
+        """
+        f = self.f
+        signed = f.signed or isinstance(f, Added)
+        if not signed or not np.trace(U.gram) <= VANISHING * f.norm:
+            return False
+        nothing = Point(f.ops, f.ops.zeros(U.values.shape, f.dtype))
+        return column_from_residual(f, nothing) is None
+
+
+def grown_rows(f: Objective, U: np.ndarray) -> np.ndarray:
+    """Return the rows of U (in the units of f) that hidden entries let grow without limit.
+
+    Where x_ii is not observed, a column on row i alone costs nothing: it can grow for ever, and
+    the others shrink against it, at a vanishing gradient. An observed diagonal forbids that.
+    """
+    if f.unit_weights:
+        return np.empty(0, dtype=np.int64)
+    lengths = np.einsum("ij,ij->i", U, U, dtype=np.float64)
+    return np.flatnonzero(lengths > GROWN * f.largest())
+
+
+def looked_at(f: Objective, U: Point, tol: float) -> dict[str, Any]:
+    """Return what one look at U alone shows: components, curvature, growth, uniqueness."""
+    values, inspection = f.ops.get(U.values), Inspection(f)
+    matrix = isinstance(f, MatrixObjective)
+    known: dict[str, Any] = {
+        "worst_component": 0.0,
+        "components": 1,
+        "lowest_curvature": np.nan,
+        "curvature_steps": 0,
+        "falls": False,
+        "grown_rows": (),
+        "zero_is_best": False,
+        "uniqueness": uniqueness(values) if matrix and values.any() else None,
+    }
+    if not matrix or f.sqnorm == 0.0 or not np.isfinite(values).all():
+        return known
+    known["grown_rows"] = tuple(map(int, grown_rows(f, values)))
+    if not values.any():
+        return known | {"zero_is_best": inspection.vanishes(U)}
+    worst = inspection.worst(U)
+    parts = inspection.components
+    known |= {"worst_component": worst, "components": 1 if parts is None else len(parts.norms)}
+    if worst > max(tol, rounding_level(f.dtype)):
+        return known
+    curvature = inspection.curvature(U)
+    assert curvature is not None
+    dead = not U.gram.diagonal().all() and column_from_residual(f, U) is not None
+    return known | {
+        "lowest_curvature": curvature.lowest,
+        "curvature_steps": curvature.steps,
+        "falls": curvature.negative or dead,
+    }

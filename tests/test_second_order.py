@@ -1,0 +1,194 @@
+"""Saddles are seen and left; certificates say what is true of where a run ended."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import symnmf
+from symnmf.objectives.observing import observed
+from symnmf.run.inspection import Inspection
+from symnmf.state import Point
+from symnmf.steps.second_order import Hessian, lowest_curvature, suspicious
+
+
+def exact(n: int = 60, rank: int = 4) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    B = rng.random((n, rank)) * (rng.random((n, rank)) < 0.7)
+    return B @ B.T
+
+
+def gradient(f, U: np.ndarray) -> np.ndarray:
+    tall = f.ops.put(np.ascontiguousarray(U))
+    return -2.0 * f.residual_times(tall, tall, U)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32), st.sampled_from(["plain", "weights", "diagonal", "ridge"]))
+def test_the_hessian_is_the_derivative_of_the_gradient(seed: int, kind: str) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.random((9, 9))
+    X += X.T
+    W = rng.random((9, 9))
+    options = {
+        "plain": {},
+        "weights": {"weights": W + W.T},
+        "diagonal": {"ignore_diagonal": True},
+        "ridge": {"ridge": 0.3},
+    }[kind]
+    f = symnmf.Problem(X, **options).objective
+    U, D = rng.random((9, 3)), rng.standard_normal((9, 3))
+    step = 1e-5
+    numeric = (gradient(f, U + step * D) - gradient(f, U - step * D)) / (2 * step)
+    np.testing.assert_allclose(Hessian(f, U)(D), numeric, rtol=1e-5, atol=1e-5)
+
+
+def test_the_lowest_curvature_is_that_of_the_whole_hessian() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.random((7, 7))
+    f = observed(X + X.T)
+    U = np.where(rng.random((7, 2)) < 0.7, rng.random((7, 2)), 0.0)
+    free = U > 0
+    hessian = Hessian(f, U)
+    units = np.eye(U.size)[free.ravel()].reshape(-1, *U.shape)
+    whole = np.array([hessian(unit)[free] for unit in units])
+    found = lowest_curvature(f, U)
+    assert found.lowest * f.norm == pytest.approx(np.linalg.eigvalsh(whole)[0], rel=1e-8)
+    assert not found.direction[~free].any()
+
+
+def saddles() -> dict[str, np.ndarray]:
+    """Starts of four columns that first-order steps do not leave, at the best of three."""
+    rng = np.random.default_rng(1)
+    three = symnmf.factorize(exact(), 3, random_state=0, tol=1e-7).U
+    half = three[:, 2:] / np.sqrt(2)
+    return {
+        "a doubled column": np.hstack([three[:, :2], half, half]),
+        **{
+            f"a column of 1e-{power}": np.hstack([three, 10.0**-power * rng.random((60, 1))])
+            for power in (6, 9, 12)
+        },
+    }
+
+
+@pytest.mark.parametrize("name", list(saddles()))
+def test_a_run_does_not_end_at_a_saddle(name: str) -> None:
+    X, start = exact(), saddles()[name]
+    stuck = symnmf.factorize(X, 4, init=start, max_iter=0)
+    assert stuck.status == "max_iter"
+    certificate = stuck.certificate()
+    assert certificate.falls
+    assert not certificate.certified
+    assert "saddle" in certificate.verdict
+    found = symnmf.factorize(X, 4, init=start)
+    assert found.status == "converged"
+    assert found.error < 1e-9 < 1e-3 < stuck.error
+    assert found.certificate().certified
+
+
+@pytest.mark.parametrize("solver", ["pgd", "lbfgs"])
+def test_equal_columns_do_not_stay_equal(solver: str) -> None:
+    found = symnmf.factorize(exact(), 4, init=np.ones((60, 4)), solver=solver, max_iter=3000)
+    assert found.error < 1e-6
+
+
+def test_what_is_looked_at_twice() -> None:
+    assert suspicious(np.diag([1.0, 1e-5]))
+    assert suspicious(np.ones((2, 2)))
+    assert not suspicious(np.array([[1.0, 0.5], [0.5, 1.0]]))
+
+
+def small_and_large() -> tuple[sp.csr_array, np.ndarray]:
+    """Two components, one ten thousand times the other, and a start that is wrong in the small."""
+    rng = np.random.default_rng(0)
+    large, small = rng.random((40, 2)), 1e-2 * rng.random((30, 2))
+    X = sp.csr_array(sp.block_diag([large @ large.T, small @ small.T]))
+    start = np.zeros((70, 4))
+    start[:40, :2] = large
+    start[40:, 2:] = 1e-2 * rng.random((30, 2))
+    return X, start
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_a_small_component_counts(dense: bool) -> None:
+    X, start = small_and_large()
+    X = X.toarray() if dense else X
+    stuck = symnmf.factorize(X, 4, init=start, max_iter=0)
+    certificate = stuck.certificate()
+    assert certificate.stationarity < 1e-5
+    assert certificate.components == 2
+    assert certificate.worst_component > 1e-2
+    assert not certificate.certified
+    assert "component" in certificate.verdict
+    small = np.asarray(X[40:, 40:].todense() if not dense else X[40:, 40:])
+    found = symnmf.factorize(X, 4, init=start, max_iter=300)
+    left = small - found.U[40:] @ found.U[40:].T
+    began = small - start[40:] @ start[40:].T
+    assert np.linalg.norm(left) < 0.01 * np.linalg.norm(began)
+
+
+def test_components_have_the_stationarity_of_their_own_problem() -> None:
+    """Each as if it were alone, where its rows have columns of their own."""
+    X, start = small_and_large()
+    f = observed(X)
+    rng = np.random.default_rng(2)
+    U = start * (1 + 0.1 * rng.random(start.shape))
+    found = Inspection(f).by_component(Point(f.ops, f.ops.put(U)))
+    for rows, columns, value in (
+        (slice(40), slice(2), found[0]),
+        (slice(40, 70), slice(2, 4), found[1]),
+    ):
+        own = observed(X[rows][:, rows])
+        alone = own.stationarity(Point(own.ops, own.ops.put(U[rows, columns].copy())))
+        size = np.linalg.norm(U[rows, columns])
+        assert value * max(size, np.sqrt(own.norm)) == pytest.approx(alone * size, rel=1e-9)
+
+
+def test_float32_says_what_it_reached() -> None:
+    X = exact().astype(np.float32)
+    for seed in range(5):
+        certificate = symnmf.factorize(X, 4, random_state=seed).certificate()
+        if certificate.stationarity > certificate.tol and certificate.certified:
+            assert f"to {certificate.stationarity:.2g}, which is all that float32 allows" in str(
+                certificate
+            )
+        else:
+            assert "all that float32" not in certificate.verdict
+
+
+@pytest.mark.parametrize("kind", ["entries", "eigenvalues"])
+def test_zero_can_be_the_answer(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    A = rng.random((20, 20))
+    X = -(A + A.T) if kind == "entries" else -(A - 0.5) @ (A - 0.5).T
+    result = symnmf.factorize(X, 3, allow_negative=True, random_state=0)
+    assert result.status == "converged"
+    assert not result.U.any()
+    assert result.error == 1.0
+    certificate = result.certificate()
+    assert certificate.certified
+    assert certificate.zero_is_best
+    assert "U = 0 is the answer" in str(certificate)
+    assert result.bound().proved_global
+
+
+def test_zero_is_no_answer_where_a_column_helps() -> None:
+    X = np.array([[1.0, -2.0], [-2.0, 0.5]])
+    result = symnmf.factorize(X, 1, allow_negative=True, random_state=0)
+    assert result.U.any()
+    assert result.error < 1.0
+
+
+def test_growth_under_a_hidden_diagonal_is_said() -> None:
+    X = np.zeros((12, 12))
+    X[0, 1:] = X[1:, 0] = 1.0  # a star: the centre can take all, and the better the larger it is
+    with pytest.warns(symnmf.errors.ConvergenceWarning, match="grow without limit"):
+        result = symnmf.factorize(X, 2, ignore_diagonal=True, random_state=0, max_iter=5000)
+    certificate = result.certificate()
+    assert not certificate.certified
+    assert certificate.grown_rows == (0,)
+    assert "ridge" in certificate.verdict
+    held = symnmf.factorize(X, 2, ignore_diagonal=True, ridge=0.2, random_state=0)
+    assert held.certificate().certified
+    assert not held.certificate().grown_rows
