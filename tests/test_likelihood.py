@@ -127,12 +127,21 @@ def test_what_has_no_likelihood_is_refused(X, options, said):
         symnmf.factorize(X, 1, **options)
 
 
-def test_books_on_politics(real_data):
-    """From the default's U, brought back to the units of the graph: NMI 0.563 to 0.585."""
+def test_communities_are_refined_by_a_likelihood(real_data):
+    """NMI of polbooks 0.563 to 0.585."""
     data = datasets.load("polbooks", real_data)
     plain = symnmf.communities(data.data, 3, random_state=0)
-    roots = np.sqrt(data.data.sum(axis=1) * (1 + 0.0))
-    start = plain.result.U * roots[:, None]
-    result = symnmf.factorize(data.data, 3, loss="poisson", init=start, tol=1e-4)
-    found = metrics.normalized_mutual_info(data.target, result.labels)
-    assert found > metrics.normalized_mutual_info(data.target, plain.labels)
+    for loss in LOSSES:
+        found = symnmf.communities(data.data, 3, loss=loss, random_state=0)
+        better = metrics.normalized_mutual_info(data.target, found.labels)
+        assert better > metrics.normalized_mutual_info(data.target, plain.labels)
+        start = plain.result.U * np.sqrt(data.data.sum(axis=1))[:, None]
+        alone = symnmf.factorize(data.data, 3, loss=loss, init=start, tol=1e-4)
+        assert found.result.error == pytest.approx(alone.error, rel=1e-6)
+        assert found.certificate.certified
+    several = symnmf.communities(data.data, 3, loss="poisson", overlapping=True, random_state=0)
+    U = several.result.U  # in the units of the graph: nothing but the background is divided out
+    ratio = several.strength[U > 0] / U[U > 0]
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)
+    with pytest.raises(InputError, match="loss is for edges, not for triangles"):
+        symnmf.communities(data.data, 3, loss="poisson", order=3)

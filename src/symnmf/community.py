@@ -211,6 +211,7 @@ def communities(
     l1: float = 0.0,
     ridge: float = 0.0,
     row_sparse: bool | None = None,
+    loss: str = "frobenius",
 ) -> Communities:
     r"""Find communities of an undirected graph by symmetric NMF of its adjacency matrix.
 
@@ -329,6 +330,7 @@ def communities(
             "init": not (isinstance(init, str) and init == DEFAULT_INIT),
             "solver": solver != "auto",
             "device": device,
+            "loss": loss != "frobenius",
         },
     )
     if sparse.applies(G):
@@ -337,6 +339,7 @@ def communities(
         n_clusters=n_clusters,
         order=order,
         threshold=threshold if overlapping else None,
+        loss=loss,
         weight=weight,
         normalize=normalize if order == 2 else None,
         degree_offset=degree_offset,

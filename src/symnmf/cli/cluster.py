@@ -61,6 +61,9 @@ def cluster(
             help="With --overlapping: 'background', or the share of a row that counts, below 1."
         ),
     ] = "background",
+    loss: Annotated[
+        str, typer.Option(help="frobenius, or poisson or bernoulli to refine by a likelihood.")
+    ] = "frobenius",
     triangles: Annotated[
         bool,
         typer.Option("--triangles", help="Cluster a graph by its triangles, not by its edges."),
@@ -162,6 +165,7 @@ def cluster(
         n_clusters=int(k) if k.isdecimal() else k,
         order=3 if triangles else 2,
         threshold=reading if overlapping else None,
+        loss=loss,
         degree_offset=degree_offset,
         components=components,
         objective={

@@ -16,10 +16,13 @@ from symnmf.errors import InputError
 from symnmf.fit.counting import AUTO, choose_count, count_overlapping
 from symnmf.fit.fitted import Fitted
 from symnmf.fit.judging import verdict_of
+from symnmf.fit.refining import refined
 from symnmf.fit.similarities import Building, Similarities, says
 from symnmf.fit.words import Spelling, in_python
 from symnmf.graphs.constraints import groups_of, known_classes
 from symnmf.membership import BACKGROUND
+from symnmf.naming import lookup
+from symnmf.objectives.likelihood import FROBENIUS, LOSSES
 from symnmf.run.loop import Callback
 from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, SPECTRAL, Plan, Progress
 from symnmf.run.problem import Problem, check_weight
@@ -65,6 +68,7 @@ class Pipeline(Building):
     cannot_link: Any = None
     constraint_strength: float = 1.0
     threshold: float | str | None = None
+    loss: str = FROBENIUS
     solver: str | Solver = "auto"
     coupling: str | float | Coupling | None = None
     init: Any = DEFAULT_INIT
@@ -92,6 +96,9 @@ class Pipeline(Building):
             )
         if self.threshold is not None:
             check_threshold(self.threshold, spell)
+        lookup(self.loss, dict.fromkeys(LOSSES, self.loss), spell("loss"))
+        if self.loss != FROBENIUS and self.order == 3:
+            raise InputError(f"{spell('loss')} is for edges, not for triangles; leave it out.")
         check_missing(self.objective.get("missing"), spell("missing"))
         for name in ("ignore_diagonal", "allow_negative"):
             if not isinstance(self.objective.get(name, False), bool | np.bool_):
@@ -222,11 +229,21 @@ class Prepared:
         if whole is not None:
             search = replace(search, best=search.best.of_call(whole))
         pipeline = self.pipeline
+        similar, problem = self.similarities, self.problem
+        if pipeline.loss != FROBENIUS:
+            search, similar, problem = refined(
+                search,
+                similar,
+                pipeline.loss,
+                self.plan.settings.limits,
+                n_jobs=pipeline.n_jobs,
+                objective=pipeline.objective,
+            )
         return Fitted.of(
             search,
             None if pipeline.labels is None else np.asarray(pipeline.labels),
-            similarities=self.similarities,
-            problem=self.problem,
+            similarities=similar,
+            problem=problem,
             limits=self.plan.settings.limits,
             starts=self.plan.starts,
             advice=pipeline.advice(self.similarities),

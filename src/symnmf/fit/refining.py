@@ -1,0 +1,57 @@
+"""Clusters by a likelihood: the search is over squares, and its best is where that begins.
+
+From random starts a likelihood ends in poor maxima; from the U of the normalised graph, brought
+back to the units of the graph, it refines what squares have found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from symnmf.errors import InputError
+from symnmf.fit.similarities import Similarities
+from symnmf.interchange import to_host
+from symnmf.run.loop import solve
+from symnmf.run.multistart import Search
+from symnmf.run.problem import Problem
+from symnmf.run.settings import Limits, Settings
+from symnmf.storage import SymmetricArray
+
+
+def refined(
+    search: Search,
+    similar: Similarities,
+    loss: str,
+    limits: Limits,
+    *,
+    n_jobs: int | None,
+    objective: Mapping[str, Any],
+) -> tuple[Search, Similarities, Problem]:
+    """Return the search with its best refined by a likelihood of the graph as it was given."""
+    told = {name: objective[name] for name in ("mask", "ignore_diagonal") if objective.get(name)}
+    problem = likelihood_problem(similar.graph, loss, n_jobs, told)
+    roots = 1.0 if similar.roots is None else similar.roots[:, None]
+    start = np.asarray(to_host(search.best.U), dtype=np.float64) * roots
+    rank = start.shape[1]
+    settings = Settings.of(tol=limits.tol, max_iter=limits.max_iter, max_time=limits.max_time)
+    result = solve(problem.for_rank(rank), rank, settings, init=start)
+    if search.best.status == "stopped":
+        result = replace(result, status="stopped")
+    plain = replace(similar, A=similar.graph, roots=None, degree_offset=None, basis=None)
+    found = replace(search, best=result, finished=(result,), bound=float("nan"))
+    return found, replace(plain, checked=None), problem
+
+
+def likelihood_problem(
+    graph: Any, loss: str, n_jobs: int | None, told: Mapping[str, Any]
+) -> Problem:
+    """Return the problem of a likelihood of a graph, or say why there is none."""
+    if isinstance(graph, SymmetricArray):
+        raise InputError(
+            f"loss={loss!r} needs the graph in memory, as an array or a sparse matrix."
+        )
+    return Problem(graph, loss=loss, n_jobs=n_jobs, **told)
