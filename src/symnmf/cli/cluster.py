@@ -309,7 +309,7 @@ class Found:
             image_shape=loaded.image_shape,
             features=loaded.features,
             data=loaded.data if loaded.features is not None else None,
-            overlapping=self.table().get("all_clusters"),
+            all_clusters=self.table().get("all_clusters"),
             settings=told,
         )
 

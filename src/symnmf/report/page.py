@@ -68,7 +68,7 @@ def write_report(
     quality: Quality | None = None,
     features: Sequence[Any] | np.ndarray | None = None,
     data: Any = None,
-    overlapping: Sequence[str] | None = None,
+    all_clusters: Sequence[str] | None = None,
     max_rows: int = MAX_ROWS,
 ) -> Path:
     """Write a self-contained HTML page about a clustering (needs the extra ``plots``).
@@ -101,7 +101,7 @@ def write_report(
     features, data : sequence of length d and array of shape (n, d), or None
         Names of the columns of the data, such as words; adds the most telling ones of each
         cluster.
-    overlapping : sequence of str or None
+    all_clusters : sequence of str or None
         Every cluster a row has a part in, shown beside its own.
     max_rows : int
         Rows in the searchable table; the page says so where there are more.
@@ -127,7 +127,7 @@ def write_report(
         section("Pictures", _pictures(subject, sheet)),
         section("Links between clusters", _links(subject)),
         _certificate(subject.certificate),
-        section("Rows", _rows(subject, max_rows, overlapping)),
+        section("Rows", _rows(subject, max_rows, all_clusters)),
         section("Settings", _settings({**(settings or {}), **stamp})),
     ]
     page = whole_page(title, "\n".join(part for part in parts if part)).encode("utf-8", "replace")
@@ -353,10 +353,10 @@ def _clusters(subject: _Subject, words: list[list[tuple[Any, float]]] | None) ->
     return table("clusters", head, rows)
 
 
-def _rows(subject: _Subject, most: int, overlapping: Sequence[str] | None) -> str:
+def _rows(subject: _Subject, most: int, all_clusters: Sequence[str] | None) -> str:
     n = len(subject.names)
     head = ["name", "cluster", "membership"]
-    if overlapping is not None:
+    if all_clusters is not None:
         head.append("all clusters")
     if subject.truth is not None:
         head.append("class")
@@ -368,8 +368,8 @@ def _rows(subject: _Subject, most: int, overlapping: Sequence[str] | None) -> st
             cluster_cell(int(subject.labels[i])),
             number_cell(float(shares[i])),
         ]
-        if overlapping is not None:
-            row.append(str(overlapping[i]))
+        if all_clusters is not None:
+            row.append(str(all_clusters[i]))
         if subject.truth is not None:
             row.append(name_cell(subject.truth[i]))
         rows.append(row)
