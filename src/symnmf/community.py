@@ -249,8 +249,9 @@ def communities(
         do not outweigh the rest; False takes A as it is.
     degree_offset : float or None
         tau in mean degrees. It keeps small components and whiskers, which hang on the rest by a
-        few edges, from being the communities. None takes the least of 0, 1/4, 1/2, 1 and 2 that
-        does so on this graph, see :func:`symnmf.graphs.choose_degree_offset`.
+        few edges, from being the communities. None takes 0 unless the graph then collapses, and
+        else the one of 0 to 20 with the highest modularity, see
+        :func:`symnmf.graphs.choose_degree_offset`.
     components : {"all", "largest"}
         "largest" looks at the largest connected component alone; the other nodes are outside.
     allow_negative : bool, default False

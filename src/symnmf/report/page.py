@@ -51,7 +51,7 @@ TOP_FEATURES = 8
 MOST_CLASSES = 40  # clusters or classes up to which a table of pairs can be read
 
 
-@checked()
+@checked(overlapping=("sequence", "none"))
 def write_report(
     path: str | Path,
     fit: Result | SymNMF | Communities | Fitted,

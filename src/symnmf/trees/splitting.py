@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from symnmf import nulls
+from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.fit.nulls_of import clouds_of
 from symnmf.fit.similarities import PRECOMPUTED, Building
@@ -109,6 +110,7 @@ def _pays(A: Any, right: np.ndarray) -> bool:
     return description_length(edges, right.astype(int)) < whole
 
 
+@checked(max_clusters=("whole", "none"))
 def hierarchy(
     X: Any,
     *,
@@ -153,11 +155,8 @@ def hierarchy(
     >>> tree.n_clusters
     4
     """
-    whole = isinstance(max_clusters, int | np.integer) and not isinstance(max_clusters, bool)
-    if max_clusters is not None and (not whole or max_clusters < 1):
-        raise InputError(
-            f"max_clusters must be a whole number of at least 1, or None, got {max_clusters!r}."
-        )
+    if max_clusters is not None and max_clusters < 1:
+        raise InputError(f"max_clusters must be at least 1, or None, got {max_clusters!r}.")
     building = Building(affinity=affinity, n_neighbors=n_neighbors, weight=weight, n_jobs=n_jobs)
     similar = building.similarities(X, 0)
     if isinstance(similar.graph, SymmetricArray):
