@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import decimal
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -61,7 +61,7 @@ class Bound:
     how: How
     failure: float = 0.0
     steps: int = 0
-    seconds: float = 0.0
+    seconds: float = field(default=0.0, repr=False, compare=False)
     rounding: float = 0.0
     tol: float = GLOBAL_TOL
 

@@ -86,7 +86,7 @@ class Certificate:
         How many there are.
     lowest_curvature : float
         The lowest curvature of the objective at U found on the entries above 0, over ||X||_F. NaN
-        where it was not looked for: for tensors, and where U is not stationary.
+        where it was not looked for: for tensors, and where U is not stationary to 1e-4.
     curvature_steps : int
         Steps of Lanczos, one product with X each; the lowest of all may be somewhat lower.
     falls : bool

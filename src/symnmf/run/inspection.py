@@ -18,6 +18,9 @@ from symnmf.storage.components import Components, components_of
 #: ||X_c||_F of a component, over ||X||_F, below which it is not looked at on its own.
 LEAST_COMPONENT = 1e-10
 
+#: Stationarity up to which the curvature says something of the critical point nearby.
+NEAR = 1e-4
+
 #: Iterations up to which a run that seems to have ended may not have begun.
 EARLY = 2
 
@@ -145,7 +148,7 @@ def looked_at(f: Objective, U: Point, tol: float) -> dict[str, Any]:
     worst = inspection.worst(U)
     parts = inspection.components
     known |= {"worst_component": worst, "components": 1 if parts is None else len(parts.norms)}
-    if worst > max(tol, rounding_level(f.dtype)):
+    if worst > max(min(tol, NEAR), rounding_level(f.dtype)):
         return known
     curvature = inspection.curvature(U)
     assert curvature is not None
