@@ -224,7 +224,7 @@ def _likelihood(X: Any, loss: str, told: dict[str, Any]) -> Objective:
 
 
 def _of_tensor(T: SymmetricTensor, told: dict[str, Any]) -> TensorMisfit:
-    for name in OPTIONS:
+    for name in (option for option in OPTIONS if option != "loss"):
         given = told[name]
         if (given is not None and not isinstance(given, bool | float)) or given:
             raise InputError(f"{name} is for matrices and X is a tensor; leave it out.")
