@@ -101,9 +101,7 @@ class Parts:
         """Add S T to ``out``, S = W o (X - F V^T); return the sums."""
         same = F is V
         if self.kernels is not None and F.shape == T.shape and self.kernels.fit(F, V, T, out):
-            misfit, explained = self.kernels.add(F, V, T, out)
-            fit = self.sqnorm() - misfit - explained
-            return misfit, fit, fit - explained
+            return self._sums(*self.kernels.add(F, V, T, out))
         factors = [F, T] if same else [F, V, T]
         misfit, explained = 0.0, 0.0
         for square, found in self.storage.visit(
@@ -114,19 +112,23 @@ class Parts:
             if other is not None:
                 out[square.left : square.right] += other
             misfit, explained = misfit + apart, explained + along
-        # the sum of w (x - m) m is fit - size, and that of w (x - m)^2 is known
+        return self._sums(misfit, explained)
+
+    def _sums(self, misfit: float, explained: float) -> Sums:
+        """Return all three sums from those of w (x - m)^2 and of w (x - m) m, fit - size."""
         fit = self.sqnorm() - misfit - explained
         return misfit, fit, fit - explained
 
     def sums(self, U: Tall, V: Tall) -> Sums:
         same = U is V
+        if self.kernels is not None and self.kernels.fit(U, V):
+            return self._sums(*self.kernels.add(U, V, V, self.storage.ops.empty(U)))
         work = _sums if same else _sums_of_two
         visits = self.storage.visit(work, [U] if same else [U, V], self.weights)
         misfit, explained = (
             float(sum(column)) for column in zip(*(found for _, found in visits), strict=True)
         )
-        fit = self.sqnorm() - misfit - explained
-        return misfit, fit, fit - explained
+        return self._sums(misfit, explained)
 
     def quartic(self, U: Tall, D: Tall) -> Coefficients:
         """Return c_1 to c_4 of f along U + t D."""
