@@ -140,12 +140,14 @@ def factorize(
         None takes the solver's own. Methods on the original problem have none.
     init : str, array of shape (n, rank) or callable
         "spectral" (the leading eigenvectors, turned), "sketch" (a run on a sketch of X, from a few
-        readings of it), "scaled-random" (uniform, at X's scale), "random" (the paper's
+        readings of it), "levels" (runs on ever less contracted versions of a sparse X, see
+        docs/large-problems.md), "scaled-random" (uniform, at X's scale), "random" (the paper's
         uniform(0, 1)), "nndsvd", "neighborhoods" (of nodes, of low conductance, for a sparse
         graph), or U_0 itself. V_0 = U_0 always. "auto" is "sketch" for a dense X
-        of 1500 rows or more, in memory, on disk or on workers, else "spectral"; and
+        of 1500 rows or more, in memory, on disk or on workers, "levels" for a sparse X whose U
+        takes more than 32 MB, else "spectral"; and
         "scaled-random" for the published methods, for an X with a mask, weights or negative
-        entries, and for a dense X on a GPU. The first two do not depend on the seed.
+        entries, and for a dense X on a GPU. The first three do not depend on the seed.
     n_init : int
         Starts; with several the best is given back, as by :class:`symnmf.SymNMF`, and ``init`` is
         "spectral" for "auto". ``max_time`` is for all of them, and ``checkpoint`` names one file

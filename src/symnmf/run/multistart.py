@@ -25,6 +25,7 @@ from symnmf.run.bounding import quick_bound
 from symnmf.run.checkpoint import Keeping, values_so_far
 from symnmf.run.fits import check_path, open_fit
 from symnmf.run.interrupts import Interrupt, watching
+from symnmf.run.levels import pays
 from symnmf.run.loop import Snapshot, solve
 from symnmf.run.problem import Problem
 from symnmf.run.race import Race
@@ -43,6 +44,9 @@ Progress = Callable[[int, Snapshot], Any]
 DEFAULT_STARTS = 5
 SPECTRAL = "spectral"
 DEFAULT_INIT = SPECTRAL
+
+#: Starts that always lead to the same place.
+FIXED = ("nndsvd", "levels")
 
 #: Part of what the leading eigenvectors explain that makes more starts pointless: on twenty data
 #: sets the best of twelve others then was lower by at most a ten thousandth of the error.
@@ -163,7 +167,7 @@ class Plan:
     @property
     def starts(self) -> int:
         """How many starts are worth running."""
-        fixed = self.init == "nndsvd" if isinstance(self.init, str) else not callable(self.init)
+        fixed = self.init in FIXED if isinstance(self.init, str) else not callable(self.init)
         return 1 if fixed else int(self.n_init)
 
     def problem(self, X: Any, **observing: Any) -> Problem:
@@ -194,6 +198,9 @@ class Plan:
         # a tensor has no eigenvectors to turn; with gaps or negative entries they say little
         if self._spectral and (f.order > 2 or not f.unit_weights or f.signed):
             return dataclasses.replace(self, init="scaled-random")._run(problem, settings)
+        # on a large sparse X one start takes as long as five elsewhere, and one by levels is better
+        if self._spectral and pays(f, int(self.rank)):
+            return dataclasses.replace(self, init="levels")._run(problem, settings)
         workers, seats = self._at_once(f)
         apart = seats == 1 and self._apart(f)
         kept, seed = self._opened(problem)
