@@ -37,9 +37,9 @@ def _is_whole(value: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is one number; True and False are none, nor is one of 300 digits."""
+    """Whether a value is one number; True and False are none, nor are endless ones."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return abs(value) < 10**300
+        return abs(value) < MOST
     return isinstance(value, float | np.integer | np.floating)
 
 
@@ -109,6 +109,7 @@ KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "texts": ("a list of names", _is_texts),
     "device": ("'cpu', 'cuda' or a device of torch's", _is_device),
     "result": ("what symnmf.factorize returned", lambda value: hasattr(value, "history")),
+    "solver": ("a solver", lambda value: hasattr(value, "step")),
     "certificate": ("a certificate", lambda value: hasattr(value, "certified")),
     "quality": ("a Quality", lambda value: hasattr(value, "modularity")),
 }
@@ -146,6 +147,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "images": ("table", "none"),
     "k": ("whole",),
     "l1": ("number",),
+    "loss": ("text",),
     "labels": ("sequence", "none"),
     "labels_pred": ("sequence",),
     "labels_true": ("sequence",),
@@ -187,6 +189,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "scale_neighbor": ("whole",),
     "settings": ("mapping", "none"),
     "side": ("whole", "none"),
+    "solver": ("text", "solver"),
     "solvers": ("sequence", "text"),
     "strength": ("number",),
     "subsets": ("flag",),

@@ -68,9 +68,6 @@ X = np.ones((4, 4))
 )
 def test_factorize_says_which_argument_is_wrong(argument: str, value: object) -> None:
     given = {"rank": 2, "solver": "symhals", argument: value}
-    if argument == "coupling" and value == 10**30:
-        factorize(X, **given, max_iter=2, tol=1.0)  # large, and a number
-        return
     with pytest.raises(InputError, match=argument):
         factorize(X, **given)
 

@@ -43,6 +43,8 @@ def constrained(
     strength : float
         How much a pair counts, in units of the median of the largest similarity of each row.
     """
+    if not hasattr(A, "max"):
+        raise InputError(f"A must be an array or a sparse matrix, got {type(A).__name__}.")
     check_shape(A.shape, "A")
     n = A.shape[0]
     together, apart = _pairs(must_link, n, "must_link"), _pairs(cannot_link, n, "cannot_link")

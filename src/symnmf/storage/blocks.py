@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -227,7 +228,9 @@ def _ahead(
             block = read(tile, 0) if coming is None else coming.result()
             coming = None
             if place + 1 < len(tiles):
-                coming = reader.submit(read, tiles[place + 1], (place + 1) % 2)
+                # where the system starts no thread, the next tile is read when it is asked for
+                with contextlib.suppress(RuntimeError):
+                    coming = reader.submit(read, tiles[place + 1], (place + 1) % 2)
             yield tile, block
             del block
     finally:

@@ -21,7 +21,7 @@ def is_stored(X: Any) -> bool:
         return True
     if isinstance(X, str | Path):
         path = Path(X)
-        return path.is_dir() or path.suffix in (".npy", ".h5", ".hdf5", ".zarr")
+        return os.path.isdir(path) or path.suffix in (".npy", ".h5", ".hdf5", ".zarr")
     return type(X).__module__.split(".")[0] in ("zarr", "h5py") and hasattr(X, "shape")
 
 
@@ -37,7 +37,7 @@ def open_store(X: Any) -> Store:
 
 
 def _open_path(path: Path) -> Store:
-    if not path.exists():
+    if not os.path.exists(path):
         raise InputError(
             f"{str(path)!r} does not exist; name a .npy, .h5 or .zarr array or a folder."
         )
