@@ -18,7 +18,7 @@ PANELS = {
     "heldout": ("heldout_error", "Error on hidden pairs"),
     "stability": ("ami_excess", "Agreement of runs"),
     "eigengap": ("gap", "Eigengap"),
-    "eigenvalues": ("eigenvalue", "Eigenvalues"),
+    "eigenvalues": ("null_eigenvalue", "Eigenvalues"),
 }
 
 
