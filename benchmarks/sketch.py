@@ -118,7 +118,7 @@ def main() -> None:
                 flush=True,
             )
         began = time.process_time()
-        U = sketch_start(problem.scaled, rank, None, tol=5 * arguments.tol)
+        U = sketch_start(problem.scaled, rank, None, tol=2 * arguments.tol)
         seconds = time.process_time() - began
         error = problem.scaled.storage.residual_sqnorm(U, U) or np.nan
         print(

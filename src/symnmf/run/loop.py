@@ -48,7 +48,7 @@ Callback = Callable[["Snapshot"], Any]
 #: The tolerance of a run on a sketch, in that of the run on X, its least value, and the
 #: iterations after which it is looked at. What the sketch leaves out of X makes a tighter one
 #: pointless.
-SKETCH_TOL, LEAST_SKETCH_TOL, SKETCH_LOOKS = 5.0, 1e-4, 5
+SKETCH_TOL, LEAST_SKETCH_TOL, SKETCH_LOOKS = 2.0, 1e-4, 5
 
 #: Seconds that the first iteration takes for each row and squared rank, about, on one thread.
 FIRST_ITERATION = 4e-9
