@@ -280,7 +280,7 @@ def test_hiding_single_pairs_is_a_mask_with_these_pairs(kind):
         ({"mask": np.triu(np.ones((4, 4)))}, "mask is not symmetric"),
         ({"weights": -np.ones((4, 4))}, "weights must be finite and at least 0"),
         ({"weights": np.full((4, 4), np.nan)}, "weights must be finite"),
-        ({"weights": "much"}, "weights cannot be read"),
+        ({"weights": "much"}, "weights must be an array"),
         ({"mask": np.ones((4, 4)), "weights": np.ones((4, 4))}, "mask and weights"),
         ({"missing": "zero"}, "missing must be"),
         ({"missing": "unstored"}, "needs a sparse X"),
