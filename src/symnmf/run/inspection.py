@@ -11,7 +11,7 @@ from symnmf.objectives import Added, Frobenius, MatrixObjective, Objective
 from symnmf.objectives.objective import REFERENCE_SHARE, rounding_level
 from symnmf.run.uniqueness import uniqueness
 from symnmf.state import Point
-from symnmf.steps.revival import column_from_residual
+from symnmf.steps.revival import column_from_residual, dead_columns
 from symnmf.steps.second_order import Curvature, lowest_curvature, suspicious, way_down
 from symnmf.storage.components import Components, components_of
 
@@ -85,13 +85,20 @@ class Inspection:
     def lower(self, U: Point, iteration: int) -> np.ndarray | None:
         """Return a factor below a stationary one, where that is worth looking for and there is one.
 
-        It is where columns are nearly zero or nearly the same, and where a run has hardly begun:
+        It is where columns are zero, nearly zero or nearly the same, and where a run has hardly begun:
         a start may be a saddle. Any other run comes to one by chance only.
         """
         if not isinstance(self.f, MatrixObjective):
             return None
         if iteration > EARLY and not suspicious(U.gram):
             return None
+        dead = dead_columns(U)
+        if len(dead):
+            column = column_from_residual(self.f, U)
+            if column is not None:
+                revived = self.f.ops.get(U.values).copy()
+                revived[:, dead[0]] = column
+                return revived
         curvature = self.curvature(U)
         if curvature is None or not curvature.negative:
             return None
@@ -148,7 +155,7 @@ def looked_at(f: Objective, U: Point, tol: float) -> dict[str, Any]:
     worst = inspection.worst(U)
     parts = inspection.components
     known |= {"worst_component": worst, "components": 1 if parts is None else len(parts.norms)}
-    if worst > max(min(tol, NEAR), rounding_level(f.dtype)):
+    if not worst <= max(min(tol, NEAR), rounding_level(f.dtype)):  # NaN neither
         return known
     curvature = inspection.curvature(U)
     assert curvature is not None
