@@ -102,7 +102,7 @@ def test_fit_predict_and_fit_transform_agree_with_fit(fitted, blobs):
 
 
 def test_the_best_start_is_kept_and_the_first_is_that_of_factorize(affinity):
-    single = factorize(affinity, 4, tol=1e-4, random_state=3)
+    single = factorize(affinity, 4, init="scaled-random", tol=1e-4, random_state=3)
     errors = [
         SymNMF(4, affinity="precomputed", init="scaled-random", n_init=count, random_state=3)
         .fit(affinity)
@@ -405,7 +405,7 @@ def test_in_a_grid_search_the_rows_and_columns_are_cut_alike(affinity, blobs):
         ({"affinity": "selftuning"}, "did you mean 'self-tuning'"),
         ({"affinity": "precomputed"}, "X must be square, got shape 90 x 3"),
         ({"solver": "symhal"}, "did you mean 'symhals'"),
-        ({"coupling": "adaptiv"}, "did you mean 'adaptive'"),
+        ({"coupling": "adaptiv", "solver": "symhals"}, "did you mean 'adaptive'"),
         ({"init": "randm"}, "did you mean 'random'"),
         ({"tol": -1}, "tol must be a number of at least 0"),
         ({"n_jobs": 0}, "n_jobs must be"),
