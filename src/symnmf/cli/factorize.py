@@ -52,6 +52,9 @@ def factorize(
         typer.Option("--normalize", help="Divide X by the roots of its row sums first."),
     ] = False,
     missing: inputs.Missing = None,
+    loss: Annotated[
+        str, typer.Option(help="frobenius, or the likelihood poisson or bernoulli.")
+    ] = "frobenius",
     starts: Annotated[
         int, typer.Option(help="Starts; the best is kept.", rich_help_panel=options.RUN)
     ] = 1,
@@ -132,7 +135,7 @@ def factorize(
             loaded = inputs.load(given, missing, header=header)
         X = _square(loaded, normalize)
     with noticing() as signals:
-        problem = plan.problem(X, missing=missing, l1=l1, ridge=ridge).for_rank(rank)
+        problem = plan.problem(X, missing=missing, l1=l1, ridge=ridge, loss=loss).for_rank(rank)
         forecast = Forecast(starts, tol, max_iter, max_time)
         result = watched(_run(problem, plan), forecast, signals, quiet)
         code = exit_code(result.status, signals.first, tol)
