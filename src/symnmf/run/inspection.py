@@ -85,8 +85,8 @@ class Inspection:
     def lower(self, U: Point, iteration: int) -> np.ndarray | None:
         """Return a factor below a stationary one, where that is worth looking for and there is one.
 
-        It is where columns are zero, nearly zero or nearly the same, and where a run has hardly begun:
-        a start may be a saddle. Any other run comes to one by chance only.
+        It is where columns are zero, nearly zero or nearly the same, and where a run has hardly
+        begun: a start may be a saddle. Any other run comes to one by chance only.
         """
         if not isinstance(self.f, MatrixObjective):
             return None
