@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -95,9 +94,7 @@ def verdict_of(
                 _, null, basis = with_degree_offset(null, clusters)
             else:
                 null = normalized(null, building.degree_offset)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return replace(small, basis=basis).best(null).labels
+        return replace(small, basis=basis).best(null).labels
 
     stored = graph.nnz if sp.issparse(graph) else graph.size
     return judge(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import scipy.sparse as sp
 
 from symnmf import graphs, nulls
 from symnmf.fit.similarities import Building
+from symnmf.graphs.warning import unsaid
 
 Draw = Callable[[np.random.Generator], Any]
 
@@ -40,8 +40,7 @@ def graph_of_points(points: Any, null: Callable[..., Any], building: Building) -
     """Return what draws points without clusters and builds their graph, without its warnings."""
 
     def draw(rng: np.random.Generator) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of components and copies among points nobody has
+        with unsaid():  # of components and copies among points nobody has
             return graphs.build(
                 null(points, rng),
                 building.affinity,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
@@ -72,9 +71,7 @@ class _Judge:
 
     def _halves(self, A: Any) -> np.ndarray:
         scaled = normalized(A, auto.OFFSET if self.drop is None else 0.0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a run that ended early, which is meant
-            return np.asarray(self.plan.best(scaled).labels == 1)
+        return np.asarray(self.plan.best(scaled).labels == 1)
 
     def _of_network(self, A: Any) -> str | None:
         """Compare the second eigenvalue with random graphs of the same degrees."""
