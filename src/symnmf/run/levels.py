@@ -15,17 +15,20 @@ this w: it is the only positive one with w_i^2 = w_i (X w)_i + tau (:func:`row_w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf import calls
 from symnmf.kernels.contraction import match_neighbors
 from symnmf.objectives import Frobenius, Objective
 from symnmf.run.spectral import leading_subspace, spectral_start
-from symnmf.solvers import Auto
 from symnmf.storage import SparseMatrix
+
+#: Returns U after so many steps on X.
+Improve: TypeAlias = Callable[[SparseMatrix, np.ndarray, int], np.ndarray]
 
 #: Bytes of a factor above which an iteration waits for memory. X is contracted until its factor is
 #: smaller; smaller still, and the groups say too much of how the run will end: on com-DBLP with 50
@@ -104,34 +107,22 @@ def contractions(X: SparseMatrix, rank: int) -> list[Level]:
     return levels
 
 
-def levels_start(f: Objective, rank: int, random_state: object = None) -> np.ndarray:
-    """Return U_0 from the coarsest level upwards; it does not depend on the seed.
+def start_by_levels(f: Objective, rank: int, improve: Improve) -> np.ndarray:
+    """Return U_0 from the coarsest level upwards; it does not depend on a seed.
 
-    The coarsest level starts from its eigenvectors, turned; every level does some steps of the
-    default method before it hands its U on.
+    The coarsest level starts from its eigenvectors, turned; every level does some steps, by
+    ``improve(X, U, steps)``, before it hands its U on.
     """
     X = f.storage
     if not isinstance(X, SparseMatrix):  # nothing to contract
-        return spectral_start(f, rank, random_state)
+        return spectral_start(f, rank, None)
     levels = contractions(X, rank)
     coarsest = levels[-1].X if levels else X
     U = leading_subspace(coarsest, rank).start(coarsest, None)
     for place in range(len(levels) - 1, -1, -1):
         steps = COARSEST_STEPS if place == len(levels) - 1 else STEPS
-        U = levels[place].expanded(_improved(levels[place].X, U, steps))
+        U = levels[place].expanded(improve(levels[place].X, U, steps))
     return np.ascontiguousarray(U, dtype=X.dtype)
-
-
-def _improved(X: SparseMatrix, U: np.ndarray, steps: int) -> np.ndarray:
-    """Return U after some steps, or fewer where the time of the call is up."""
-    f, solver = Frobenius(X), Auto()
-    state = solver.start(f, X.ops.put(np.ascontiguousarray(U, dtype=X.dtype)))
-    for _ in range(steps):
-        if calls.out_of_time():
-            break
-        solver.step(f, state)
-        state.iteration += 1
-    return np.asarray(X.ops.get(state.U.values), dtype=X.dtype)
 
 
 def _rows(X: SparseMatrix) -> sp.csr_array:

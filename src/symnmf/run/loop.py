@@ -26,6 +26,7 @@ from symnmf.run.checkpoint import Checkpoint, Keeping, Saved
 from symnmf.run.confirming import belongs, confirmed
 from symnmf.run.inspection import Inspection, grown_rows
 from symnmf.run.interrupts import Interrupt, watching
+from symnmf.run.levels import start_by_levels
 from symnmf.run.problem import Problem
 from symnmf.run.result import History, Result, Status
 from symnmf.run.settings import Limits, Settings
@@ -42,6 +43,7 @@ from symnmf.run.start import (
 )
 from symnmf.solvers import Solver
 from symnmf.state import Point, State
+from symnmf.storage import SparseMatrix
 
 Callback = Callable[["Snapshot"], Any]
 
@@ -49,6 +51,9 @@ Callback = Callable[["Snapshot"], Any]
 #: iterations after which it is looked at. What the sketch leaves out of X makes a tighter one
 #: pointless.
 SKETCH_TOL, LEAST_SKETCH_TOL, SKETCH_LOOKS = 2.0, 1e-4, 5
+
+#: Where a run on a contracted X ends before its steps are used up.
+LEVEL_TOL = 1e-4
 
 #: Seconds that the first iteration takes for each row and squared rank, about, on one thread.
 FIRST_ITERATION = 4e-9
@@ -326,6 +331,23 @@ def sketch_start(
 
 
 STARTS[SKETCH] = sketch_start
+
+
+def levels_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarray:
+    """Where runs on ever less contracted versions of a sparse X lead."""
+
+    def improve(X: SparseMatrix, U: np.ndarray, steps: int) -> np.ndarray:
+        settings = Settings.of("auto", tol=LEVEL_TOL, max_iter=steps, record_every=steps)
+        with calls.opened(apart=True):  # its readings are not of X
+            run = Run(Problem.around(Frobenius(X)), settings)
+            run.begin(X.ops.put(np.ascontiguousarray(U, dtype=X.dtype)))
+            run.loop(Interrupt())
+        return np.asarray(X.ops.get(run.state.U.values), dtype=X.dtype)
+
+    return start_by_levels(f, rank, improve)
+
+
+STARTS["levels"] = levels_start
 
 
 def _start_in(init: Any, units: Units) -> Any:

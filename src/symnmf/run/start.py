@@ -12,7 +12,7 @@ from symnmf.errors import InputError
 from symnmf.interchange import to_host
 from symnmf.naming import lookup
 from symnmf.objectives import Objective
-from symnmf.run.levels import levels_start, pays
+from symnmf.run.levels import pays
 from symnmf.run.seeds import as_edges, neighborhood_seeds
 from symnmf.run.spectral import spectral_start
 from symnmf.state import Point
@@ -128,8 +128,7 @@ STARTS: dict[str, Start] = {
     "nndsvd": nndsvd_start,
     "spectral": spectral_start,
     "neighborhoods": neighborhood_start,
-    "levels": levels_start,
-    # "sketch" is added by run/loop.py, which has the run that it needs
+    # "sketch" and "levels" are added by run/loop.py, which has the run that they need
 }
 
 
