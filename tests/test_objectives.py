@@ -211,6 +211,7 @@ def test_shrinking_under_a_mask_keeps_its_promise(weights):
 @given(drawn, st.floats(0.1, 0.9))
 def test_above_the_bound_a_run_with_weights_and_terms_ends_with_equal_factors(problem, hidden):
     n, r, seed = problem
+    r = min(n, r)
     rng = np.random.default_rng(seed)
     X = synthetic_problem(n, r, 0.5, seed)
     W = np.where(rng.random((n, n)) < hidden, 0.0, rng.random((n, n)))

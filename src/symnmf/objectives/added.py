@@ -44,6 +44,10 @@ class Added(MatrixObjective):
         return self.base.unseen
 
     @property
+    def term_slope(self) -> float:
+        return sum(term.slope for term in self.terms)
+
+    @property
     def term_curvature(self) -> float:
         return sum(term.size for term in self.terms)
 

@@ -146,6 +146,11 @@ class Objective(ABC):
         return None
 
     @property
+    def term_slope(self) -> float:
+        """How fast an entry of U that leaves 0 raises the added terms."""
+        return 0.0
+
+    @property
     def term_curvature(self) -> float:
         """A bound on the second derivative of the added terms."""
         return 0.0

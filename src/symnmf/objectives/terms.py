@@ -38,6 +38,11 @@ class Term(ABC):
         return 0.0
 
     @property
+    def slope(self) -> float:
+        """The least entry of C: how fast an entry of U that leaves 0 raises the term."""
+        return 0.0
+
+    @property
     def nonnegative(self) -> bool:
         """Whether the term is at least 0 for all factors that are."""
         return True
@@ -65,6 +70,10 @@ class L1(Term):
 
     def half_gradient(self, ops: Ops, V: Tall) -> Tall:
         return ops.constant(V, 0.5 * self.weight)
+
+    @property
+    def slope(self) -> float:
+        return self.weight
 
     def scaled(self, exponent: int) -> Self:
         return replace(self, weight=float(np.ldexp(self.weight, -3 * exponent)))

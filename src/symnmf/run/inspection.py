@@ -159,7 +159,9 @@ def looked_at(f: Objective, U: Point, tol: float) -> dict[str, Any]:
         return known
     curvature = inspection.curvature(U)
     assert curvature is not None
-    dead = not U.gram.diagonal().all() and column_from_residual(f, U) is not None
+    # with an l1 term a column that leaves zero costs more than it brings at first: no saddle
+    dead = f.term_slope == 0.0 and not U.gram.diagonal().all()
+    dead = dead and column_from_residual(f, U) is not None
     return known | {
         "lowest_curvature": curvature.lowest,
         "curvature_steps": curvature.steps,
