@@ -13,7 +13,6 @@ import symnmf
 from symnmf import graphs
 from symnmf.objectives import Frobenius
 from symnmf.run import levels
-from symnmf.run.start import chosen_start
 from symnmf.storage import SparseMatrix, as_symmetric
 
 
@@ -80,23 +79,22 @@ def test_weights_are_positive_and_finite_for_any_scale_and_empty_rows(scale: flo
 def test_no_level_raises_the_error_and_the_run_ends_as_low_as_from_eigenvectors() -> None:
     A = graphs.normalize(planted(800, 4, 1), degree_offset=1.0)
     f = Frobenius(stored(A))
-    assert chosen_start(f, 4, at_random=False) == "levels"
     lowest = levels.contractions(stored(A), 4)[-1]
-    start = symnmf.factorize(A, 4, max_iter=1, tol=0).history["error"][0]
+    start = symnmf.factorize(A, 4, init="levels", max_iter=1, tol=0).history["error"][0]
     coarse = symnmf.factorize(
         sp.csr_array((lowest.X.data, lowest.X.indices, lowest.X.indptr), shape=lowest.X.shape),
         4, init="spectral", max_iter=levels.COARSEST_STEPS, tol=0,
     )  # fmt: skip
     restricted = 1.0 - lowest.X.sqnorm * (1.0 - coarse.error) / f.storage.sqnorm
     assert start <= restricted + 1e-9
-    by_levels = symnmf.factorize(A, 4)
+    by_levels = symnmf.factorize(A, 4, init="levels")
     from_eigenvectors = symnmf.factorize(A, 4, init="spectral")
     assert by_levels.error <= from_eigenvectors.error + 1e-4
 
 
 @pytest.mark.usefixtures("from_small_on")
-def test_communities_of_a_large_graph_start_by_levels_once() -> None:
-    found = symnmf.communities(planted(800, 4, 2), 4, degree_offset=1.0)
+def test_communities_by_levels_take_one_start() -> None:
+    found = symnmf.communities(planted(800, 4, 2), 4, degree_offset=1.0, init="levels")
     assert sorted(len(nodes) for nodes in found) == pytest.approx([200] * 4, abs=25)
     assert found.quality.starts == 1
 

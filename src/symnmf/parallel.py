@@ -12,8 +12,9 @@ import itertools
 import operator
 import os
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
@@ -26,9 +27,6 @@ Bounds = tuple[int, int]
 #: Below this many floating point operations a second thread costs more than it brings.
 SMALLEST_SHARE = 1_500_000
 
-#: Parts for each thread where a part is worth so many of the smallest.
-SPARE_PARTS, LONG = 4, 4
-
 
 def available_cores() -> int:
     """Return the number of cores this process may use."""
@@ -38,102 +36,41 @@ def available_cores() -> int:
         return os.cpu_count() or 1
 
 
-class _Job:
-    """Parts of one piece of work, taken one after another by whoever is free."""
-
-    def __init__(self, task: Callable[[int, int], Any], bounds: Sequence[Bounds]) -> None:
-        self.task, self.bounds = task, bounds
-        self.results: list[Any] = [None] * len(bounds)
-        self.error: BaseException | None = None
-        # counting is atomic, so that no lock is needed for taking a part or reporting one
-        self._taken, self._reported = itertools.count(), itertools.count(1)
-        self._finished = threading.Lock()
-        self._finished.acquire()
-
-    def work(self) -> None:
-        """Compute parts until none are left to take."""
-        total = len(self.bounds)
-        for part in self._taken:
-            if part >= total:
-                return
-            try:
-                self.results[part] = self.task(*self.bounds[part])
-            except BaseException as error:  # the caller raises it
-                self.error = error
-            if next(self._reported) == total:
-                self._finished.release()
-
-    def wait(self) -> list[Any]:
-        """Return the results when all parts are done."""
-        self._finished.acquire()
-        if self.error is not None:
-            raise self.error
-        return self.results
-
-
-class _Worker(threading.Thread):
-    """A thread that sleeps until it is given a job."""
-
-    def __init__(self, idle: deque[_Worker], number: int) -> None:
-        super().__init__(name=f"symnmf-{number}", daemon=True)
-        self._idle = idle
-        self._job: _Job | None = None
-        self._called = threading.Lock()
-        self._called.acquire()
-
-    def help(self, job: _Job) -> None:
-        self._job = job
-        self._called.release()
-
-    def run(self) -> None:
-        while True:
-            self._called.acquire()
-            job, self._job = self._job, None
-            assert job is not None
-            job.work()
-            del job  # what it holds is not this thread's to keep
-            self._idle.append(self)
-
-
 class _Workers:
-    """The threads of the process, whatever ``n_jobs`` their users have.
+    """One pool for the whole process, whatever ``n_jobs`` its users have.
 
-    ``n_jobs`` says how many of them one caller may have. Workers sleep on a lock of their own and
-    take parts by counting: a future for every part cost more than most parts, and a caller that
-    did all the work itself would still wait for a worker to wake up. Nobody waits for a worker to
-    be free, so that tasks may share out work themselves.
+    ``n_jobs`` says into how many parts work is cut; more threads than cores would only wait.
     """
 
     def __init__(self) -> None:
+        self.here = threading.local()
         self._begin()
-        if hasattr(os, "register_at_fork"):  # a child has the objects but not the threads
+        if hasattr(os, "register_at_fork"):  # a child has the pool object but not its threads
             os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
         self._starting = threading.Lock()
-        self._idle: deque[_Worker] = deque()
-        self._started = 0
+        self._pool: ThreadPoolExecutor | None = None
 
-    def call(self, job: _Job, helpers: int) -> None:
-        """Wake as many idle workers as are asked for and there are."""
-        for _ in range(helpers):
-            try:
-                worker = self._idle.pop()
-            except IndexError:
-                new = self._start()
-                if new is None:
-                    return
-                worker = new
-            worker.help(job)
+    def _enter(self) -> None:
+        self.here.inside = True
 
-    def _start(self) -> _Worker | None:
+    @property
+    def inside(self) -> bool:
+        """Whether the caller runs on the pool, where waiting for its other tasks may never end."""
+        return getattr(self.here, "inside", False)
+
+    @property
+    def pool(self) -> ThreadPoolExecutor:
         with self._starting:
-            if self._started >= (os.cpu_count() or 1) - 1:
-                return None
-            self._started += 1
-            worker = _Worker(self._idle, self._started)
-        worker.start()
-        return worker
+            if self._pool is None:
+                # threads start when they are first needed, so a generous limit costs nothing
+                self._pool = ThreadPoolExecutor(
+                    max_workers=os.cpu_count() or 1,
+                    thread_name_prefix="symnmf",
+                    initializer=self._enter,
+                )
+            return self._pool
 
 
 _workers = _Workers()
@@ -252,28 +189,21 @@ class Threads:
             )
         self.count: int = jobs if jobs > 0 else max(1, cores + 1 + jobs)
 
-    def parts(self, cost: float, *, finer: bool = False) -> int:
-        """Return into how many parts to cut work of so many floating point operations.
-
-        One for each thread, or fewer where the work is small. ``finer`` cuts long work into more
-        of them, for whoever is done first: cores and parts are never quite equal.
-        """
-        affordable = int(cost // SMALLEST_SHARE)
-        if finer and self.count > 1 and affordable >= LONG * SPARE_PARTS * self.count:
-            return SPARE_PARTS * self.count
-        return max(1, min(self.count, affordable))
+    def parts(self, cost: float) -> int:
+        """Return into how many parts to cut work of so many floating point operations."""
+        return max(1, min(self.count, int(cost // SMALLEST_SHARE)))
 
     def split(self, n: int, cost_per_row: float) -> list[Bounds]:
-        """Cut ``range(n)`` into chunks for all threads, or for fewer where the work is small."""
-        parts = min(self.parts(n * cost_per_row), n)
+        """Cut ``range(n)`` into one chunk per thread, or fewer where the work is small."""
+        parts = max(1, min(self.parts(n * cost_per_row), n))
         edges = [n * part // parts for part in range(parts + 1)]
         return list(itertools.pairwise(edges))
 
     def run(self, task: Callable[[int, int], T], bounds: Sequence[Bounds]) -> list[T]:
         """Return ``[task(begin, end) for begin, end in bounds]``, computed at the same time."""
-        if len(bounds) == 1 or self.count == 1:
+        if len(bounds) == 1 or _workers.inside:
             return [task(*part) for part in bounds]
-        job = _Job(task, bounds)
-        _workers.call(job, min(self.count, len(bounds)) - 1)
-        job.work()
-        return job.wait()
+        pool = _workers.pool
+        others = [pool.submit(task, begin, end) for begin, end in bounds[1:]]
+        first = task(*bounds[0])
+        return [first, *(other.result() for other in others)]

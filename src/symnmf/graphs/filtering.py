@@ -12,7 +12,6 @@ that this happens early.
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -103,9 +102,7 @@ class FilteredSearch:
 
         slack = np.zeros(n, np.float32)
         with one_blas_thread():
-            parts = self.threads.parts(2.0 * n * n * self.bounding.shape[1], finer=True)
-            cuts = np.linspace(0, n, min(parts, n) + 1).astype(int).tolist()
-            self.threads.run(task, list(itertools.pairwise(cuts)))
+            self.threads.run(task, self.threads.split(n, 2.0 * n * self.bounding.shape[1]))
         indices, distances = np.empty_like(found), np.empty((n, width))
         indices[self.order] = self.order[found]
         distances[self.order] = np.sqrt(squares.astype(np.float64)) * self.unit

@@ -13,18 +13,37 @@ from symnmf.kernels.compiling import BLOCK, REORDER, compiled
 
 
 @compiled(fastmath=REORDER)
-def direction(u: np.ndarray, xu: np.ndarray, z: np.ndarray, xz: np.ndarray) -> tuple[float, float]:
-    """Turn z into d = z - u and X z into X d, flat arrays; return <X u, d> and <X d, d>."""
+def direction_rows(
+    U: np.ndarray,
+    product: np.ndarray,
+    Z: np.ndarray,
+    image: np.ndarray,
+    begin: int,
+    end: int,
+) -> tuple[float, float, np.ndarray, np.ndarray]:
+    """Turn Z into D = Z - U and ``image`` = X Z into X D.
+
+    Return <X U, D>, <X D, D>, U^T D and D^T D.
+    """
+    r = U.shape[1]
     slope = 0.0
     bend = 0.0
-    for k in range(len(u)):
-        d = z[k] - u[k]
-        xd = xz[k] - xu[k]
-        z[k] = d
-        xz[k] = xd
-        slope += np.float64(xu[k]) * np.float64(d)
-        bend += np.float64(xd) * np.float64(d)
-    return slope, bend
+    cross = np.zeros((r, r))
+    length = np.zeros((r, r))
+    for first in range(begin, end, BLOCK):
+        last = min(first + BLOCK, end)
+        u, xu = U[first:last].reshape(-1), product[first:last].reshape(-1)
+        z, xz = Z[first:last].reshape(-1), image[first:last].reshape(-1)
+        for k in range(len(u)):
+            d = z[k] - u[k]
+            xd = xz[k] - xu[k]
+            z[k] = d
+            xz[k] = xd
+            slope += np.float64(xu[k]) * np.float64(d)
+            bend += np.float64(xd) * np.float64(d)
+        cross += np.dot(U[first:last].T, Z[first:last])
+        length += np.dot(Z[first:last].T, Z[first:last])
+    return slope, bend, cross, length
 
 
 @compiled(fastmath=REORDER)

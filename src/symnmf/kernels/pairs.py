@@ -11,72 +11,79 @@ import numpy as np
 
 from symnmf.kernels.compiling import BLOCK, REORDER, compiled
 
-# rows of what `gradient_sums` adds to: dot products with each slot, then two numbers
+# rows of what `gradient_rows` returns: dot products with each slot, then two numbers
 STEP_CHANGE, CHANGE_STEP, CHANGE_CHANGE, STEP_SLOPE, CHANGE_SLOPE, NUMBERS = range(6)
 
 
 @compiled(fastmath=REORDER)
-def gradient_sums(
-    u: np.ndarray,
-    xu: np.ndarray,
-    curved: np.ndarray,
-    scale: float,
+def gradient_rows(
+    U: np.ndarray,
+    product: np.ndarray,
+    gram: np.ndarray,
+    level: float,
     gradient: np.ndarray,
     steps: np.ndarray,
     changes: np.ndarray,
     newest: int,
     slots: np.ndarray,
-    first: int,
-    sums: np.ndarray,
-) -> None:
+    begin: int,
+    end: int,
+) -> np.ndarray:
     """Bring ``gradient`` = U G - X U, half of grad f, up to date and note how it changed.
 
-    ``u``, ``xu`` and ``curved`` are entries ``first`` onwards of U, X U and U G, flat; gradient,
-    and the slots of steps and changes, are flat and whole. If ``newest`` >= 0, ``steps[newest]``
-    is the step made since ``gradient`` was last computed, and ``changes[newest]`` is written:
-    zero where U did not move, for there a bound stops the step and not curvature. Added to
-    ``sums`` are the dot products of s and y of the newest slot with those of ``slots``, and of
-    these with the gradient g on the free entries {U > 0 or g < 0}; then the squared length of the
-    newest s, and <g, U - max(U - scale g, 0)>.
+    If ``newest`` >= 0, ``steps[newest]`` is the step made since ``gradient`` was last computed,
+    and ``changes[newest]`` is written: zero where U did not move, for there a bound stops the
+    step and not curvature. Return the dot products of s and y of the newest slot with those of
+    ``slots``, and of these with the gradient g on the free entries {U > 0 or g < 0}; then the
+    squared length of the newest s, and <g, U - max(U - g / level, 0)>.
     """
-    size = len(u)
-    last = first + size
-    slope = np.empty(size, u.dtype)
-    zero = u.dtype.type(0)
-    g = gradient[first:last]
-    s, y = slope, slope
-    if newest >= 0:
-        s, y = steps[newest, first:last], changes[newest, first:last]
-        length = 0.0
+    r = U.shape[1]
+    depth = steps.shape[0]
+    sums = np.zeros((6, max(depth, 2)))
+    scale = 1.0 / level if level > 0.0 else 0.0
+    slope = np.empty(BLOCK * r, U.dtype)
+    zero = U.dtype.type(0)
+    for first in range(begin, end, BLOCK):
+        last = min(first + BLOCK, end)
+        size = (last - first) * r
+        curved = np.dot(U[first:last], gram).reshape(-1)
+        u, xu = U[first:last].reshape(-1), product[first:last].reshape(-1)
+        g = gradient[first:last].reshape(-1)
+        s, y = slope[:size], slope[:size]
+        if newest >= 0:
+            s, y = steps[newest, first:last].reshape(-1), changes[newest, first:last].reshape(-1)
+            length = 0.0
+            for k in range(size):
+                y[k] = curved[k] - xu[k] - g[k] if s[k] != zero else zero
+                length += np.float64(s[k]) * np.float64(s[k])
+            sums[NUMBERS, 0] += length
+        residual = 0.0
         for k in range(size):
-            y[k] = curved[k] - xu[k] - g[k] if s[k] != zero else zero
-            length += np.float64(s[k]) * np.float64(s[k])
-        sums[NUMBERS, 0] += length
-    promise = 0.0
-    for k in range(size):
-        value = curved[k] - xu[k]
-        g[k] = value
-        before, move = np.float64(u[k]), scale * np.float64(value)
-        held = before if before < move else move  # u - max(u - move, 0)
-        promise += np.float64(value) * held
-        slope[k] = value if u[k] > zero or value < zero else zero
-    sums[NUMBERS, 1] += promise
-    for j in slots:
-        other_s, other_y = steps[j, first:last], changes[j, first:last]
-        a, b, c, d, e = 0.0, 0.0, 0.0, 0.0, 0.0
-        for k in range(size):
-            p, q, m = np.float64(other_s[k]), np.float64(other_y[k]), np.float64(slope[k])
-            v, w = np.float64(s[k]), np.float64(y[k])
-            a += v * q
-            b += w * p
-            c += w * q
-            d += p * m
-            e += q * m
-        sums[STEP_CHANGE, j] += a
-        sums[CHANGE_STEP, j] += b
-        sums[CHANGE_CHANGE, j] += c
-        sums[STEP_SLOPE, j] += d
-        sums[CHANGE_SLOPE, j] += e
+            value = curved[k] - xu[k]
+            g[k] = value
+            before, move = np.float64(u[k]), scale * np.float64(value)
+            held = before if before < move else move  # u - max(u - move, 0)
+            residual += np.float64(value) * held
+            slope[k] = value if u[k] > zero or value < zero else zero
+        sums[NUMBERS, 1] += residual
+        for j in slots:
+            other_s = steps[j, first:last].reshape(-1)
+            other_y = changes[j, first:last].reshape(-1)
+            a, b, c, d, e = 0.0, 0.0, 0.0, 0.0, 0.0
+            for k in range(size):
+                p, q, m = np.float64(other_s[k]), np.float64(other_y[k]), np.float64(slope[k])
+                v, w = np.float64(s[k]), np.float64(y[k])
+                a += v * q
+                b += w * p
+                c += w * q
+                d += p * m
+                e += q * m
+            sums[STEP_CHANGE, j] += a
+            sums[CHANGE_STEP, j] += b
+            sums[CHANGE_CHANGE, j] += c
+            sums[STEP_SLOPE, j] += d
+            sums[CHANGE_SLOPE, j] += e
+    return sums
 
 
 def direction_weights(

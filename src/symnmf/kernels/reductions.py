@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from symnmf.kernels.compiling import REORDER, compiled
+from symnmf.kernels.compiling import BLOCK, REORDER, compiled
 
 
 @compiled(fastmath=REORDER)
@@ -56,12 +56,33 @@ def split_rows(
 
 
 @compiled(fastmath=REORDER)
-def natural_residual(own: np.ndarray, curved: np.ndarray, target: np.ndarray, step: float) -> float:
-    """Return ||u - max(u - 2 step (curved - target), 0)||^2 for flat arrays."""
+def natural_residual_rows(
+    U: np.ndarray,
+    target: np.ndarray,
+    gram: np.ndarray,
+    step: float,
+    begin: int,
+    end: int,
+) -> float:
+    """Return ||U - max(U - step * 2 (U gram - target), 0)||^2 over rows ``begin..end``."""
     total = 0.0
-    for k in range(len(own)):
-        u = np.float64(own[k])
-        move = 2.0 * step * (np.float64(curved[k]) - np.float64(target[k]))
-        kept = u if u < move else move  # u - max(u - move, 0)
-        total += kept * kept
+    for first in range(begin, end, BLOCK):
+        last = min(first + BLOCK, end)
+        curved = np.dot(U[first:last], gram).reshape(-1)
+        own, wanted = U[first:last].reshape(-1), target[first:last].reshape(-1)
+        for k in range(len(own)):
+            u = np.float64(own[k])
+            move = 2.0 * step * (np.float64(curved[k]) - np.float64(wanted[k]))
+            kept = u if u < move else move  # u - max(u - move, 0)
+            total += kept * kept
+    return total
+
+
+@compiled()
+def cross_gram_rows(A: np.ndarray, B: np.ndarray, begin: int, end: int) -> np.ndarray:
+    """Return A^T B over rows ``begin..end``; float32 sums stay short before they are added up."""
+    total = np.zeros((A.shape[1], B.shape[1]))
+    for first in range(begin, end, BLOCK):
+        last = min(first + BLOCK, end)
+        total += np.dot(A[first:last].T, B[first:last])
     return total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,27 +13,11 @@ from symnmf.kernels.pivoting import pivot_rows
 from symnmf.ops.operations import Hals, Line, Ops, RowSolver
 from symnmf.parallel import Threads
 
-#: Rows of a factor that are worked on together. Fewer stay in cache through all that is done to
-#: them, more keep the products of few columns busy; partial sums in float32 stay short.
-FEWEST_ROWS, MOST_ROWS = 256, 4096
+GRAM_ROWS = 4096  # float32 partial sums stay this short before they are added in float64
+NARROW = 50  # columns up to which small blocks beat computing one triangle only
 
 #: Solves rows ``begin..end`` of a factor in place, given product, anchor, gram and coupling.
 RowKernel = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float, int, int], None]
-
-
-def blocks(begin: int, end: int, columns: int) -> Iterator[slice]:
-    """Cut a range of rows of a factor into blocks."""
-    rows = min(max(FEWEST_ROWS, 640_000 // columns**2), MOST_ROWS)
-    for first in range(begin, end, rows):
-        yield slice(first, min(first + rows, end))
-
-
-def cross_rows(A: np.ndarray, B: np.ndarray, begin: int, end: int) -> np.ndarray:
-    """Return A^T B over rows ``begin..end``, in float64."""
-    total = np.zeros((A.shape[1], B.shape[1]))
-    for part in blocks(begin, end, max(A.shape[1], B.shape[1])):
-        total += A[part].T @ B[part]
-    return total
 
 
 def row_kernel(rows: RowSolver) -> RowKernel:
@@ -141,16 +125,26 @@ class HostOps(Ops):
 
     def inner(self, A: np.ndarray, B: np.ndarray) -> float:
         n, r = A.shape
-        if A.dtype == np.float64:
-            return float(self._sum(lambda b, e: np.vdot(A[b:e], B[b:e]), n, 2 * r))
         return float(self._sum(lambda b, e: reductions.inner_rows(A, B, b, e), n, 2 * r))
 
     def gram(self, T: np.ndarray) -> np.ndarray:
-        return self.cross(T, T)
+        n, r = T.shape
+        if r <= NARROW:
+            return self.cross(T, T)
+
+        def part(begin: int, end: int) -> np.ndarray:
+            total = np.zeros((r, r))
+            for first in range(begin, end, GRAM_ROWS):
+                block = T[first : min(first + GRAM_ROWS, end)]
+                total += block.T @ block
+            return total
+
+        return np.asarray(self._sum(part, n, 2 * r * r))
 
     def cross(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         cost = 2 * A.shape[1] * B.shape[1]
-        return np.asarray(self._sum(lambda b, e: cross_rows(A, B, b, e), len(A), cost))
+        part = reductions.cross_gram_rows
+        return np.asarray(self._sum(lambda b, e: part(A, B, b, e), len(A), cost))
 
     def column_sums(self, T: np.ndarray) -> np.ndarray:
         return T.sum(axis=0, dtype=np.float64)
@@ -173,17 +167,9 @@ class HostOps(Ops):
         self, U: np.ndarray, product: np.ndarray, gram: np.ndarray, step: float
     ) -> float:
         n, r = U.shape
-        weights = gram.astype(U.dtype)
-
-        def rows(begin: int, end: int) -> float:
-            return sum(
-                reductions.natural_residual(
-                    U[part].ravel(), (U[part] @ weights).ravel(), product[part].ravel(), step
-                )
-                for part in blocks(begin, end, r)
-            )
-
-        return float(np.sqrt(self._sum(rows, n, 2 * r * r)))
+        weights, part = gram.astype(U.dtype), reductions.natural_residual_rows
+        total = self._sum(lambda b, e: part(U, product, weights, step, b, e), n, 2 * r * r)
+        return float(np.sqrt(total))
 
     def solve_rows(
         self,
@@ -223,19 +209,11 @@ class HostOps(Ops):
 
     def line(self, U: np.ndarray, product: np.ndarray, Z: np.ndarray, image: np.ndarray) -> Line:
         n, r = U.shape
-
-        def rows(begin: int, end: int) -> tuple[float, float, np.ndarray, np.ndarray]:
-            slope = bend = 0.0
-            cross, gram = np.zeros((r, r)), np.zeros((r, r))
-            for part in blocks(begin, end, r):
-                flat = (T[part].reshape(-1) for T in (U, product, Z, image))
-                own, curved = directions.direction(*flat)
-                slope, bend = slope + own, bend + curved
-                cross += U[part].T @ Z[part]
-                gram += Z[part].T @ Z[part]
-            return slope, bend, cross, gram
-
-        slope, bend, cross, gram = self._sums(rows, n, 4.0 * r * (r + 2))
+        slope, bend, cross, gram = self._sums(
+            lambda b, e: directions.direction_rows(U, product, Z, image, b, e),
+            n,
+            4.0 * r * (r + 2),
+        )
         return Line(slope, bend, cross, gram, Z, image)
 
     def advance(
@@ -275,21 +253,14 @@ class HostOps(Ops):
         slots: np.ndarray,
     ) -> np.ndarray:
         n, r = U.shape
-        weights, depth = gram.astype(U.dtype), len(steps)
-        scale = 1.0 / level if level > 0.0 else 0.0
-        g, s, y = gradient.reshape(-1), steps.reshape(depth, -1), changes.reshape(depth, -1)
+        weights, part = gram.astype(U.dtype), pairs.gradient_rows
 
         def rows(begin: int, end: int) -> np.ndarray:
-            sums = np.zeros((6, max(depth, 2)))
-            for part in blocks(begin, end, r):
-                u, xu, curved = U[part], product[part], U[part] @ weights
-                pairs.gradient_sums(
-                    u.reshape(-1), xu.reshape(-1), curved.reshape(-1), scale,
-                    g, s, y, newest, slots, part.start * r, sums,
-                )  # fmt: skip
-            return sums
+            return part(
+                U, product, weights, level, gradient, steps, changes, newest, slots, begin, end
+            )
 
-        return np.asarray(self._sum(rows, n, 2.0 * r * (r + 6 * depth)))
+        return np.asarray(self._sum(rows, n, 2.0 * r * (r + 6 * len(steps))))
 
     def pair_target(
         self,

@@ -320,7 +320,7 @@ class TorchOps(Ops):
 
     @staticmethod
     def _pair_table(sums: np.ndarray, depth: int, newest: int, slots: np.ndarray) -> np.ndarray:
-        """Arrange two numbers and five per slot as :func:`pairs.gradient_sums` does."""
+        """Arrange two numbers and five per slot as :func:`pairs.gradient_rows` does."""
         table = np.zeros((6, max(depth, 2)))
         if newest >= 0:
             table[pairs.NUMBERS, 0] = sums[0]

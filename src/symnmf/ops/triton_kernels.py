@@ -165,7 +165,7 @@ def pair_sums_kernel(
     U, product, gram, scale, gradient, steps, changes, newest, sums, n, r,
     DEPTH: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Do what :func:`symnmf.kernels.pairs.gradient_sums` does, with sums for every slot."""
+    """Do what :func:`symnmf.kernels.pairs.gradient_rows` does, with sums for every slot."""
     tile = tl.program_id(0)
     columns = tl.arange(0, R)
     small = (columns < r)[:, None] & (columns < r)[None, :]

@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.kernels.contraction import match_neighbors
-from symnmf.objectives import Frobenius, Objective
+from symnmf.objectives import Objective
 from symnmf.run.spectral import leading_subspace, spectral_start
 from symnmf.storage import SparseMatrix
 
@@ -56,12 +56,6 @@ class Level:
     def expanded(self, U: np.ndarray) -> np.ndarray:
         """Return Q U."""
         return self.weights[:, None] * U[self.group]
-
-
-def pays(f: Objective, rank: int) -> bool:
-    """Whether X is a sparse matrix so large that a start by levels costs less than it saves."""
-    plain = isinstance(f, Frobenius) and not f.signed
-    return plain and isinstance(f.storage, SparseMatrix) and _large(f.storage, rank)
 
 
 def _large(X: SparseMatrix, rank: int) -> bool:

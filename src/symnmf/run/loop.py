@@ -149,8 +149,7 @@ def factorize(
         docs/large-problems.md), "scaled-random" (uniform, at X's scale), "random" (the paper's
         uniform(0, 1)), "nndsvd", "neighborhoods" (of nodes, of low conductance, for a sparse
         graph), or U_0 itself. V_0 = U_0 always. "auto" is "sketch" for a dense X
-        of 1500 rows or more, in memory, on disk or on workers, "levels" for a sparse X whose U
-        takes more than 32 MB, else "spectral"; and
+        of 1500 rows or more, in memory, on disk or on workers, else "spectral"; and
         "scaled-random" for the published methods, for an X with a mask, weights or negative
         entries, and for a dense X on a GPU. The first three do not depend on the seed.
     n_init : int

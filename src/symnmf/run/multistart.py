@@ -25,7 +25,6 @@ from symnmf.run.bounding import quick_bound
 from symnmf.run.checkpoint import Keeping, values_so_far
 from symnmf.run.fits import check_path, open_fit
 from symnmf.run.interrupts import Interrupt, watching
-from symnmf.run.levels import pays
 from symnmf.run.loop import Snapshot, solve
 from symnmf.run.problem import Problem
 from symnmf.run.race import Race
@@ -198,9 +197,6 @@ class Plan:
         # a tensor has no eigenvectors to turn; with gaps or negative entries they say little
         if self._spectral and (f.order > 2 or not f.unit_weights or f.signed):
             return dataclasses.replace(self, init="scaled-random")._run(problem, settings)
-        # on a large sparse X one start takes as long as five elsewhere, and one by levels is better
-        if self._spectral and pays(f, int(self.rank)):
-            return dataclasses.replace(self, init="levels")._run(problem, settings)
         workers, seats = self._at_once(f)
         apart = seats == 1 and self._apart(f)
         kept, seed = self._opened(problem)

@@ -12,7 +12,6 @@ from symnmf.errors import InputError
 from symnmf.interchange import to_host
 from symnmf.naming import lookup
 from symnmf.objectives import Objective
-from symnmf.run.levels import pays
 from symnmf.run.seeds import as_edges, neighborhood_seeds
 from symnmf.run.spectral import spectral_start
 from symnmf.state import Point
@@ -143,8 +142,6 @@ def chosen_start(f: Objective, rank: int, *, at_random: bool) -> str:
         return "scaled-random"
     if f.storage.sketch_pays(rank):
         return SKETCH
-    if pays(f, rank):
-        return "levels"
     return "spectral" if f.storage.eigenvectors_pay else "scaled-random"
 
 

@@ -151,4 +151,4 @@ class HostMatrix(HostArray, SymmetricMatrix):
         return self.residual_rows(U, U, 0, self.shape[0])
 
     def threads_for(self, rank: int) -> int:
-        return min(self.threads.count, len(self.chunks(rank)))
+        return len(self.chunks(rank))

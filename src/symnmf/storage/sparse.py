@@ -31,7 +31,7 @@ class SparseMatrix(HostMatrix):
         csr_rows(self.indptr, self.indices, self.data, V, out, begin, end)
 
     def chunks(self, width: int) -> list[Bounds]:
-        parts = self.threads.parts(2.0 * len(self.data) * width, finer=True)
+        parts = self.threads.parts(2.0 * len(self.data) * width)
         if parts not in self._shares:
             self._shares[parts] = balanced_chunks(self.indptr, parts)
         return self._shares[parts]

@@ -91,7 +91,7 @@ class SparseTensor(SymmetricTensor):
         return total
 
     def threads_for(self, rank: int) -> int:
-        return min(self.threads.count, len(self._bounds(rank)))
+        return len(self._bounds(rank))
 
     def slice(self, i: int) -> np.ndarray:
         listed = np.s_[self.indptr[i] : self.indptr[i + 1]]
@@ -137,7 +137,7 @@ class SparseTensor(SymmetricTensor):
         self.threads.run(task, self._bounds(width))
 
     def _bounds(self, width: int) -> list[Bounds]:
-        parts = self.threads.parts(3.0 * self.order * len(self.data) * width, finer=True)
+        parts = self.threads.parts(3.0 * self.order * len(self.data) * width)
         if parts not in self._shares:
             self._shares[parts] = balanced_chunks(self.indptr, parts)
         return self._shares[parts]
