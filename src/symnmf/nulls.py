@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.stats import t as student
 
 #: Rounds in which loops and repeated edges are exchanged with other edges.
 REPAIRS = 30
@@ -37,9 +36,11 @@ def upper_limit(draws: Any, level: float) -> float:
 
     The mean and the spread are themselves from these few draws, and the limit allows for that.
     """
+    from scipy.special import stdtrit  # the quantile of Student's t; scipy.stats loads longer
+
     values = np.asarray(draws, dtype=np.float64)
     spread = float(values.std(ddof=1)) * np.sqrt(1.0 + 1.0 / len(values))
-    return float(values.mean() + student.ppf(1.0 - level, len(values) - 1) * spread)
+    return float(values.mean() + stdtrit(len(values) - 1, 1.0 - level) * spread)
 
 
 # Graphs ---------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ The usual two loops then run on coefficients alone, and the direction is formed 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from symnmf.kernels.compiling import BLOCK, REORDER, compiled
@@ -104,16 +106,23 @@ def direction_weights(
     along: dict[int, float] = {}  # alpha of the first loop
     for place, i in reversed(list(enumerate(slots))):
         later = sum(along[j] * sy[i][j] for j in slots[place + 1 :])
-        along[i] = (float(step_slope[i]) - later) / sy[i][i]
+        along[i] = _over(float(step_slope[i]) - later, sy[i][i])
     last = slots[-1]
-    scale = sy[last][last] / yy[last][last]
+    scale = _over(sy[last][last], yy[last][last])
     steps, changes = np.zeros(len(step_slope)), np.zeros(len(step_slope))
     for place, i in enumerate(slots):
         value = scale * (float(change_slope[i]) - sum(along[j] * yy[i][j] for j in slots))
         value -= sum(float(steps[j]) * sy[j][i] for j in slots[:place])
-        steps[i] = value / sy[i][i] - along[i]
+        steps[i] = _over(value, sy[i][i]) - along[i]
         changes[i] = scale * along[i]
     return -scale, steps, changes
+
+
+def _over(value: float, divisor: float) -> float:
+    """Divide as arrays do: by zero it gives inf or NaN, and the line search stays where it is."""
+    if divisor:
+        return value / divisor
+    return math.copysign(math.inf, value) if value else math.nan
 
 
 @compiled(fastmath=REORDER)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import gammaln
 
 
 def description_length(A: Any, labels: np.ndarray) -> float:
@@ -61,6 +60,8 @@ def _edges_inside(between: np.ndarray, sizes: np.ndarray) -> float:
 
 
 def _log_factorial(count: np.ndarray | float) -> np.ndarray:
+    from scipy.special import gammaln
+
     return np.asarray(gammaln(np.asarray(count, dtype=np.float64) + 1.0))
 
 
