@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -44,7 +46,7 @@ def test_value_and_gradient_are_those_of_the_formula(seed, loss, hidden):
         seen = np.triu(rng.random((n, n)) < 0.8)
         seen = (seen | seen.T).astype(float)
         told = {"mask": seen.astype(bool)}
-    f = Problem(X, loss=loss, **told).objective
+    f: Any = Problem(X, loss=loss, **told).objective
     U = rng.random((n, 3)) + 0.1
     dense = X.toarray() * seen
     point = Point(f.ops, U)
@@ -79,7 +81,7 @@ def test_newton_on_rows_ends_at_a_critical_point_below_expectation_maximisation(
     certificate = newton.certificate()
     assert certificate.certified
     assert certificate.monotone
-    f = Problem(X, loss=loss).objective
+    f: Any = Problem(X, loss=loss).objective
     slope = f.expected(newton.U) - Point(f.ops, newton.U).product(f)
     free = newton.U > 1e-6
     assert np.abs(slope[free]).max() < 1e-3
