@@ -50,7 +50,7 @@ def compare(
 ) -> Comparison:
     """Run every solver from the same starts, one after the other.
 
-    Run k of every solver sets out from the same U_0, and the ``seconds`` of all of them count the
+    Run k of every solver starts from the same U_0, and the ``seconds`` of all of them count the
     solver only, not the evaluation; an iteration of each is done and thrown away beforehand, so
     that no clock counts the loading of compiled code. Everything is checked before the first run:
     a solver that cannot work on this X raises then, and no comparison comes back with a method

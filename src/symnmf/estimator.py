@@ -84,7 +84,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     solver, coupling
         As in :func:`symnmf.factorize`.
     init : str, array or callable, default "spectral"
-        As in :func:`symnmf.factorize`. "spectral" sets out from the leading eigenvectors, turned
+        As in :func:`symnmf.factorize`. "spectral" starts from the leading eigenvectors, turned
         until they are as good as nonnegative; further starts turn them by other rows, drawn at
         random. On ORL, COIL-20, MNIST, email-Eu-core and cora such a start ends lower than the
         best of five random ones, after half the iterations of one of them.
@@ -113,7 +113,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         "cuda" to look for neighbours and factorize on a GPU, see :func:`symnmf.factorize`.
         Several starts are then one wide product.
     warm_start : bool, default False
-        Set out from the previous ``embedding_`` (a single start; n_init and init do not matter).
+        Start from the previous ``embedding_`` (a single start; n_init and init do not matter).
         ``tol`` then refers to that start, so a fit that had converged is refined.
     callback : callable or None
         Called with a :class:`symnmf.Snapshot` for every iteration of every start, which may run in

@@ -36,7 +36,7 @@ def best_bound(
     target : Target or None
         None where no bound is known.
     U : ndarray
-        The factor at hand; a search for N sets out from it.
+        The factor at hand; a search for N starts from it.
     reached : float
         Its objective.
     max_time : float or None

@@ -70,7 +70,7 @@ def _explained(error: Exception) -> bool:
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     # how a run ended is said by every command itself, in the words of its options; that one
-    # library is behind another is nothing a user of the command could mend
+    # library is behind another is nothing a user of the command could fix
     if category.__name__ != "ConvergenceWarning" and not issubclass(category, DeprecationWarning):
         note(str(message), "warning")
 

@@ -201,7 +201,7 @@ class Ops(ABC):
         gram: np.ndarray,
         coupling: float,
     ) -> Tall:
-        """Return the rows >= 0 that minimise, each by itself and set out from ``factor``,
+        """Return the rows >= 0 that minimise, each by itself and started from ``factor``,
 
         1/2 <F (gram + coupling I), F> - <product + coupling anchor, F>; ``factor`` may be
         overwritten.

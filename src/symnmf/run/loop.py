@@ -378,7 +378,7 @@ class Run:
         self.inspection = Inspection(self.f)
 
     def begin(self, U0: Tall) -> None:
-        """Set out from U_0 = V_0."""
+        """Start from U_0 = V_0."""
         n, r = U0.shape
         threads = self.f.threads_for(r)
         if threads:  # not known yet, and with a thousand columns it takes minutes
@@ -397,7 +397,7 @@ class Run:
         self.start_misfit = float(np.sqrt(2.0 * self.latest.value))
 
     def go_on(self, saved: Saved) -> None:
-        """Set out from a checkpoint."""
+        """Start from a checkpoint."""
         self.state, self.history = saved.state, saved.history
         self.seconds, self.start_misfit = saved.seconds, saved.start_misfit
         self.resumed = True

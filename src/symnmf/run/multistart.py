@@ -107,7 +107,7 @@ class Plan:
 
     It is checked when it is made, before a graph is built or a file is read.
 
-    The first start is the one ``factorize(..., random_state=random_state)`` sets out from, and
+    The first start is the one ``factorize(..., random_state=random_state)`` starts from, and
     raising ``n_init`` adds starts without changing the earlier ones (but for rounding where
     several share one reading of X).
 

@@ -110,11 +110,11 @@ class Recipe:
         shape = tuple(getattr(block, "shape", ()))
         if shape != self.tile.shape:
             got, due = (" x ".join(map(str, size)) for size in (shape, self.tile.shape))
-            raise InputError(f"X: {self.where} is {got} and should be {due}; mend the Dask array.")
+            raise InputError(f"X: {self.where} is {got} and should be {due}; fix the Dask array.")
         kind = getattr(block, "dtype", np.dtype(object))
         if kind.kind not in "fiub" or float_dtype(kind, "X") != self.dtype:
             raise InputError(
-                f"X: {self.where} holds {kind} and should hold {self.dtype}; mend the Dask array."
+                f"X: {self.where} holds {kind} and should hold {self.dtype}; fix the Dask array."
             )
         if hasattr(block, "tocsr"):  # of scipy, or of the library `sparse`
             whole = sp.csr_array(block.tocsr(), dtype=self.dtype)

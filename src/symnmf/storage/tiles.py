@@ -335,7 +335,7 @@ class TiledMatrix(SymmetricMatrix):
     def scaled(self: Self, factor: float) -> Self:
         other = copy.copy(self)
         first, second = self.scales
-        # one before and one after the product, so that neither overflows what the other mends
+        # one before and one after the product, so that neither overflows what the other corrects
         other.scales = (first * factor, second) if first == 1.0 else (first, second * factor)
         other._sqnorm = None
         return other

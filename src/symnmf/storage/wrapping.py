@@ -125,7 +125,9 @@ def torch_device(X: Any, device: Any) -> Any:
     kind = str(X.device if device is None else device).partition(":")[0]
     if kind == "cpu":
         if isinstance(X, SymmetricMatrix) and not isinstance(X, HostMatrix):
-            raise InputError(f"device='cpu' cannot be had for a {type(X).__name__}; pass X itself.")
+            raise InputError(
+                f"device='cpu' is not supported for a {type(X).__name__}; pass X itself."
+            )
         return None
     return _usable(X.device if device is None else device)
 
