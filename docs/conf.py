@@ -124,7 +124,13 @@ def _formula(writer: Any, node: nodes.Element, block: bool) -> None:
 html_math_renderer = "mathml"
 
 
+def _skip(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool:
+    """Leave out what scikit-learn writes for metadata routing: it refers to pages of its own."""
+    return skip or (name.startswith("set_") and name.endswith("_request"))
+
+
 def setup(app: Any) -> None:
+    app.connect("autodoc-skip-member", _skip)
     app.add_html_math_renderer(
         "mathml",
         (lambda writer, node: _formula(writer, node, False), None),

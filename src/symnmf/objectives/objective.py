@@ -172,7 +172,7 @@ class Objective(ABC):
 
     @abstractmethod
     def product_and_sums(self, U: Point) -> tuple[Tall, Sums | None]:
-        """Return the product at U, see :meth:`Point.product`, and the sums if they come along."""
+        """Return the product at U, see ``Point.product``, and the sums if they come along."""
 
     @abstractmethod
     def sums(self, U: Point) -> Sums:

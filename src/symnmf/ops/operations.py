@@ -292,5 +292,5 @@ class Ops(ABC):
         """Return the Gauss-Newton target Z and the multiplier, which may overwrite ``dual``.
 
         ``eigen`` are the eigenvalues and vectors of ``gram``; ``weights`` are rho, rho plus
-        damping, and the relaxation of :func:`symnmf.steps.gauss_newton.gauss_newton_target`.
+        damping, and the relaxation of ``steps/gauss_newton.py``.
         """

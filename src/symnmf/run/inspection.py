@@ -165,5 +165,6 @@ def looked_at(f: Objective, U: Point, tol: float) -> dict[str, Any]:
     return known | {
         "lowest_curvature": curvature.lowest,
         "curvature_steps": curvature.steps,
-        "falls": curvature.negative or dead,
+        # where a point is stationary to 1e-4 only, a curvature of that size has no sign
+        "falls": (curvature.negative and curvature.lowest < -worst) or dead,
     }

@@ -20,12 +20,6 @@ class SymmetricTensor(HostArray):
 
     Attributes
     ----------
-    order : int
-        d, the number of indices of an entry.
-    shape : tuple of int
-        (n, ..., n), d times.
-    dtype : numpy.dtype
-        float32 or float64.
     repeats_observed : bool
         Whether entries with a repeated index, such as T_iij, count. If not, nothing is known of
         them, and a fit is judged by the entries with d different indices alone.

@@ -82,7 +82,7 @@ class Hierarchy:
 
     @property
     def linkage(self) -> np.ndarray:
-        """The tree over its leaves as :mod:`scipy.cluster.hierarchy` writes one.
+        """The tree over its leaves as ``scipy.cluster.hierarchy`` writes one.
 
         Leaves have the numbers of ``labels``, and the height of a split is its strength.
         """
