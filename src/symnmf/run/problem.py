@@ -200,15 +200,16 @@ class Problem:
 
     def on(self, threads: Threads) -> Problem:
         """Return it for use on these threads."""
-        return self._with(self.objective.on(threads), self.scaled.on(threads))
+        other = copy.copy(self)
+        other.objective = self.objective.on(threads)
+        same = self.scaled is self.objective
+        other.scaled = other.objective if same else self.scaled.on(threads)
+        return other
 
     def over(self, storage: SymmetricArray) -> Problem:
         """Return it with another storage of the X of its runs, which several starts share, say."""
-        return self._with(self.objective, self.scaled.over(storage))
-
-    def _with(self, f: Objective, scaled: Objective) -> Problem:
         other = copy.copy(self)
-        other.objective, other.scaled = f, f if self.scaled is self.objective else scaled
+        other.scaled = self.scaled.over(storage)
         return other
 
 
