@@ -146,7 +146,7 @@ def test_shapes_and_unknown_chunks_are_refused(X):
         symnmf.factorize(array[array[:, 0] > 0], RANK)
     with pytest.raises(InputError, match="must be square"):
         symnmf.factorize(array[:, :3], RANK)
-    with pytest.raises(InputError, match="X is a Dask array, whose entries cannot be hidden"):
+    with pytest.raises(InputError, match="needs X as an array or a sparse matrix in memory"):
         symnmf.factorize(array, RANK, missing="nan")
 
 
