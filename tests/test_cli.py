@@ -254,7 +254,7 @@ def test_a_pickled_array_is_refused_unopened(run, tmp_path):
         ("cluster friends.edges -k 2 --affinity rbf", "is a graph"),
         ("cluster friends.edges -k 2 --neighbors 3", "--neighbors is for points"),
         ("cluster friends.edges -k 2 --threshold 1", "--threshold must be"),
-        ("cluster friends.edges -k 2 --coupling strong", "coupling 'strong'"),
+        ("cluster friends.edges -k 2 --solver symhals --coupling strong", "coupling 'strong'"),
         ("cluster friends.edges -k 2 --tol -1", "--tol must be"),
         ("cluster friends.edges -k 2 --starts 0", "--starts must be at least 1, got 0"),
         ("cluster friends.edges -k 2 --seed -1", "--seed must be at least 0, got -1"),
