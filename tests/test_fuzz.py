@@ -55,7 +55,10 @@ def check(X, data):
     solver = data.draw(st.sampled_from(sorted(SOLVERS)))
     init = data.draw(st.sampled_from(["random", "scaled-random", "nndsvd"]))
     iterations = data.draw(st.integers(0, 12))
-    options = {"coupling": data.draw(st.floats(1e-3, 10.0)) * max(float(abs(X).max()), 1e-300)}
+    options = {}
+    if SOLVERS[solver].has_coupling:
+        unit = max(float(abs(X).max()), 1e-300)
+        options["coupling"] = data.draw(st.floats(1e-3, 10.0)) * unit
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)

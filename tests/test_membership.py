@@ -91,7 +91,7 @@ def test_without_edges_to_look_at_shares_decide():
     assert background_strengths(np.ones((3, 1)), signed) is None
 
 
-@pytest.mark.parametrize(("ego", "least"), [("414", 0.5), ("686", 0.13), ("348", 0.32)])
+@pytest.mark.parametrize(("ego", "least"), [("414", 0.5), ("686", 0.13), ("348", 0.31)])
 def test_circles_of_egos(real_data, ego, least):
     """Mean of ten seeds: 0.54, 0.14 and 0.34; by shares of a quarter 0.45, 0.13 and 0.34."""
     data = datasets.load(f"ego_circles_{ego}", real_data)

@@ -37,8 +37,8 @@ def looks(monkeypatch):
 
 def test_a_fit_with_its_certificate_looks_at_x_once(looks):
     X = synthetic_problem(60, 3, 0.1, seed=0)
-    model = symnmf.SymNMF(3, affinity="precomputed", init="scaled-random", random_state=0).fit(X)
-    assert model.certificate_.certified
+    result = symnmf.factorize(X, 3, init="scaled-random", random_state=0)
+    assert result.certificate().certified
     assert looks == {"symmetry": 1, "units": 1}
 
 

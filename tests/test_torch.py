@@ -353,10 +353,16 @@ def test_devices_that_are_not_there_are_refused_before_any_work():
      {"missing": "nan"}, {"ignore_diagonal": True}],
     ids=lambda options: next(iter(options)),
 )  # fmt: skip
-def test_what_only_the_host_can_do_is_refused_by_name(device, observing):
-    X = on_device(problem("dense", np.float64), device)
-    with pytest.raises(symnmf.InputError, match="entries cannot be hidden"):
-        symnmf.factorize(X, 4, **observing)
+def test_masks_and_weights_are_taken_where_X_is(device, observing):
+    X, start = problem("dense", np.float64), np.random.default_rng(0).random((150, 4))
+    options = {"init": start, "max_iter": 5, "tol": 0.0, "solver": "a-symhals", **observing}
+    if "missing" in observing:
+        with pytest.raises(symnmf.InputError, match="needs X as an array or a sparse matrix"):
+            symnmf.factorize(on_device(X, device), 4, **options)
+        return
+    there = symnmf.factorize(on_device(X, device), 4, **options)
+    here = symnmf.factorize(X, 4, **options)
+    np.testing.assert_allclose(there.history["error"], here.history["error"], rtol=1e-6)
 
 
 def test_rank_selection_is_refused_by_name(device):

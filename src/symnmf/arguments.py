@@ -166,7 +166,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "n_folds": ("whole",),
     "n_init": ("whole",),
     "n_jobs": ("whole", "none"),
-    "n_neighbors": ("whole", "none"),
+    "n_neighbors": ("whole", "text", "none"),
     "n_nodes": ("whole", "none"),
     "n_runs": ("whole",),
     "names": ("sequence", "none"),

@@ -26,7 +26,7 @@ from symnmf.objectives.likelihood import FROBENIUS, LOSSES, likelihood_of
 from symnmf.objectives.observing import observed
 from symnmf.objectives.units import Units
 from symnmf.parallel import Threads
-from symnmf.storage import SymmetricArray, as_symmetric
+from symnmf.storage import SymmetricArray, as_symmetric, on_device
 from symnmf.storage.tensor import SymmetricTensor
 
 #: What a Problem is told of X besides X itself, its threads and its device.
@@ -138,7 +138,7 @@ class Problem:
         )
         terms: list[Term] = [term for term in (L1(l1), Ridge(ridge)) if term.weight > 0.0]
         if links is not None:
-            terms.append(_links(links, f, n_jobs, device))
+            terms.append(_links(links, f, n_jobs))
         self._set(Added(f, tuple(terms)) if terms else f, X)
 
     def _set(self, f: Objective, given: Any) -> None:
@@ -241,7 +241,7 @@ def check_weight(value: Any, name: str) -> float:
     return float(value)
 
 
-def _links(links: Any, f: MatrixObjective, n_jobs: int | None, device: Any) -> Links:
+def _links(links: Any, f: MatrixObjective, n_jobs: int | None) -> Links:
     """Return -sum c_ij <u_i, u_j> as a term 1/2 <Q U, U>, Q = -2 C, where the factors live."""
     dtype = f.dtype
     Q = sp.csr_array(links, dtype=dtype) if sp.issparse(links) else np.array(links, dtype=dtype)
@@ -250,8 +250,9 @@ def _links(links: Any, f: MatrixObjective, n_jobs: int | None, device: Any) -> L
             f"links must have the shape of X, {f.shape[0]} x {f.shape[0]}, got "
             f"{' x '.join(map(str, Q.shape))}."
         )
-    matrix = as_symmetric(-2.0 * Q, n_jobs=n_jobs, device=device, allow_negative=True, name="links")
-    return Links(matrix)
+    matrix = as_symmetric(-2.0 * Q, n_jobs=n_jobs, allow_negative=True, name="links")
+    place = getattr(f.ops, "device", None)  # where the factors live; None for the host
+    return Links(matrix if place is None else on_device(matrix, place))
 
 
 def check_rank(rank: int, n: int) -> None:
