@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,22 +22,6 @@ from symnmf.storage import SymmetricMatrix
 
 #: Ridge of rows with fewer observations than columns of U, in units of the entries of X.
 RIDGE = 1e-2
-
-
-class Passes(Protocol):
-    """Sums over the entries that a pass covers, each with its weight w."""
-
-    def sqnorm(self) -> float:
-        """Return the sum of w x^2."""
-
-    def add(self, F: Tall, V: Tall, T: Tall, out: Tall) -> Sums:
-        """Add S T to ``out``, S = W o (X - F V^T); return the sums."""
-
-    def sums(self, U: Tall, V: Tall) -> Sums:
-        """Return the sums of w (x - m)^2, w x m and w m^2, m = <u_i, v_j>."""
-
-    def quartic(self, U: Tall, D: Tall) -> Coefficients:
-        """Return c_1 to c_4 of f along U + t D."""
 
 
 class Weighted(MatrixObjective):
