@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.archives import read_archive, write_archive
-from symnmf.errors import InputError, warn
+from symnmf.archives import read_archive
+from symnmf.errors import InputError
 from symnmf.many.factor import RowSparse
 from symnmf.outputs import clear_leftovers
-from symnmf.run.checkpoint import check_identity
+from symnmf.run.checkpoint import check_identity, written
 from symnmf.run.fits import check_path
 from symnmf.run.result import History
 from symnmf.state import Kept, check_memory
@@ -77,16 +77,7 @@ class SparseCheckpoint:
             "values": now.U.values,
             "counts": now.U.counts,
         }
-        try:
-            write_archive(self.path, arrays)
-        except (OSError, InputError) as error:
-            if not self.failed:
-                warn(
-                    f"the checkpoint {str(self.path)!r} could not be written ({error}); the run "
-                    f"goes on and an earlier checkpoint is kept.",
-                    RuntimeWarning,
-                )
-            self.failed = True
+        self.failed |= not written(self.path, arrays, warned=self.failed)
         self.last = time.monotonic()
 
 

@@ -107,17 +107,23 @@ class Checkpoint:
         for prefix, kept in ((MEMORY, state.memory), (SCHEDULE, state.schedule)):
             for name, value in kept.items():
                 arrays[prefix + name] = value if isinstance(value, np.ndarray) else ops.get(value)
-        try:
-            write_archive(self.path, arrays)
-        except (OSError, InputError) as error:
-            if not self.failed:
-                warn(
-                    f"the checkpoint {str(self.path)!r} could not be written ({error}); the run "
-                    f"goes on and an earlier checkpoint is kept.",
-                    RuntimeWarning,
-                )
-            self.failed = True
+        self.failed |= not written(self.path, arrays, warned=self.failed)
         self.last = time.monotonic()
+
+
+def written(path: Path, arrays: dict[str, Any], *, warned: bool) -> bool:
+    """Write a checkpoint; where that fails say so, once, and return False."""
+    try:
+        write_archive(path, arrays)
+    except (OSError, InputError) as error:
+        if not warned:
+            warn(
+                f"the checkpoint {str(path)!r} could not be written ({error}); the run goes on and "
+                f"an earlier checkpoint is kept.",
+                RuntimeWarning,
+            )
+        return False
+    return True
 
 
 @dataclass(frozen=True)
