@@ -40,16 +40,16 @@ def test_write_table_round_trip(tmp_path: Path) -> None:
 
 
 def test_write_table_disarms_formulas_and_says_how_many(tmp_path: Path) -> None:
-    texts = ["=1+1", "+a", "-a", "@x", "\tx", "-5", "a=b", ""]
+    changed = ["=1+1", "+a", "-a", "@x", "\tx", "-INFINITY", "+nan", "-Inf", "-1_000", "-0x1", "-."]
+    kept = ["-5", "+.5E-3", "-1e999", "1e999", "inf", "nan", "a=b", ""]
     numbers = [-1, -2.5, True, None, np.float64(-0.1), np.int8(-3), 0, float("nan")]
-    assert write_table(tmp_path / "a.csv", {"=name": texts, "value": numbers}) == 6
+    numbers += [0] * (len(changed) + len(kept) - len(numbers))
+    columns = {"=name": changed + kept, "value": numbers}
+    assert write_table(tmp_path / "a.csv", columns) == 1 + len(changed)
     with open(tmp_path / "a.csv", newline="") as file:
         rows = list(csv.reader(file))
-    assert [row[0] for row in rows] == [
-        "'=name",
-        *["'=1+1", "'+a", "'-a", "'@x", "'\tx", "-5", "a=b", ""],
-    ]
-    assert [row[1] for row in rows[1:]] == ["-1", "-2.5", "True", "", "-0.1", "-3", "0", "nan"]
+    assert [row[0] for row in rows] == ["'=name", *(f"'{text}" for text in changed), *kept]
+    assert [row[1] for row in rows[1:9]] == ["-1", "-2.5", "True", "", "-0.1", "-3", "0", "nan"]
 
 
 def test_write_table_refusals_leave_everything_as_it_was(tmp_path: Path) -> None:
@@ -143,6 +143,7 @@ HOSTILE = st.text(
 @example(names=["a", 'b;"=1+1"'])
 @example(names=["'\t=x"])
 @example(names=["\ufeff=1"])
+@example(names=["-INFINITY", "+nan", "a;-Inf", "-1E5", "-1e999"])
 @given(names=st.lists(HOSTILE, min_size=1, max_size=4))
 def test_no_reader_finds_a_formula_a_row_or_a_column(names: list[str]) -> None:
     content, _ = table_bytes({"name": names, "cluster": list(range(len(names)))})
@@ -152,7 +153,7 @@ def test_no_reader_finds_a_formula_a_row_or_a_column(names: list[str]) -> None:
     assert [without_apostrophe(row[0]) for row in rows[1:]] == names
     for cell in cells_of_any_reader(text):
         shown = cell.lstrip(' \t\r\n"\ufeff')
-        whole_number = re.fullmatch(r"[+-][0-9.e+-]*", shown.split(",")[0].rstrip()) is not None
+        whole_number = re.fullmatch(r"[+-][0-9.eE+-]*", shown.split(",")[0].rstrip()) is not None
         assert not shown.startswith(SIGNS) or whole_number, (names, cell)
 
 

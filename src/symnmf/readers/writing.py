@@ -12,7 +12,6 @@ from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.outputs import write_atomically
 from symnmf.readers.source import AnyPath, checked_path, shown, split_ending
-from symnmf.readers.text import number
 
 APOSTROPHE = "'"
 #: What a spreadsheet takes for the start of a formula, and what it may turn into that: full-width,
@@ -26,6 +25,9 @@ SKIPPED = r"[\s\0-\x1f\x7f\ufeff\u200b\"]*"
 
 _FORMULA = re.compile(rf"((?:^|[{ENDS}]){SKIPPED})(?='*[{SIGNS}])|^(?='*[\t\r\n])")
 _PROTECTED = re.compile(rf"((?:^|[{ENDS}]){SKIPPED})'(?='*[{SIGNS}])|^'(?='*[\t\r\n])")
+#: A number that no reader takes for anything else. "-inf" and "+nan" are not: in a spreadsheet they
+#: are formulas that refer to a name.
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _QUOTED = re.compile(rf"[{ENDS}\0-\x1f\x7f\"]|^\s|\s$")
 
 
@@ -52,8 +54,9 @@ def write_table(path: AnyPath, columns: Mapping[str, Sequence[object] | np.ndarr
         at the start of a text cell, and behind a separator or a line break inside it, since a
         reader with another separator sees a cell there. The header is treated alike. Text that has
         such an apostrophe already gets another, so that no two cells become one. Numbers, also
-        those written as text (``-5``), stay as they are, and floats are written so that reading
-        them gives the same float. Text with separators, line breaks or quotes is quoted.
+        decimals written as text (``-5``), stay as they are; ``-inf`` as text is protected, since a
+        spreadsheet takes it for a formula. Floats are written so that reading them gives the same
+        float. Text with separators, line breaks or quotes is quoted.
 
     Raises
     ------
@@ -124,7 +127,7 @@ def _plain(cell: object) -> object:
 
 
 def _safe(cell: object) -> object:
-    if not isinstance(cell, str) or number(cell.encode("utf-8", "replace")) is not None:
+    if not isinstance(cell, str) or _DECIMAL.fullmatch(cell):
         return cell
     safe = _FORMULA.sub(lambda found: (found[1] or "") + APOSTROPHE, cell)
     return cell if safe == cell else safe
