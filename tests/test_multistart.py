@@ -302,3 +302,10 @@ def test_starts_at_the_same_time_have_the_same_seconds(n_jobs, seconds):
     problem = Problem.of(np.ones((50, 50)))
     assert plan(n_jobs=n_jobs, max_time=10.0).seconds_each(problem) == pytest.approx(seconds)
     assert plan(n_jobs=n_jobs).seconds_each(problem) is None
+
+
+def test_what_the_search_found_can_be_looked_at_afterwards(X, sharing):
+    search = plan(options={"max_iter": 2000}).search(X)
+    assert max(sharing) == 20
+    assert all(result.certificate().certified for result in search.finished)
+    assert search.best.bound().error <= search.best.error

@@ -223,6 +223,10 @@ class Plan:
                     callback=self._callback(start, interrupt, halt, race),
                     keeping=keeping,
                 )
+                if seat is not None:  # a seat serves this search only; the result outlives it
+                    result = dataclasses.replace(
+                        result, problem=problem.for_rank(self.rank, warn=False)
+                    )
                 return None if race.lost(start) else result
 
         results: list[Result | None] = []
