@@ -120,6 +120,7 @@ def test_every_method_with_terms_descends_and_ends_certified(solver):
     options = {"solver": solver, "random_state": 0, "max_iter": 20_000, "record_every": 20}
     found = symnmf.factorize(X, 3, l1=2.0, ridge=1.0, tol=1e-4, **options)
     certificate = found.certificate()
+    assert found.status == "converged"
     assert certificate.certified
     assert certificate.monotone
     assert "2 sum(U)" in str(certificate)

@@ -23,7 +23,8 @@ def column_from_residual(f: Objective, U: Point) -> np.ndarray | None:
     With R = X - U U^T, adding v changes f by -<R v, v> + ||v||^4 / 2; the best multiple of a unit
     vector with q = <R v, v> > 0 is sqrt(q) v, and lowers f by q^2 / 2. The unit vector comes from
     the projected power method on R, from the rows with most left to explain. A handful of products
-    with a few columns, on the rare occasion.
+    with a few columns, on the rare occasion. A term l1 sum(v) may cost more than the column brings;
+    then it stays zero.
     """
     if not isinstance(f, MatrixObjective):
         return None
@@ -37,6 +38,7 @@ def column_from_residual(f: Objective, U: Point) -> np.ndarray | None:
     single[rows, np.arange(len(rows))] = 1.0
     V = np.hstack([np.ones((n, 1)), single + np.maximum(residual(single), 0.0) / f.norm])
     best, column = WORTH * f.norm, None
+    price = f.term_slope
     for _ in range(STEPS):
         V /= np.maximum(np.linalg.norm(V, axis=0), np.finfo(float).tiny)
         image = residual(V)
@@ -44,7 +46,16 @@ def column_from_residual(f: Objective, U: Point) -> np.ndarray | None:
         top = int(np.argmax(quotients))
         if quotients[top] > best:
             best = float(quotients[top])
-            column = np.sqrt(best) * V[:, top]
+            column = _best_length(best, price * float(V[:, top].sum())) * V[:, top]
         # without the shift the method would follow a large negative eigenvalue of R
         V = np.maximum(image + np.maximum(-quotients, 0.0) * V, 0.0)
-    return column
+    return column if column is not None and column.any() else None
+
+
+def _best_length(quotient: float, price: float) -> float:
+    """Return the t >= 0 with the least t^4 / 2 - quotient t^2 + price t."""
+    if price == 0.0:
+        return float(np.sqrt(quotient))
+    roots = np.roots([2.0, 0.0, -2.0 * quotient, price])
+    t = max((float(root.real) for root in roots if abs(root.imag) <= 1e-9 * abs(root)), default=0.0)
+    return t if t > 0.0 and t**3 / 2.0 - quotient * t + price < 0.0 else 0.0
