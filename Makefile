@@ -32,7 +32,7 @@ test-long: $(READY)
 
 # on a machine with a CUDA device, and torch for it installed in .venv
 test-gpu: $(READY)
-	$(BIN)/python -m pytest tests/test_torch.py tests/test_homes.py
+	$(BIN)/python -m pytest tests/test_torch.py tests/test_backends.py
 	$(BIN)/python benchmarks/gpu.py
 
 # The tests under the least versions that pyproject.toml states, in an environment of their own.

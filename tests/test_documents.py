@@ -1,9 +1,14 @@
-"""Every code block of README and docs runs as it stands, page by page, in the order of the page."""
+"""Every code block of README and docs runs unchanged, page by page, in the order of the page.
+
+A block marked ``output`` holds what the Python block before it prints.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
+import io
 import re
 import shlex
 import tomllib
@@ -17,7 +22,7 @@ import symnmf
 
 HOME = Path(__file__).parents[1]
 FENCE = re.compile(
-    r"^(?P<indent> *)```(?P<language>python|bash|console)\n(?P<code>.*?)^(?P=indent)```$",
+    r"^(?P<indent> *)```(?P<language>python|bash|console|output)\n(?P<code>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
 SKIPPED = re.compile(r"<!-- not run: (?P<reason>.+?) -->\s*$")
@@ -73,8 +78,13 @@ def runs(block: Block) -> bool:
 WITH_CODE = [path for path in pages() if any(runs(block) for block in blocks(path))]
 
 
-def files_of_a_reader(folder: Path) -> None:
-    """The files that commands in the pages take for granted, under the names used there."""
+def is_a_guide(page: Path) -> bool:
+    """Guides promise that a reader can paste them into an empty folder, shell commands included."""
+    return page.parent.name == "howto" or page.name == "tutorial.md"
+
+
+def write_example_files(folder: Path) -> None:
+    """Write the files that README and the reference pages use without making them."""
     rng = np.random.default_rng(0)
     group = np.arange(48) % 3
     chance = np.where(group[:, None] == group, 0.6, 0.05)
@@ -101,14 +111,20 @@ def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
     for module in ("matplotlib", "networkx", "anndata", "typer"):
         pytest.importorskip(module, reason=f"pages show the extras too, and {module} is absent")
     monkeypatch.chdir(tmp_path)
-    files_of_a_reader(tmp_path)
+    if not is_a_guide(page):
+        write_example_files(tmp_path)
     names: dict[str, object] = {"__name__": "__page__"}
+    printed = ""
     for block in blocks(page):
-        if not runs(block):
+        if block.language == "output":
+            assert printed.rstrip() == block.code.rstrip(), f"{page}, line {block.line}"
+        elif not runs(block):
             continue
-        if block.language == "python":
+        elif block.language == "python":
             code = "\n" * block.line + block.code  # a traceback names the line of the page
-            exec(compile(code, str(page), "exec", dont_inherit=True), names)
+            with contextlib.redirect_stdout(io.StringIO()) as stream:
+                exec(compile(code, str(page), "exec", dont_inherit=True), names)
+            printed = stream.getvalue()
         else:
             for arguments in commands(block):
                 assert run_command(arguments) in (0, 3), f"{page}: symnmf {shlex.join(arguments)}"
