@@ -128,6 +128,18 @@ def test_a_small_component_counts(dense: bool) -> None:
     assert np.linalg.norm(left) < 0.01 * np.linalg.norm(began)
 
 
+@pytest.mark.parametrize("solver", ["symanls", "symhals", "a-symhals"])
+def test_a_small_component_counts_for_split_methods(solver: str) -> None:
+    X, start = small_and_large()
+    found = symnmf.factorize(X, 4, init=start, solver=solver, max_iter=300)
+    certificate = found.certificate()
+    assert found.status == "max_iter"
+    assert certificate.penalized_stationarity < certificate.tol
+    assert certificate.consensus_bound < certificate.tol
+    assert not certificate.certified
+    assert "component" in certificate.verdict
+
+
 def test_components_have_the_stationarity_of_their_own_problem() -> None:
     """Each as if it were alone, where its rows have columns of their own."""
     X, start = small_and_large()

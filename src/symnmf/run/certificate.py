@@ -148,14 +148,17 @@ class Certificate:
 
         "residual": the residual of the original problem, measured at U, is within ``tol``, in every
         component of X.
-        "theorem": that of the split problem is, and Theorem 1' bounds ||U - V|| by ``tol``.
+        "theorem": that of the split problem is, and Theorem 1' bounds ||U - V|| by ``tol``. Both
+        are norms over all of X, so where X has components each must be stationary too.
         """
         if self.grown_rows or self.falls:
             return None
         small = self.stationarity <= self.tol or self.at_rounding
         if self.zero_is_best or (small and self.worst_component <= self.tol):
             return "residual"
-        if self.penalized_stationarity <= self.tol and self.consensus_bound <= self.tol:
+        everywhere = self.components == 1 or self.worst_component <= self.tol
+        small = self.penalized_stationarity <= self.tol and self.consensus_bound <= self.tol
+        if small and everywhere:
             return "theorem"
         return None
 

@@ -552,13 +552,13 @@ class Run:
 
     def _passes(self, tol: float) -> bool:
         """Look at a stationary point once more; where it is a saddle, go on from below it."""
-        if not self._one_factor:
-            return True
         U, ops = self.state.U, self.f.ops
-        if ops.dtype(U.values) != self.f.dtype:  # the run is in float32 still
+        if self.f.order > 2 or ops.dtype(U.values) != self.f.dtype:  # the run is in float32 still
             return True
         if self.inspection.worst(U) > tol:
             return False
+        if not self._one_factor:
+            return True
         lower = self.inspection.lower(U, self.state.iteration)
         if lower is None:
             return True
