@@ -62,7 +62,7 @@ def problems(edges: Path | None) -> dict[str, tuple[Any, int]]:
         "dense, n = 1000, r = 20": (planted(1000, 20), 20),
     }
     if edges is not None and edges.exists():
-        A = graphs.from_edges(np.load(edges)["edges"])
+        A, _ = graphs.from_edges(np.load(edges)["edges"])
         found["com-DBLP, r = 50"] = (graphs.normalize(A, degree_offset=1.0), 50)
     return found
 

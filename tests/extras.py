@@ -16,6 +16,7 @@ EXTRAS = {
     "cli": ("typer", "rich", "click"),
     "plots": ("matplotlib",),
     "pandas": ("pandas",),
+    "tables": ("narwhals", "pyarrow"),
     "graphs": ("networkx", "igraph"),
     "approximate": ("pynndescent",),
     "blocks": ("zarr", "h5py"),
@@ -23,7 +24,7 @@ EXTRAS = {
     "gpu": ("torch",),
     "progress": ("tqdm",),
     "anndata": ("anndata",),
-    "test": ("array_api_strict", "playwright"),
+    "test": ("array_api_strict", "playwright", "polars"),
 }
 EXTRA_OF = {module: extra for extra, modules in EXTRAS.items() for module in modules}
 

@@ -16,6 +16,7 @@ from symnmf.fit import CLUSTER_TOL, DEFAULT_THRESHOLD, Fitted, Pipeline
 from symnmf.fit.outside import outlier_scores
 from symnmf.fit.pipeline import check_threshold
 from symnmf.fit.sparse import SparseFitted, SparsePipeline
+from symnmf.graphs.edge_tables import with_edges_read
 from symnmf.quality import Quality
 from symnmf.run.loop import Callback
 from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS
@@ -221,8 +222,10 @@ def communities(
 
     Parameters
     ----------
-    G : networkx.Graph, igraph.Graph, scipy sparse matrix or array
+    G : networkx.Graph, igraph.Graph, table of edges, scipy sparse matrix or array
         Undirected, without parallel edges; weights finite, and nonnegative unless said otherwise.
+        A table is a frame of pandas, polars or pyarrow with the columns source, target and maybe
+        weight, or a list of named pairs; see :func:`symnmf.graphs.from_edges`.
         A matrix of :mod:`symnmf.storage`, a Dask array or a :class:`symnmf.Problem` will do too,
         with ``normalize=False`` unless it is a :class:`symnmf.storage.LowRank`.
     n_clusters : int or "auto"
@@ -242,8 +245,8 @@ def communities(
         A number in [0, 1) is a share of the node's row of U: it belongs to every community that
         holds more than that, and always to the one of its largest entry.
     weight : str or None
-        The edge attribute with the weights. Edges without it count 1, and with None every edge
-        does; a name other than "weight" that no edge has is an error.
+        The edge attribute, or the column of a table, with the weights. Edges without it count 1,
+        and with None every edge does; a name other than "weight" that no edge has is an error.
     normalize : bool, default True
         Factorize :math:`(D + \tau I)^{-1/2} A (D + \tau I)^{-1/2}`, D the degrees, so that hubs
         do not outweigh the rest; False takes A as it is.
@@ -306,6 +309,7 @@ def communities(
         if not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name} must be True or False, got {flag!r}.")
     check_threshold(threshold)  # also where it is not used
+    G = with_edges_read(G, weight)
     sparse = SparsePipeline(
         n_clusters=n_clusters,
         wanted=row_sparse if overlapping or row_sparse else False,

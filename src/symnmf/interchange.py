@@ -22,6 +22,17 @@ def is_anndata(X: Any) -> bool:
     return hasattr(X, "obsp") and hasattr(X, "obs_names")
 
 
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame: of pandas, polars or pyarrow, or one that narwhals knows."""
+    if hasattr(X, "__narwhals_dataframe__") or hasattr(X, "__narwhals_lazyframe__"):
+        return True
+    if hasattr(X, "collect_schema"):  # a lazy frame of polars warns when asked for its columns
+        return True
+    return hasattr(X, "__arrow_c_stream__") and (
+        hasattr(X, "columns") or hasattr(X, "column_names")
+    )
+
+
 def to_host(X: Any) -> Any:
     """Return a tensor as a NumPy array, or a scipy CSR array where it is sparse; others as is."""
     if not is_tensor(X):

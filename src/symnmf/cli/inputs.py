@@ -346,6 +346,6 @@ def _looks_like_similarities(loaded: Loaded) -> bool:
 
 def _looks_like_edges(loaded: Loaded) -> bool:
     """Tell whether a table's first columns could be the two ends of edges: ids that recur."""
-    from symnmf.graphs.adjacency import looks_like_edges
+    from symnmf.graphs.edge_lists import looks_like_edges
 
     return loaded.names is None and looks_like_edges(loaded.data)

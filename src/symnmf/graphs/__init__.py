@@ -8,7 +8,7 @@ Neighbours are those of the definition, not of a rounded one:
 ``symnmf/graphs/neighbors.py`` says how.
 """
 
-from symnmf.graphs.adjacency import from_edges, from_graph, normalize
+from symnmf.graphs.adjacency import from_graph, normalize
 from symnmf.graphs.building import (
     build,
     cosine,
@@ -18,6 +18,7 @@ from symnmf.graphs.building import (
 )
 from symnmf.graphs.constraints import constrained
 from symnmf.graphs.degree_offsets import choose_degree_offset
+from symnmf.graphs.edge_lists import from_edges
 from symnmf.graphs.warning import GraphWarning
 
 __all__ = [

@@ -6,6 +6,7 @@ affinities that the package is given is checked here.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -16,6 +17,8 @@ import scipy.sparse as sp
 
 from symnmf.arguments import checked
 from symnmf.errors import InputError
+from symnmf.graphs.assembling import assembled
+from symnmf.graphs.edge_tables import USUAL_WEIGHT, EdgeTable, with_edges_read
 from symnmf.graphs.neighbors import Array, Points
 from symnmf.interchange import is_anndata, to_host
 from symnmf.storage import LowRank, SymmetricArray, as_symmetric
@@ -29,22 +32,21 @@ Graph: TypeAlias = sp.csr_array
 #: What a reader makes of a graph object: node names, ends of the edges by number, their weights.
 Edges: TypeAlias = tuple[list[Any], Any, Iterable[Any]]
 
-USUAL_WEIGHT = "weight"  # networkx's and igraph's own name; a graph without it is unweighted
-
 
 @checked()
 def from_graph(
     G: Any, *, weight: str | None = USUAL_WEIGHT, allow_negative: bool = False
 ) -> tuple[Graph, list[Any]]:
-    """Adjacency matrix and node names of a networkx or igraph graph, or of an adjacency matrix.
+    """Adjacency matrix and node names of a graph, whatever holds it.
 
     Parameters
     ----------
-    G : networkx.Graph, igraph.Graph, sparse matrix or array
-        Undirected, without parallel edges; weights finite and nonnegative.
+    G : networkx.Graph, igraph.Graph, table of edges, sparse matrix or array
+        Undirected, without parallel edges; weights finite and nonnegative. A table is a data frame
+        or a list of named pairs, as :func:`from_edges` takes them.
     weight : str, optional
-        Edge attribute to use.  Edges without it count 1, and with None every edge does; a name
-        other than ``"weight"`` that no edge has is an error.
+        Edge attribute, or column of a table, to use.  Edges without it count 1, and with None
+        every edge does; a name other than ``"weight"`` that no edge has is an error.
     allow_negative : bool, default False
         Whether weights may be negative, as in a signed graph.
 
@@ -53,13 +55,15 @@ def from_graph(
     A : csr_array of shape (n, n)
         A self-loop of weight w is kept as ``A[i, i] = w``; ``A.setdiag(0)`` drops them.
     names : list
-        Node of each row: networkx nodes, igraph's ``name`` attribute, a frame's index, or 0..n-1.
+        Node of each row: networkx nodes, igraph's ``name`` attribute, what a table of edges calls
+        them, a square frame's index, or 0..n-1.
     """
     if weight is not None and not isinstance(weight, str):
         raise InputError(
             f"weight must be the name of an edge attribute, or None to count every edge as 1, got "
             f"{weight!r}."
         )
+    G = with_edges_read(G, weight)
     read = edge_list(G, "G")
     if read is None:
         adjacency = sp.csr_array(affinities(G, "G", signed=allow_negative))
@@ -75,18 +79,10 @@ def from_graph(
             f"name another one or pass weight=None."
         ) from None
     ends = np.array(pairs, dtype=np.intp).reshape(-1, 2)
-    bad = np.flatnonzero(~(np.isfinite(values) & (allow_negative | (values >= 0))))
-    if bad.size:
-        u, v = (names[i] for i in ends[bad[0]])
-        raise InputError(
-            f"{bad.size} of the {values.size} edges of G have a negative or non-finite weight, the "
-            f"first ({u!r}, {v!r}) with {values[bad[0]]:g}; drop them, pass weight=None to count "
-            f"every edge as 1, or allow_negative=True for a signed graph."
-        )
-    loop = ends[:, 0] == ends[:, 1]
-    rows = np.concatenate([ends[:, 0], ends[~loop, 1]])
-    cols = np.concatenate([ends[:, 1], ends[~loop, 0]])
-    return csr(len(names), rows, cols, np.concatenate([values, values[~loop]])), names
+    repeated = "same" if isinstance(G, EdgeTable) else "sum"  # graph objects have no repeats
+    return assembled(
+        names, ends, values, name="G", repeated=repeated, allow_negative=allow_negative
+    ), names
 
 
 @checked()
@@ -141,6 +137,8 @@ def edge_list(G: Any, name: str) -> Callable[[Any, str | None], Edges] | None:
     Both kinds are told by their methods, so that neither library need be installed.  Edges that
     are no graph object yet are refused, as the argument called ``name``.
     """
+    if isinstance(G, EdgeTable):
+        return _read_table
     if hasattr(G, "is_multigraph") and hasattr(G, "adjacency"):
         return _read_networkx
     if hasattr(G, "get_edgelist") and hasattr(G, "vs"):
@@ -187,6 +185,10 @@ def _check_weight(weight: str | None, attributes: Iterable[Any]) -> None:
             f"weight={weight!r} names no attribute of the edges of G, which have {instead} pass "
             f"weight=None to count every edge as 1."
         )
+
+
+def _read_table(G: EdgeTable, weight: str | None) -> Edges:
+    return G.names, G.pairs, itertools.repeat(1.0, len(G.pairs)) if G.weights is None else G.weights
 
 
 def _read_networkx(G: Any, weight: str | None) -> Edges:
@@ -302,49 +304,6 @@ def check_order(A: Any, name: str) -> None:
         )
 
 
-def looks_like_edges(table: Any) -> bool:
-    """Whether a table's first columns could be the two ends of edges: whole numbers that recur."""
-    if sp.issparse(table) or table.ndim != 2 or table.shape[1] not in (2, 3) or len(table) < 4:
-        return False
-    ends = table[:, :2]
-    whole = bool((ends >= 0).all() and (ends == np.floor(ends)).all())
-    return whole and len(np.unique(ends)) < ends.size
-
-
-@checked()
-def from_edges(edges: Any, *, n_nodes: int | None = None) -> Graph:
-    """Adjacency matrix of an array of edges, one per row: two node numbers and maybe a weight.
-
-    Each edge counts in both directions; one that is listed twice has the sum of its weights.
-
-    Parameters
-    ----------
-    edges : array-like of shape (m, 2) or (m, 3)
-        Whole numbers from 0, and weights of at least 0 in the third column.
-    n_nodes : int, optional
-        By default one more than the largest number.
-    """
-    table = np.asarray(numbers(edges, "edges"))
-    ends = table[:, :2]
-    if table.shape[1] not in (2, 3) or (ends < 0).any() or (ends != np.floor(ends)).any():
-        raise InputError(
-            "edges must have two columns of whole node numbers from 0, and maybe one of weights."
-        )
-    weights = table[:, 2] if table.shape[1] == 3 else np.ones(len(table))
-    if (weights < 0).any():
-        row = int(np.flatnonzero(weights < 0)[0])
-        raise InputError(
-            f"edges has a negative weight, {weights[row]:g} in row {row}; affinities must be >= 0."
-        )
-    low, high = ends.astype(np.intp).T
-    n = int(ends.max()) + 1 if n_nodes is None else int(n_nodes)
-    if n <= ends.max():
-        raise InputError(f"n_nodes={n_nodes} is not above the largest node, {int(ends.max())}.")
-    away = low != high
-    rows, cols = np.concatenate([low, high[away]]), np.concatenate([high, low[away]])
-    return csr(n, rows, cols, np.concatenate([weights, weights[away]]))
-
-
 def numbers(X: Any, name: str) -> Points:
     """A nonempty finite float64 matrix; a sparse one in canonical format, never the caller's."""
     checked = matrix_of(X, name)
@@ -378,17 +337,6 @@ def matrix_of(X: Any, name: str, *, keep_float32: bool = False) -> Points:
             f"{name} must be a nonempty two-dimensional array, not of shape {checked.shape}."
         )
     return checked
-
-
-def csr(n: int, rows: Array, cols: Array, values: Array) -> Graph:
-    """The n x n matrix of these entries in canonical format, without stored zeros."""
-    # narrow indices where they fit: scikit-learn refuses the wide ones
-    index = np.int32 if max(n, len(rows)) < 2**31 else np.int64
-    ends = (rows.astype(index), cols.astype(index))
-    graph = sp.csr_array(sp.coo_array((values, ends), shape=(n, n)))
-    graph.eliminate_zeros()
-    graph.sort_indices()
-    return graph
 
 
 def normalized(A: Any, degree_offset: float = 0.0, known: Array | None = None) -> Any:

@@ -14,6 +14,7 @@ from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.graphs import adjacency
 from symnmf.graphs.adjacency import Graph, from_graph
+from symnmf.graphs.assembling import csr
 from symnmf.graphs.neighbors import Array, Points, nearest, norms, over_pairs, row_dots, variance
 from symnmf.graphs.streaming import ROWS_AT_ONCE, is_streamed, mapped, scratch
 from symnmf.graphs.warning import warn
@@ -395,7 +396,7 @@ def _assemble(
 ) -> Graph:
     """The graph of these edges; ``told`` isolated points have been warned of already."""
     rows, cols = np.concatenate([low, high]), np.concatenate([high, low])
-    graph = adjacency.csr(n, rows, cols, np.concatenate([weight, weight]))
+    graph = csr(n, rows, cols, np.concatenate([weight, weight]))
     isolated = np.count_nonzero(np.diff(graph.indptr) == 0)
     if isolated > told:
         warn(

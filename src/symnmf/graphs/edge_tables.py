@@ -1,0 +1,300 @@
+"""Edges in tables: data frames of pandas, polars and pyarrow, and lists of pairs.
+
+Frames are read through narwhals, so every library it knows is taken and none is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from symnmf.errors import InputError
+from symnmf.interchange import is_frame
+
+#: What the two ends of an edge are called in tables.
+END_NAMES = (
+    ("source", "target"),
+    ("from", "to"),
+    ("src", "dst"),
+    ("node1", "node2"),
+    ("node_1", "node_2"),
+)
+USUAL_WEIGHT = "weight"
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeTable:
+    """The edges that a table holds.
+
+    Attributes
+    ----------
+    names : list
+        The nodes.
+    pairs : ndarray of shape (m, 2)
+        Both ends of each edge, by number.
+    weights : ndarray or None
+        One for each edge; None where every edge counts 1.
+    """
+
+    names: list[Any]
+    pairs: np.ndarray
+    weights: np.ndarray | None
+
+    def number_of_nodes(self) -> int:
+        """How many nodes there are, by the name that networkx gives it."""
+        return len(self.names)
+
+
+def with_edges_read(G: Any, weight: Any = USUAL_WEIGHT) -> Any:
+    """Return a table of edges as an :class:`EdgeTable`, and anything else as it is."""
+    if not is_edge_table(G):
+        return G
+    return read_frame(G, weight=weight) if is_frame(G) else read_pairs(G, weight)
+
+
+def is_edge_table(G: Any) -> bool:
+    """Whether G is a frame of edges, or a list of named pairs, and not a matrix."""
+    if is_frame(G):
+        columns = column_names(G)  # a frame that is not square is no matrix of similarities
+        return named_ends(columns) is not None or _height(G) != len(columns)
+    return is_pairs(G)
+
+
+def is_pairs(G: Any) -> bool:
+    """Whether G is a list of pairs or triples that can be nothing but edges.
+
+    Pairs of names are edges. Tuples of numbers are edges too, unless there are as many of them as
+    each has numbers: then they may be the rows of a matrix.
+    """
+    if not isinstance(G, list | tuple | set | frozenset) or not G:
+        return False
+    pairs = all(isinstance(edge, list | tuple) and len(edge) in (2, 3) for edge in G)
+    if not pairs:
+        return False
+    if any(isinstance(end, str) for edge in G for end in edge[:2]):
+        return True
+    if any(len(edge) == 3 and isinstance(edge[2], Mapping) for edge in G):
+        return True
+    return all(isinstance(edge, tuple) for edge in G) and {len(edge) for edge in G} != {len(G)}
+
+
+def column_names(frame: Any) -> list[Any]:
+    """The names of a frame's columns."""
+    names = getattr(frame, "column_names", None)  # pyarrow's columns are the columns themselves
+    if names is None and hasattr(frame, "collect_schema"):
+        names = frame.collect_schema().names()  # a lazy frame warns when asked for its columns
+    return list(frame.columns if names is None else names)
+
+
+def named_ends(columns: Sequence[Any]) -> tuple[Any, Any] | None:
+    """The columns that are called as the ends of edges usually are, in any case."""
+    known = {str(name).strip().lower(): name for name in reversed(list(columns))}
+    for first, second in END_NAMES:
+        if first in known and second in known:
+            return known[first], known[second]
+    return None
+
+
+def read_frame(
+    frame: Any,
+    *,
+    source: Any = None,
+    target: Any = None,
+    weight: Any = USUAL_WEIGHT,
+    name: str = "G",
+) -> EdgeTable:
+    """Read the edges of a frame.
+
+    ``source`` and ``target`` name columns; by default those that are called so, else the first two
+    of two or three. ``weight`` names one too. "weight" need not be there: then the third of three
+    columns holds the weights, and without it every edge counts 1.
+    """
+    columns = column_names(frame)
+    ends = _ends(columns, source, target, name)
+    weight = _weight(columns, ends, weight, name)
+    table = _narwhals(frame, name)
+    names, pairs = number_nodes(*(_ids(table, column, name) for column in ends))
+    weights = None if weight is None else _weights(table, weight, name)
+    return EdgeTable(names, pairs, weights)
+
+
+def read_pairs(pairs: Any, weight: Any = USUAL_WEIGHT, name: str = "G") -> EdgeTable:
+    """Read the edges of a list of pairs, of triples with a weight, or of networkx's triples.
+
+    With ``weight=None`` every edge counts 1.
+    """
+    edges = list(pairs)
+    named = number_nodes([edge[0] for edge in edges], [edge[1] for edge in edges])
+    if weight is None or all(len(edge) == 2 for edge in edges):
+        return EdgeTable(*named, None)
+    weights = [_third(edge, weight) for edge in edges]
+    try:
+        return EdgeTable(*named, np.array(weights, dtype=np.float64))
+    except (TypeError, ValueError, OverflowError):
+        wrong = next(i for i, value in enumerate(weights) if not _is_number(value))
+        raise InputError(
+            f"{name} has the weight {weights[wrong]!r} in edge {wrong}, which is not a number; "
+            f"correct it, or pass weight=None to count every edge as 1."
+        ) from None
+
+
+def _third(edge: Any, weight: Any) -> Any:
+    if len(edge) == 2:
+        return 1.0
+    return edge[2].get(weight, 1.0) if isinstance(edge[2], Mapping) else edge[2]
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def number_nodes(first: Any, second: Any) -> tuple[list[Any], np.ndarray]:
+    """The nodes of some edges, and both ends of each by number.
+
+    Whole numbers are sorted; other names stay in the order in which they come up.
+    """
+    if all(isinstance(ends, np.ndarray) for ends in (first, second)):
+        known, places = np.unique(np.column_stack([first, second]), return_inverse=True)
+        return known.tolist(), places.reshape(-1, 2)
+    first, second = (
+        ends.tolist() if isinstance(ends, np.ndarray) else ends for ends in (first, second)
+    )
+    ends = list(chain.from_iterable(zip(first, second, strict=True)))
+    try:
+        if all(type(end) is int for end in ends):
+            return number_nodes(np.array(first), np.array(second))
+        index: dict[Any, int] = {}
+        places = np.array([index.setdefault(end, len(index)) for end in ends], dtype=np.intp)
+    except TypeError:
+        odd = next(end for end in ends if not _is_hashable(end))
+        raise InputError(
+            f"an end of an edge is a {type(odd).__name__}, which cannot name a node; use text or "
+            f"whole numbers."
+        ) from None
+    return list(index), places.reshape(-1, 2)
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+# Frames ---------------------------------------------------------------------------------------
+
+
+def _height(frame: Any) -> int | None:
+    shape = getattr(frame, "shape", None)
+    return int(shape[0]) if isinstance(shape, tuple) else None
+
+
+def _listed(columns: Sequence[Any], most: int = 6) -> str:
+    more = ", ..." if len(columns) > most else ""
+    return (", ".join(map(repr, columns[:most])) or "none") + more
+
+
+def _ends(columns: list[Any], source: Any, target: Any, name: str) -> tuple[Any, Any]:
+    if (source is None) != (target is None):
+        raise InputError("source and target name the two ends of an edge; give both or neither.")
+    if source is not None:
+        for label, value in (("source", source), ("target", target)):
+            if value not in columns:
+                raise InputError(
+                    f"{label}={value!r} is no column of {name}, which has {_listed(columns)}."
+                )
+        return source, target
+    ends = named_ends(columns)
+    if ends is None and len(columns) in (2, 3):
+        ends = columns[0], columns[1]
+    if ends is None:
+        raise InputError(
+            f"{name} is a table with the columns {_listed(columns)}, and none are called source "
+            f"and target; for edges name them by source= and target= of symnmf.graphs.from_edges, "
+            f"for similarities pass a square table."
+        )
+    return ends
+
+
+def _weight(columns: list[Any], ends: tuple[Any, Any], weight: Any, name: str) -> Any:
+    if weight is None or weight in columns:
+        return weight
+    if weight != USUAL_WEIGHT:
+        raise InputError(
+            f"weight={weight!r} is no column of {name}, which has {_listed(columns)}; pass "
+            f"weight=None to count every edge as 1."
+        )
+    others = [column for column in columns if column not in ends]
+    called = [column for column in others if str(column).strip().lower() == USUAL_WEIGHT]
+    if called:
+        return called[0]
+    return others[0] if len(others) == 1 else None
+
+
+def _narwhals(frame: Any, name: str) -> Any:
+    try:
+        import narwhals.stable.v2 as nw
+    except ImportError:
+        raise InputError(
+            f"{name} is a {type(frame).__module__.partition('.')[0]} table, and tables of edges "
+            f"need narwhals: pip install 'symnmf[tables]'."
+        ) from None
+    try:
+        table = nw.from_native(frame)
+        return table.collect() if isinstance(table, nw.LazyFrame) else table
+    except nw.exceptions.DuplicateError:
+        raise InputError(f"{name} has two columns of one name; rename one of them.") from None
+    except TypeError:
+        raise InputError(
+            f"{name} is a {type(frame).__name__}, which is no table that narwhals reads; pass a "
+            f"pandas, polars or pyarrow table."
+        ) from None
+
+
+def _check_complete(values: Any, column: Any, what: str, name: str) -> None:
+    absent = values.is_null().to_numpy()
+    if absent.any():
+        row = int(np.flatnonzero(absent)[0])
+        raise InputError(
+            f"column {column!r} of {name} has no {what} in {int(absent.sum())} rows, the first is "
+            f"row {row}; drop them first."
+        )
+
+
+def _ids(table: Any, column: Any, name: str) -> Any:
+    """One end of the edges: an array of whole numbers, or a list of other names."""
+    values = table.get_column(column)  # whose name may be a number
+    _check_complete(values, column, "node", name)
+    if values.dtype.is_integer():
+        return values.to_numpy().astype(np.int64)
+    if not values.dtype.is_float():
+        return values.to_list()
+    numbers = values.to_numpy().astype(np.float64)
+    if not (np.isfinite(numbers).all() and (numbers == np.floor(numbers)).all()):
+        raise InputError(
+            f"column {column!r} of {name} holds numbers that are not whole, and the ends of edges "
+            f"are names or whole numbers; name the columns by source= and target= of "
+            f"symnmf.graphs.from_edges."
+        )
+    return numbers.astype(np.int64)
+
+
+def _weights(table: Any, column: Any, name: str) -> np.ndarray:
+    values = table.get_column(column)
+    _check_complete(values, column, "weight", name)
+    try:
+        return np.asarray(values.to_numpy(), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(
+            f"column {column!r} of {name} was taken for the weights of edges and holds values that "
+            f"are not numbers; name another one, or pass weight=None."
+        ) from None
