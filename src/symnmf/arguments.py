@@ -118,6 +118,7 @@ KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     "U": ("table",),
     "affinity": ("text", "callable"),
+    "all_clusters": ("sequence", "none"),
     "allow_negative": ("flag",),
     "approximate": ("flag",),
     "assume_symmetric": ("flag",),

@@ -243,6 +243,7 @@ class Comparison(Mapping[str, np.ndarray]):
             ) from error
         return pd.DataFrame(dict(self))
 
+    @checked()
     def to_csv(self, path: str | Path) -> None:
         """Write the table as comma-separated text, every number with all its digits."""
         content, _ = table_bytes({column: self[column] for column in self.columns})

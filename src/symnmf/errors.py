@@ -44,15 +44,16 @@ class InputTypeError(InputError, TypeError):
 
 
 @contextlib.contextmanager
-def said_as_input_errors() -> Iterator[None]:
-    """Let what another library says of the user's data be an InputError, in its own words."""
+def said_as_input_errors(argument: str = "") -> Iterator[None]:
+    """Let what another library says of an argument be an InputError, in its own words."""
     try:
         yield
     except InputError:
         raise
     except (ValueError, TypeError, OverflowError) as error:
         kind = InputTypeError if isinstance(error, TypeError) else InputError
-        said = str(error).strip()
+        said = f"{argument} is not usable: {error}" if argument else str(error)
+        said = " ".join(said.split())
         raise kind(said if said.endswith(".") else f"{said}.") from error
 
 

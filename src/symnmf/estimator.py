@@ -346,7 +346,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if self._precomputed and reset:
             check_order(X, "X")
         # what is said of NaN in similarities that are fitted is said where they are checked
-        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+        with said_as_input_errors("X"):
+            shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
         square = len(set(shape)) == 1
         ours = self._precomputed and ((reset and square) or self.missing == "nan")
         with said_as_input_errors():

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from symnmf.agreement import adjusted_mutual_information
 from symnmf.bounds.bound import GLOBAL_TOL, percent
-from symnmf.errors import warn
+from symnmf.errors import InputError, warn
 from symnmf.graphs import self_tuning
 from symnmf.graphs.partitions import Partition
 from symnmf.run.multistart import Search
@@ -185,6 +185,10 @@ def modularity_scorer(model: Any, X: Any, y: Any = None) -> float:
     ...     SymNMF(random_state=0), {"n_clusters": [2, 3]}, scoring=modularity_scorer
     ... )
     """
+    if not callable(getattr(model, "predict", None)):
+        raise InputError(
+            f"model must be a fitted clusterer with predict, got {type(model).__name__}."
+        )
     labels = np.asarray(model.predict(X))
     A = self_tuning(X, normalize=False, n_clusters=len(labels))
     return Partition.of(A, labels, int(labels.max(initial=0)) + 1).modularity

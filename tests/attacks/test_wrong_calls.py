@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="pictures and pages are among the public functions")
 
+import sound_calls
 import wrong_calls
 
 from conftest import long_count
@@ -22,17 +23,17 @@ SAMPLE = 150
 
 
 @pytest.fixture(scope="module")
-def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, wrong_calls.Sound]:
-    return wrong_calls.sound_calls(tmp_path_factory.mktemp("calls"))
+def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, sound_calls.Sound]:
+    return sound_calls.sound_calls(tmp_path_factory.mktemp("calls"))
 
 
-def test_the_sound_calls_are_sound(calls: dict[str, wrong_calls.Sound]) -> None:
+def test_the_sound_calls_are_sound(calls: dict[str, sound_calls.Sound]) -> None:
     for name in random.Random(1).sample(sorted(calls), 12):
         assert wrong_calls.attempt(calls[name], {}) == "returned", name
 
 
 def test_some_wrong_calls_are_refused_in_one_sentence(
-    calls: dict[str, wrong_calls.Sound], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    calls: dict[str, sound_calls.Sound], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     rng, seen = random.Random(3), []

@@ -355,6 +355,7 @@ def load(name: str, folder: Folder = None, **options: Any) -> Dataset:
     return known.load(folder, **options) if key in FILES else known.load(**options)
 
 
+@checked()
 def available(folder: Folder = None) -> list[Entry]:
     """Every dataset with its kind, size, number of clusters and whether its file is present."""
     return [

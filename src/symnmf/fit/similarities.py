@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import graphs, tensors
-from symnmf.errors import InputError
+from symnmf.errors import InputError, said_as_input_errors
 from symnmf.fit.words import Spelling, in_python
 from symnmf.graphs.adjacency import (
     affinities,
@@ -313,7 +313,8 @@ def _seen(A: Any, objective: Mapping[str, Any]) -> Any:
         A = np.nan_to_num(A, nan=0.0)
     mask = objective.get("mask")
     shown: Any = objective.get("weights") if mask is None else mask
-    shown = shown if sp.issparse(shown) else np.asarray(shown)
+    with said_as_input_errors("weights" if mask is None else "mask"):
+        shown = shown if sp.issparse(shown) else np.asarray(shown)
     if shown.shape != A.shape:  # there is none, or the Problem says what is wrong
         return A
     if sp.issparse(A) or sp.issparse(shown):

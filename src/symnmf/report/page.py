@@ -51,7 +51,7 @@ TOP_FEATURES = 8
 MOST_CLASSES = 40  # clusters or classes up to which a table of pairs can be read
 
 
-@checked(overlapping=("sequence", "none"))
+@checked()
 def write_report(
     path: str | Path,
     fit: Result | SymNMF | Communities | Fitted,
@@ -112,6 +112,10 @@ def write_report(
         ``path``.
     """
     subject = _subject(fit, A, labels, names, truth, certificate, quality)
+    if all_clusters is not None:
+        with said_as_input_errors():
+            all_clusters = [str(one) for one in all_clusters]
+        _check_length("all_clusters", all_clusters, len(subject.names))
     words = None
     if features is not None and data is not None:
         words = top_features(data, subject.result.membership, features, TOP_FEATURES)
@@ -190,9 +194,14 @@ def _subject(
         names = list(range(n)) if names is None else list(names)
         truth = None if truth is None else np.asarray(truth)
     for argument, given in (("labels", labels), ("names", names), ("truth", truth)):
-        if given is not None and len(given) != n:
-            raise InputError(f"{argument} must hold {n} entries, one per row, got {len(given)}.")
+        if given is not None:
+            _check_length(argument, given, n)
     return _Subject(result, A, labels, names, truth, certificate, quality)
+
+
+def _check_length(argument: str, given: Any, n: int) -> None:
+    if len(given) != n:
+        raise InputError(f"{argument} must hold {n} entries, one per row, got {len(given)}.")
 
 
 # Parts of the page ----------------------------------------------------------------------------
@@ -369,7 +378,7 @@ def _rows(subject: _Subject, most: int, all_clusters: Sequence[str] | None) -> s
             number_cell(float(shares[i])),
         ]
         if all_clusters is not None:
-            row.append(str(all_clusters[i]))
+            row.append(all_clusters[i])
         if subject.truth is not None:
             row.append(name_cell(subject.truth[i]))
         rows.append(row)

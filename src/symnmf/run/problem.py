@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.arguments import checked
-from symnmf.errors import InputError
+from symnmf.errors import InputError, said_as_input_errors
 from symnmf.naming import lookup
 from symnmf.objectives import (
     L1,
@@ -244,7 +244,8 @@ def check_weight(value: Any, name: str) -> float:
 def _links(links: Any, f: MatrixObjective, n_jobs: int | None) -> Links:
     """Return -sum c_ij <u_i, u_j> as a term 1/2 <Q U, U>, Q = -2 C, where the factors live."""
     dtype = f.dtype
-    Q = sp.csr_array(links, dtype=dtype) if sp.issparse(links) else np.array(links, dtype=dtype)
+    with said_as_input_errors("links"):
+        Q = sp.csr_array(links, dtype=dtype) if sp.issparse(links) else np.array(links, dtype=dtype)
     if Q.shape != f.shape:
         raise InputError(
             f"links must have the shape of X, {f.shape[0]} x {f.shape[0]}, got "

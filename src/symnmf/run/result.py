@@ -269,6 +269,7 @@ class Result:
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"problem": None, "problem_digest": self._digest()}
 
+    @checked()
     def bound(
         self, problem: Any = None, *, max_time: float | None = 10.0, tol: float = 1e-6
     ) -> Bound:

@@ -153,6 +153,11 @@ def normalize(T: SparseTensor) -> SparseTensor:
 
     What :math:`D^{-1/2} A D^{-1/2}` is to a graph, so that hubs do not outweigh the rest.
     """
+    if not isinstance(T, SparseTensor):
+        raise InputError(
+            f"T must be a sparse tensor, as symnmf.tensors.from_tuples makes one, got "
+            f"{type(T).__name__}."
+        )
     degrees = T.matmul(np.ones((T.shape[0], 1), T.dtype))[:, 0]
     roots = np.where(degrees > 0, degrees, 1) ** (-1.0 / T.order)
     return T.reweighted(T.data * roots[T.indices].prod(axis=1))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from symnmf.arguments import check
 from symnmf.errors import InputError
 from symnmf.run.result import OUTSIDE
 
@@ -119,6 +120,10 @@ class Hierarchy:
 
     def size(self, node: int) -> int:
         """Return how many rows a cluster of the tree has."""
+        check("node", node, ("whole",))
+        known = {0, *self.splits, *self.parts[self.parts >= 0].tolist()}
+        if node not in known:
+            raise InputError(f"node must be the number of a cluster of the tree, got {node}.")
         return int(np.isin(self.parts, list(self._leaves(node))).sum())
 
     def _leaves(self, node: int) -> set[int]:
