@@ -1,0 +1,219 @@
+"""One sound call of each public callable, which attacks then spoil."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import symnmf
+from symnmf import coupling, datasets, graphs, metrics, readers, solvers, storage, tensors
+from symnmf.readers.converting import convert
+
+RNG = np.random.default_rng(0)
+B = RNG.random((12, 2))
+X = B @ B.T
+POINTS = RNG.random((30, 3))
+LABELS = [0, 1] * 6
+SPARSE = sp.csr_array(np.where(np.median(X) < X, X, 0.0))
+FIT = symnmf.factorize(X, 2, random_state=0, tol=1e-2)
+GROUPS = np.kron(np.eye(3), np.ones((5, 5))) + 0.01
+SHORT = {"max_iter": 3, "tol": 0.1, "random_state": 0}
+
+
+@dataclass(frozen=True)
+class Sound:
+    """A call that works: what is called, and with what."""
+
+    call: Callable[..., Any]
+    given: dict[str, Any]
+    signature: Callable[..., Any] | None = None
+
+    def parameters(self) -> list[str]:
+        """Names of the parameters, from the signature."""
+        found = inspect.signature(self.signature or self.call).parameters.values()
+        loose = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        return [each.name for each in found if each.kind not in loose and each.name != "self"]
+
+
+def _fitted(**given: Any) -> Any:
+    X = given.pop("X")
+    return symnmf.SymNMF(**given).fit(X)
+
+
+def _solved_by(kind: type) -> Callable[..., Any]:
+    return lambda **given: symnmf.factorize(X, 2, solver=kind(**given), max_iter=3, tol=0.1)
+
+
+def _coupled_by(kind: type) -> Callable[..., Any]:
+    return lambda **given: symnmf.factorize(
+        X, 2, solver="symhals", coupling=kind(**given), max_iter=3, tol=0.1
+    )
+
+
+def sound_calls(folder: Path) -> dict[str, Sound]:
+    """One sound call of each public callable; limits keep each short."""
+    communities = symnmf.communities(SPARSE, 2, n_init=1, random_state=0, tol=0.1)
+    return {
+        **_factorizing(folder),
+        **_fitting(communities),
+        **_of_files(folder),
+        **_of_graphs(),
+        **_of_tensors(),
+        **_of_scores(),
+        **_of_settings(),
+        **_drawn(folder, communities),
+    }
+
+
+def _factorizing(folder: Path) -> dict[str, Sound]:
+    FIT.save(folder / "fit.npz")
+    compared = symnmf.compare(X, 1, solvers=["pgd"], max_iter=1)
+    return {
+        "factorize": Sound(symnmf.factorize, {"X": X, "rank": 2, **SHORT}),
+        "certify": Sound(symnmf.certify, {"problem": X, "result": FIT}),
+        "compare": Sound(symnmf.compare, {"X": X, "rank": 2, "solvers": ["pgd"], "max_iter": 3}),
+        "Comparison.final": Sound(compared.final, {"labels_true": LABELS}),
+        "Comparison.to_csv": Sound(compared.to_csv, {"path": folder / "c.csv"}),
+        "select_rank": Sound(
+            symnmf.select_rank,
+            {"X": X, "ranks": [1, 2], "n_runs": 2, "n_folds": 2, "n_init": 1, **SHORT},
+        ),
+        "Result.save": Sound(FIT.save, {"path": folder / "saved.npz"}),
+        "Result.load": Sound(symnmf.Result.load, {"path": folder / "fit.npz"}),
+        "Result.certificate": Sound(FIT.certificate, {"problem": X}),
+        "Result.bound": Sound(FIT.bound, {"problem": X, "max_time": 0.1}),
+        "Problem": Sound(symnmf.Problem, {"X": X}),
+        "storage.LowRank": Sound(storage.LowRank, {"B": B}),
+        "storage.as_symmetric": Sound(storage.as_symmetric, {"X": X}),
+    }
+
+
+def _fitting(communities: Any) -> dict[str, Sound]:
+    fit = {"X": POINTS, "n_clusters": 2, "n_init": 1, **SHORT}
+    fitted, tree = symnmf.SymNMF(2, **SHORT).fit(POINTS), symnmf.hierarchy(GROUPS, random_state=0)
+    again = symnmf.SymNMF(2, **SHORT).fit
+    return {
+        "communities": Sound(
+            symnmf.communities,
+            {"G": SPARSE, "n_clusters": 2, "n_init": 1, "tol": 0.1, "random_state": 0},
+        ),
+        "Communities.predict": Sound(communities.predict, {"edges": {0: 1.0}}),
+        "Communities.transform": Sound(communities.transform, {"edges": {0: 1.0}}),
+        "SymNMF": Sound(_fitted, fit, symnmf.SymNMF),
+        "SymNMF.fit": Sound(again, {"X": POINTS}),
+        "SymNMF.predict": Sound(fitted.predict, {"X": POINTS}),
+        "SymNMF.transform": Sound(fitted.transform, {"X": POINTS}),
+        "SymNMF.top_features": Sound(fitted.top_features, {"X": POINTS}),
+        "top_features": Sound(symnmf.top_features, {"X": POINTS, "membership": POINTS[:, :2]}),
+        "modularity_scorer": Sound(symnmf.modularity_scorer, {"model": fitted, "X": POINTS}),
+        "hierarchy": Sound(symnmf.hierarchy, {"X": GROUPS, "random_state": 0}),
+        "Hierarchy.cut": Sound(tree.cut, {"n_clusters": 2}),
+        "Hierarchy.size": Sound(tree.size, {"node": 0}),
+    }
+
+
+def _of_files(folder: Path) -> dict[str, Sound]:
+    (folder / "X.csv").write_text("\n".join(",".join(map(repr, row)) for row in X.tolist()))
+    (folder / "y.txt").write_text("\n".join(map(str, LABELS)))
+    np.save(folder / "X.npy", X)
+    return {
+        "read_matrix": Sound(readers.read_matrix, {"path": folder / "X.csv"}),
+        "read_labels": Sound(readers.read_labels, {"path": folder / "y.txt"}),
+        "read_named_labels": Sound(readers.read_named_labels, {"path": folder / "y.txt"}),
+        "write_table": Sound(
+            readers.write_table, {"path": folder / "t.csv", "columns": {"a": [1]}}
+        ),
+        "convert": Sound(convert, {"source": folder / "X.npy", "folder": folder / "blocks"}),
+        "storage.Blocks": Sound(storage.Blocks, {"source": folder / "X.npy"}),
+        "datasets.load": Sound(datasets.load, {"name": "karate"}),
+        "datasets.available": Sound(datasets.available, {}),
+        "datasets.synthetic": Sound(datasets.synthetic, {"n": 12, "rank": 2}),
+    }
+
+
+def _of_graphs() -> dict[str, Sound]:
+    edges = [[0, 1], [1, 2], [2, 0]]
+    return {
+        "graphs.build": Sound(graphs.build, {"X": POINTS}),
+        "graphs.self_tuning": Sound(graphs.self_tuning, {"X": POINTS}),
+        "graphs.nearest_neighbors": Sound(graphs.nearest_neighbors, {"X": POINTS}),
+        "graphs.rbf": Sound(graphs.rbf, {"X": POINTS}),
+        "graphs.cosine": Sound(graphs.cosine, {"X": POINTS}),
+        "graphs.normalize": Sound(graphs.normalize, {"A": X}),
+        "graphs.from_graph": Sound(graphs.from_graph, {"G": SPARSE}),
+        "graphs.from_edges": Sound(graphs.from_edges, {"edges": edges}),
+        "graphs.choose_degree_offset": Sound(
+            graphs.choose_degree_offset, {"A": SPARSE, "clusters": 2}
+        ),
+        "graphs.constrained": Sound(graphs.constrained, {"A": X, "must_link": [[0, 1]]}),
+    }
+
+
+def _of_tensors() -> dict[str, Sound]:
+    tensor = tensors.from_tuples([[0, 1, 2], [1, 2, 3], [0, 2, 3]])
+    return {
+        "factorize_tensor": Sound(symnmf.factorize_tensor, {"T": tensor, "rank": 2, **SHORT}),
+        "tensors.as_tensor": Sound(tensors.as_tensor, {"T": tensor}),
+        "tensors.normalize": Sound(tensors.normalize, {"T": tensor}),
+        "tensors.from_tuples": Sound(tensors.from_tuples, {"indices": [[0, 1, 2], [1, 2, 3]]}),
+        "tensors.from_hyperedges": Sound(tensors.from_hyperedges, {"hyperedges": [[0, 1, 2]]}),
+        "tensors.triangles": Sound(tensors.triangles, {"G": np.ones((4, 4)) - np.eye(4)}),
+    }
+
+
+def _of_scores() -> dict[str, Sound]:
+    calls = {}
+    for name in ("adjusted_rand", "clustering_accuracy", "normalized_mutual_info", "purity"):
+        given: dict[str, Any] = {"labels_true": LABELS, "labels_pred": LABELS}
+        calls[f"metrics.{name}"] = Sound(getattr(metrics, name), given)
+    for name in ("overlapping_nmi", "overlapping_f1", "best_match_f1", "omega_index"):
+        given = {"true_communities": [[0], [1]], "found_communities": [[0, 1]]}
+        calls[f"metrics.{name}"] = Sound(getattr(metrics, name), given)
+    return calls
+
+
+def _of_settings() -> dict[str, Sound]:
+    calls = {
+        "solvers.as_solver": Sound(solvers.as_solver, {"solver": "pgd"}),
+        "coupling.as_coupling": Sound(coupling.as_coupling, {"coupling": 1.0}),
+    }
+    for kind in (
+        *(solvers.ADMM, solvers.PGD, solvers.LBFGS, solvers.ASymHALS, solvers.Newton),
+        *(solvers.AlphaSNMF, solvers.BetaSNMF, solvers.Auto, solvers.HalsNewton),
+    ):
+        calls[f"solvers.{kind.__name__}"] = Sound(_solved_by(kind), {}, kind)
+    for rule in (
+        *(coupling.Adaptive, coupling.Rising, coupling.Shrinking, coupling.Geometric),
+        *(coupling.Theory, coupling.TheoryPaper),
+    ):
+        calls[f"coupling.{rule.__name__}"] = Sound(_coupled_by(rule), {}, rule)
+    calls["coupling.Fixed"] = Sound(_coupled_by(coupling.Fixed), {"value": 1.0}, coupling.Fixed)
+    return calls
+
+
+def _drawn(folder: Path, communities: Any) -> dict[str, Sound]:
+    """Pictures and pages, where matplotlib is there."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        return {}
+    mpl.use("Agg")
+    from symnmf import plots, report
+
+    return {
+        "plots.convergence": Sound(plots.convergence, {"table": FIT}),
+        "plots.memberships": Sound(plots.memberships, {"U": FIT.U}),
+        "plots.similarity": Sound(plots.similarity, {"A": X, "labels": LABELS}),
+        "plots.typical_members": Sound(
+            plots.typical_members, {"images": POINTS, "U": POINTS, "image_shape": (1, 3)}
+        ),
+        "write_report": Sound(
+            report.write_report, {"path": folder / "page.html", "fit": FIT, "A": X}
+        ),
+    }
