@@ -4,6 +4,8 @@
     python benchmarks/bound.py run --only karate orl      some of them
     python benchmarks/bound.py starts --only karate orl   is any of 50 starts below the bound?
     python benchmarks/bound.py random --count 10000       is any factor, on random problems?
+    python benchmarks/bound.py million                    a planted graph of a million nodes
+    python benchmarks/bound.py gpu                        from X on a GPU, and in memory
     python benchmarks/bound.py table                      what docs/concepts/best-possible.md shows
 
 X is the graph's adjacency matrix over the roots of the degrees, or the self-tuning graph of images
@@ -102,8 +104,8 @@ def violations(X: Any, rank: int, bound: Bound, starts: int) -> tuple[float, int
     return min(errors), sum(error < bound.error for error in errors)
 
 
-def random_problems(count: int) -> int:
-    """Return how many of so many random problems have a factor below their bound."""
+def random_problems(count: int) -> None:
+    """Print how many of so many random problems have a factor below their bound."""
     broken = 0
     for seed in range(count):
         rng = np.random.default_rng(seed)
@@ -122,7 +124,51 @@ def random_problems(count: int) -> int:
         target = frobenius(as_symmetric(X, allow_negative=True, n_jobs=1))
         bound = best_bound(target, U, value, max_time=0.01)
         broken += bound.value > value * (1 + 1e-12) + 1e-13 * target.unit
-    return broken
+    print(broken, "of", count, "below their bound")
+
+
+def planted(n: int, edges: int, groups: int) -> tuple[sp.csr_array, np.ndarray]:
+    """Return a normalized graph with four of five edges inside groups, and U of these groups."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, groups, n)
+    members, first = (
+        np.argsort(group, kind="stable"),
+        np.searchsorted(np.sort(group), range(groups + 1)),
+    )
+    i = rng.integers(0, n, edges)
+    own = group[i]
+    inside = members[first[own] + (rng.random(edges) * np.diff(first)[own]).astype(np.int64)]
+    j = np.where(rng.random(edges) < 0.8, inside, rng.integers(0, n, edges))
+    ends = np.stack([i[i != j], j[i != j]])
+    A = sp.coo_array((np.ones(2 * ends.shape[1]), np.hstack([ends, ends[::-1]])), (n, n)).tocsr()
+    A.data[:] = 1.0
+    degrees = np.asarray(A.sum(axis=1)).ravel()
+    scale = sp.diags_array(1.0 / np.sqrt(np.maximum(degrees, 1.0)))
+    U = np.zeros((n, groups))
+    U[np.arange(n), group] = np.sqrt(groups * degrees / degrees.sum())
+    return sp.csr_array(scale @ A @ scale), U
+
+
+def million() -> None:
+    """Print the bound of a million nodes, with its CPU seconds and those of ten iterations."""
+    X, U = planted(1_000_000, 5_000_000, 50)
+    began = time.process_time()
+    result = symnmf.factorize(X, 50, init=U, max_iter=10)
+    print("ten iterations:", time.process_time() - began, "CPU s", flush=True)
+    began = time.process_time()
+    print(result.bound(max_time=0.0), "\n", time.process_time() - began, "CPU s")
+
+
+def on_gpu(n: int = 20_000, rank: int = 50) -> None:
+    """Print the bound from X on a GPU and the one from the same X in memory."""
+    import torch
+
+    X = symnmf.datasets.synthetic(n, rank, 0.1, random_state=0)[0].astype(np.float32)
+    for where in (torch.asarray(X).cuda(), X):
+        result = symnmf.factorize(where, rank, random_state=0, max_iter=100)
+        began = time.perf_counter()
+        bound = result.bound(max_time=0.0)
+        print(type(where).__name__, bound, time.perf_counter() - began, "s", flush=True)
 
 
 def table(kept: dict[str, dict[str, Any]]) -> str:
@@ -153,7 +199,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["run", "starts", "random", "table"])
+    parser.add_argument("what", choices=["run", "starts", "random", "million", "gpu", "table"])
     parser.add_argument("--only", nargs="+", default=list(DATA), choices=list(DATA))
     parser.add_argument("--starts", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=60.0)
@@ -163,8 +209,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     chosen.work.mkdir(parents=True, exist_ok=True)
     stored = {name: chosen.work / f"{name}.json" for name in DATA}
-    if chosen.what == "random":
-        print(random_problems(chosen.count), "of", chosen.count, "below their bound")
+    apart = {"million": million, "gpu": on_gpu, "random": lambda: random_problems(chosen.count)}
+    if chosen.what in apart:
+        apart[chosen.what]()
         return
     for name in chosen.only if chosen.what != "table" else ():
         if chosen.what == "run":

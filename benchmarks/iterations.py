@@ -42,6 +42,7 @@ def per_iteration(X: Any, rank: int, solver: str, iterations: int) -> float:
             rank,
             solver=solver,
             coupling=0.5 if solver in SPLIT else None,
+            init="scaled-random",
             random_state=0,
             tol=0.0,
             max_iter=iterations,
