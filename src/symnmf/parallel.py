@@ -188,6 +188,7 @@ class Threads:
                 f"from all cores, got {n_jobs!r}."
             )
         self.count: int = jobs if jobs > 0 else max(1, cores + 1 + jobs)
+        self._cut: dict[tuple[int, float], list[Bounds]] = {}
 
     def parts(self, cost: float) -> int:
         """Return into how many parts to cut work of so many floating point operations."""
@@ -195,9 +196,12 @@ class Threads:
 
     def split(self, n: int, cost_per_row: float) -> list[Bounds]:
         """Cut ``range(n)`` into one chunk per thread, or fewer where the work is small."""
-        parts = max(1, min(self.parts(n * cost_per_row), n))
-        edges = [n * part // parts for part in range(parts + 1)]
-        return list(itertools.pairwise(edges))
+        key = n, cost_per_row
+        if key not in self._cut:  # a run asks the same few things in every iteration
+            parts = max(1, min(self.parts(n * cost_per_row), n))
+            edges = [n * part // parts for part in range(parts + 1)]
+            self._cut[key] = list(itertools.pairwise(edges))
+        return self._cut[key]
 
     def run(self, task: Callable[[int, int], T], bounds: Sequence[Bounds]) -> list[T]:
         """Return ``[task(begin, end) for begin, end in bounds]``, computed at the same time."""

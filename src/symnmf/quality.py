@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,10 +62,6 @@ class Quality:
         Whether they are more than what the same search finds where there are no clusters: clear,
         weak, or no more than chance. None for a single cluster, for data that are not in memory,
         and where entries are missing.
-    gap : float
-        The part by which the error could be lower at most, whatever U is chosen; 0 for a global
-        minimum. NaN where no bound is known, and for more than 50 000 rows, where
-        :meth:`symnmf.Result.bound` has it.
     """
 
     asked: int
@@ -76,7 +74,21 @@ class Quality:
     agreement: float
     explained: float
     verdict: Verdict | None = None
-    gap: float = float("nan")
+    _bound: Callable[[], float] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def gap(self) -> float:
+        """The part by which the error could be lower at most, whatever U is chosen.
+
+        0 for a global minimum. NaN where no bound is known, and for more than 50 000 rows, where
+        :meth:`symnmf.Result.bound` has it. It is computed when it is first asked for, since it
+        may take longer than the clusters did.
+        """
+        return float("nan") if self._bound is None else self._bound()
+
+    def __getstate__(self) -> dict[str, Any]:
+        _ = self.gap  # what it is computed from is not kept
+        return {**self.__dict__, "_bound": None}
 
     @property
     def clusters(self) -> int:
@@ -167,7 +179,7 @@ def assess(A: Any, labels: np.ndarray, search: Search, verdict: Verdict | None =
         float(np.mean(scores)) if scores else float("nan"),
         float((1.0 - search.best.error) / left) if left > 0 else float("nan"),
         verdict,
-        search.gap,
+        lambda: search.gap,
     )
 
 

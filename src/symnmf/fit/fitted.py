@@ -33,10 +33,13 @@ def by_size(belongs: np.ndarray) -> np.ndarray:
 
 def in_order(result: Result, order: np.ndarray) -> Result:
     """Return the result with its columns in this order."""
-    U, V, *others = (
-        np.ascontiguousarray(factor[:, order]) for factor in (result.U, result.V, *result.others)
-    )
-    return replace(result, U=U, V=U if result.V is result.U else V, others=tuple(others))
+
+    def ordered(factor: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(factor[:, order])
+
+    U = ordered(result.U)  # factors may be large, so V is not copied where it is the same
+    V = U if result.V is result.U else ordered(result.V)
+    return replace(result, U=U, V=V, others=tuple(map(ordered, result.others)))
 
 
 def strengths_of(

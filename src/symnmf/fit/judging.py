@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf import nulls
+from symnmf import calls, nulls
 from symnmf.fit.nulls_of import Draw, graph_of_points, has_normal, table_of
 from symnmf.fit.similarities import Building, Similarities
 from symnmf.graphs.adjacency import normalized
@@ -38,6 +38,10 @@ LOCAL = (
     "; edges join what is near here, which such graphs do not, so that the shape of the data is "
     "enough for this"
 )
+
+
+class NoTime(Exception):
+    """``max_time`` ended a search on data without clusters."""
 
 
 def verdict_of(
@@ -94,7 +98,10 @@ def verdict_of(
                 _, null, basis = with_degree_offset(null, clusters)
             else:
                 null = normalized(null, building.degree_offset)
-        return replace(small, basis=basis).best(null).labels
+        labels = replace(small, basis=basis).best(null).labels
+        if calls.out_of_time():  # it was cut short, so that nothing can be compared with it
+            raise NoTime
+        return labels
 
     stored = graph.nnz if sp.issparse(graph) else graph.size
     return judge(

@@ -15,7 +15,7 @@ from symnmf.coupling import Coupling
 from symnmf.errors import InputError
 from symnmf.fit.counting import AUTO, choose_count, count_overlapping
 from symnmf.fit.fitted import Fitted
-from symnmf.fit.judging import verdict_of
+from symnmf.fit.judging import NoTime, verdict_of
 from symnmf.fit.refining import refined
 from symnmf.fit.similarities import Building, Similarities, says
 from symnmf.fit.words import Spelling, in_python
@@ -257,7 +257,8 @@ class Prepared:
         """Compare labels with those of data without clusters, where there is time for it.
 
         There is none after an interrupt, nor where ``max_time`` leaves less than the starts took
-        for each of a few draws. An interrupt while draws are clustered ends that alone.
+        for each of a few draws. An interrupt, or the end of that time, while draws are clustered
+        ends that alone.
         """
         limit, taken = self.plan.settings.limits.max_time, result.seconds.total
         if result.status == "stopped" or (limit is not None and not limit - taken > FEW * taken):
@@ -267,7 +268,7 @@ class Prepared:
         similar, plan = self.similarities, self.plan
         try:
             return verdict_of(self.data, similar, self.pipeline, plan, labels, number)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, NoTime):
             return None
 
 

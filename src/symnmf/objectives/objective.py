@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -129,7 +131,7 @@ class Objective(ABC):
     @property
     def norm(self) -> float:
         """The root of ``sqnorm``."""
-        return float(np.sqrt(self.sqnorm))
+        return math.sqrt(self.sqnorm)
 
     def largest(self) -> float:
         """Return the largest entry of X, or a bound of that order."""
@@ -345,6 +347,7 @@ def relative(apart: float, size: float) -> float:
     return 0.0 if apart == 0.0 else np.inf
 
 
+@functools.cache
 def rounding_level(dtype: np.dtype) -> float:
     """Return the stationarity under which nothing but rounding is left."""
     return float(64.0 * np.finfo(dtype).eps / REFERENCE_SHARE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -37,17 +38,17 @@ class Units:
             return cls(order=X.order)
         return cls(int(np.floor(np.log2(largest) / X.order)), X.order)
 
-    @property
+    @cached_property
     def root(self) -> float:
         """2^k, the unit of factors."""
         return float(2.0**self.exponent)
 
-    @property
+    @cached_property
     def data(self) -> float:
         """2^dk, the unit of X; infinite where there is no such number."""
         return float(np.exp2(self.order * self.exponent))
 
-    @property
+    @cached_property
     def coupling(self) -> float:
         """2^(2d-2)k, the unit of lambda: 1/2 ||X||^2 and lambda/2 ||U||^2 are of one kind."""
         return float(np.exp2((2 * self.order - 2) * self.exponent))

@@ -44,12 +44,18 @@ class HostOps(Ops):
 
     def _sum(self, part: Callable[[int, int], Any], n: int, cost: float) -> Any:
         """Add up ``part`` over the rows, in the order of the chunks."""
-        parts = self.threads.run(part, self.threads.split(n, cost))
+        bounds = self.threads.split(n, cost)
+        if len(bounds) == 1:
+            return part(0, n)
+        parts = self.threads.run(part, bounds)
         return sum(parts[1:], start=parts[0])
 
     def _sums(self, part: Callable[[int, int], Any], n: int, cost: float) -> tuple[Any, ...]:
         """Add up each number or matrix that ``part`` returns."""
-        parts = self.threads.run(part, self.threads.split(n, cost))
+        bounds = self.threads.split(n, cost)
+        if len(bounds) == 1:
+            return tuple(part(0, n))
+        parts = self.threads.run(part, bounds)
         return tuple(sum(column[1:], start=column[0]) for column in zip(*parts, strict=True))
 
     def put(self, array: np.ndarray) -> np.ndarray:

@@ -24,6 +24,7 @@ from symnmf.ops import Tall
 from symnmf.parallel import one_blas_thread
 from symnmf.run.checkpoint import Checkpoint, Keeping, Saved
 from symnmf.run.confirming import belongs, confirmed
+from symnmf.run.hasty import hasty_start
 from symnmf.run.inspection import Inspection, grown_rows
 from symnmf.run.interrupts import Interrupt, watching
 from symnmf.run.levels import start_by_levels
@@ -31,7 +32,7 @@ from symnmf.run.problem import Problem
 from symnmf.run.result import History, Result, Status
 from symnmf.run.settings import Limits, Settings
 from symnmf.run.sketch import Sketch
-from symnmf.run.spectral import affordable, hasty_start, spectral_start
+from symnmf.run.spectral import affordable, spectral_start
 from symnmf.run.start import (
     AUTO,
     SKETCH,

@@ -388,9 +388,13 @@ def _without_remainders(result: Result, problem: Problem) -> Result:
     alone = sums[:, 0] == 0
     if not alone.any():
         return result
-    U, V, *others = (
-        np.where(alone[:, None], 0, factor) for factor in (result.U, result.V, *result.others)
-    )
+
+    def without(factor: np.ndarray) -> np.ndarray:
+        return np.where(alone[:, None], 0, factor)
+
+    U = without(result.U)
+    V = U if result.V is result.U else without(result.V)
+    others = map(without, result.others)
     if f.order > 2 or isinstance(f, Added):
         return dataclasses.replace(result, U=U, V=V, others=tuple(others))
     units, sqnorm = problem.units, X.sqnorm

@@ -22,6 +22,7 @@ from scipy.linalg import qr, svd
 from symnmf import calls
 from symnmf.objectives import Frobenius, Objective
 from symnmf.ops import Ops, Tall
+from symnmf.run.hasty import FLOOR, hasty_start
 from symnmf.state import Point
 from symnmf.storage import SymmetricMatrix
 from symnmf.storage.spectrum import filtered
@@ -31,7 +32,6 @@ SPARE = 10  # more columns than asked for, so that the last eigenvectors come qu
 ROUNDS, DEGREE = 2, 8  # of the filter; about twenty products in all, whatever the spectrum
 #: How much larger the filter may make one direction than another before it is orthonormalised.
 MOST_GROWTH = {np.dtype(np.float64): 1e6, np.dtype(np.float32): 1e3}
-FLOOR = 0.01  # of the mean entry: what is 0 in U_0 should be able to grow
 #: Squared length of a direction, over that of the longest, below which it is rounding.
 LEAST_SQUARE = {np.dtype(np.float64): 1e-15, np.dtype(np.float32): 1e-10}
 #: Floating point operations a second, rather too few: of products, and of pivoted QR, which is
@@ -111,11 +111,6 @@ def affordable(n: int, rank: int) -> bool:
     return OF_A_START * n * (rank + SPARE) ** 2 / RATE <= 0.5 * calls.seconds_left()
 
 
-def hasty_start(X: SymmetricMatrix, rank: int) -> np.ndarray:
-    """Return uniform numbers at X's scale: a start where there is no time for a better one."""
-    return _at_scale(X, np.random.default_rng(0).random((X.shape[0], rank)).astype(X.dtype))
-
-
 def _at_scale(X: SymmetricMatrix, U: np.ndarray) -> np.ndarray:
     return (Frobenius(X).best_multiple(Point(X.ops, X.ops.put(U))) * U).astype(X.dtype)
 
@@ -134,17 +129,20 @@ def leading_subspace(X: SymmetricMatrix, count: int) -> Basis:
     block = orthonormal(ops, X.matmul(random_block(X, count + SPARE)))
     products = 0
     while products < ROUNDS * DEGREE:
+        left = calls.seconds_left()
         image = X.matmul(block)
+        # what has to follow: an image, the scale of U_0, the product of the first iteration
+        needed = 3.0 * (left - calls.seconds_left()) if np.isfinite(left) else 0.0
         ritz = np.linalg.eigvalsh(_symmetric(ops.cross(block, image)))
         top = ritz[-1]
-        if not top > 0.0 or calls.out_of_time():
-            break
+        if not top > 0.0 or calls.out_of_time(needed):
+            return basis_in(X, block, image, count)
         # X >= 0, so no eigenvalue lies below -top; what is above the edge is blown up. The floor
         # is a part of the second: the first may be far above all that matters
         edge = max(ritz[SPARE // 2], 0.05 * ritz[-2])
         degree = _affordable_degree(edge, top, X.dtype)
         block = orthonormal(
-            ops, filtered(X.matmul, block, image, (-top, edge, top), degree, ops.combine)
+            ops, filtered(X.matmul, block, image, (-top, edge, top), degree, ops.combine, needed)
         )
         products += degree
     return basis_in(X, block, X.matmul(block), count)
@@ -249,13 +247,8 @@ class SpectralStarts:
     bound: float = float("nan")  # the error that no U of this rank comes below, about
     _lock: Any = field(default_factory=threading.Lock, repr=False)
 
-    def __call__(self, number: int) -> Any:
-        def init(X: SymmetricMatrix, rank: int, random_state: Any) -> np.ndarray:
-            if not self.can_prepare(X, rank):
-                return hasty_start(X, rank)
-            return self.prepare(X, rank).start(X, random_state if number else None)
-
-        return init
+    def __call__(self, number: int) -> SpectralStart:
+        return SpectralStart(self, number)
 
     def can_prepare(self, X: SymmetricMatrix, rank: int) -> bool:
         """Whether the eigenvectors are there, or there is time for them."""
@@ -275,6 +268,19 @@ class SpectralStarts:
         """Return how much of what the eigenvectors explain an error leaves; NaN without them."""
         best = 1.0 - self.bound
         return (1.0 - error) / best if best != 0.0 else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class SpectralStart:
+    """One of :class:`SpectralStarts`; what it returns is at X's scale and needs no check."""
+
+    starts: SpectralStarts
+    number: int
+
+    def __call__(self, X: SymmetricMatrix, rank: int, random_state: Any) -> np.ndarray:
+        if not self.starts.can_prepare(X, rank):
+            return hasty_start(X, rank)
+        return self.starts.prepare(X, rank).start(X, random_state if self.number else None)
 
 
 def spectral_start(f: Objective, rank: int, random_state: Any) -> np.ndarray:

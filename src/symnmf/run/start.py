@@ -13,7 +13,7 @@ from symnmf.interchange import to_host
 from symnmf.naming import lookup
 from symnmf.objectives import Objective
 from symnmf.run.seeds import as_edges, neighborhood_seeds
-from symnmf.run.spectral import spectral_start
+from symnmf.run.spectral import SpectralStart, spectral_start
 from symnmf.state import Point
 from symnmf.storage import SymmetricArray
 from symnmf.storage.spectrum import leading_eigenpairs
@@ -151,6 +151,8 @@ def starting_point(
     """Return U_0 for a name, an array or a callable ``init(X, rank, random_state)``."""
     if isinstance(init, str):
         U = lookup(init, STARTS, "init")(f, rank, random_state)
+    elif isinstance(init, SpectralStart):
+        U = init(f.storage, rank, random_state)
     else:
         given = init(f.storage, rank, random_state) if callable(init) else init
         U = at_scale(f, check_start(given, f, rank))

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-from symnmf import nulls
+from symnmf import calls, nulls
 from symnmf.graphs.adjacency import normalized
 from symnmf.graphs.locality import joins_neighbours
 from symnmf.run.spectral import Basis
@@ -64,6 +64,9 @@ NEARLY = 0.2
 
 #: n K^3 up to which labels are read off for each number of clusters up to K.
 EVERY_NUMBER = 2e9
+
+#: Draws that have to do where ``max_time`` is over.
+FEWEST_DRAWS = 3
 
 Draw = Callable[[np.random.Generator], Any]
 
@@ -128,7 +131,7 @@ def _of_network(A: Any, parts: int, rng: np.random.Generator) -> RankSelection:
         open_end = above >= len(basis.values) and (
             len(basis.values) < AT_LEAST or shortest > INSIDE * above
         )
-        if not open_end or len(basis.values) >= most:
+        if not open_end or len(basis.values) >= most or calls.out_of_time():
             break
         tried *= 2
     choices = {
@@ -186,10 +189,11 @@ def _null_values(A: Any, rng: np.random.Generator) -> list[float]:
     """
     size = A.nnz if sp.issparse(A) else A.size
     draws = 40 if size < 5_000 else 20 if size < 100_000 else 6 if size < 2_000_000 else 3
-    return [
-        float(leading(normalized(nulls.same_degrees(A, rng), OFFSET), 2).values[1])
-        for _ in range(draws)
-    ]
+    values: list[float] = []
+    while len(values) < draws and (len(values) < FEWEST_DRAWS or not calls.out_of_time()):
+        drawn = normalized(nulls.same_degrees(A, rng), OFFSET)
+        values.append(float(leading(drawn, 2).values[1]))
+    return values
 
 
 # Weighted graphs, and graphs of points --------------------------------------------------------
@@ -262,7 +266,7 @@ def _dropping(scaled: Any, single: float, parts: int, one_needs: float = 1.0) ->
         sharp = bool(fine.max() > np.log(SHARP)) and low + int(np.argmax(rise)) > 1
         rise = fine if sharp else rise
         number = low + int(np.argmax(rise))
-        if number <= INSIDE * (len(values) - 1) or len(values) > most:
+        if number <= INSIDE * (len(values) - 1) or len(values) > most or calls.out_of_time():
             break
         tried *= 2
     near = low + np.flatnonzero(rise >= 0.8 * rise.max())

@@ -195,11 +195,13 @@ def filtered(
     ends: tuple[float, float, float],
     degree: int,
     combine: Callable[..., Tall],
+    needed: float = 0.0,
 ) -> Tall:
     """Return p(A) block, p the Chebyshev polynomial that is small on [low, edge], 1 at ``top``.
 
     ``ends`` are low, edge and top, ``image`` is A block, and ``combine`` is that of the
-    operations on such blocks. Where time is up the polynomial is cut short, at a lower degree.
+    operations on such blocks. The polynomial is cut short, at a lower degree, where the call has
+    fewer than ``needed`` seconds left.
     """
     low, edge, top = ends
     half, centre = (edge - low) / 2, (edge + low) / 2
@@ -207,7 +209,7 @@ def filtered(
     scale = first
     before, now = block, combine((scale / half, image), (-scale / half * centre, block))
     for _ in range(degree - 1):
-        if calls.out_of_time():
+        if calls.out_of_time(needed):
             break
         following = 1 / (2 / first - scale)
         weight = 2 * following / half

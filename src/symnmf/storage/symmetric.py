@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
@@ -118,7 +119,7 @@ class SymmetricArray(ABC):
     @property
     def norm(self) -> float:
         """||X||_F."""
-        return float(np.sqrt(self.sqnorm))
+        return math.sqrt(self.sqnorm)
 
     # --- several starts
 
