@@ -159,7 +159,7 @@ def million() -> None:
     print(result.bound(max_time=0.0), "\n", time.process_time() - began, "CPU s")
 
 
-def on_gpu(n: int = 20_000, rank: int = 50) -> None:
+def on_gpu(n: int = 10_000, rank: int = 50) -> None:
     """Print the bound from X on a GPU and the one from the same X in memory."""
     import torch
 
