@@ -7,23 +7,23 @@ import subprocess
 import sys
 from pathlib import Path
 
-HOME = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[1]
 
 
 def git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=HOME, capture_output=True, text=True, check=True)
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
 def faults() -> list[str]:
     found = []
-    source = (HOME / "src" / "symnmf" / "__init__.py").read_text()
+    source = (ROOT / "src" / "symnmf" / "__init__.py").read_text()
     version = re.search(r'^__version__ = "(.+)"$', source, re.MULTILINE)[1]
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         found.append(f"the version is {version}, not MAJOR.MINOR.PATCH")
     if f"v{version}" in git("tag").split():
         found.append(f"v{version} is tagged already; raise __version__")
-    changelog = (HOME / "CHANGELOG.md").read_text()
+    changelog = (ROOT / "CHANGELOG.md").read_text()
     if not re.search(
         rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE
     ):
@@ -32,7 +32,7 @@ def faults() -> list[str]:
     if waiting is None or waiting[1].strip():
         found.append("CHANGELOG.md must have an empty section '## [Unreleased]' on top")
     for name in ("CITATION.cff", "SECURITY.md", "CODE_OF_CONDUCT.md", "LICENSE"):
-        if not (HOME / name).is_file():
+        if not (ROOT / name).is_file():
             found.append(f"{name} is absent")
     if git("status", "--porcelain"):
         found.append("the working tree is not clean")

@@ -5,7 +5,7 @@
     python benchmarks/near_global.py table                   what docs/clustering-quality.md shows
 
 Breathing removes the columns of U whose loss costs least, puts columns from the residual in their
-place and goes on from there; where the error does not fall, it tries with fewer columns. Runs use
+place and continues from there; if the error does not fall, it tries with fewer columns. Runs use
 one thread. What was found is kept under --work, so the pieces can run one at a time.
 """
 

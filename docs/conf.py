@@ -56,7 +56,7 @@ numpydoc_class_members_toctree = False
 
 
 def _figures(block: Any, variables: dict[str, Any], settings: dict[str, Any]) -> str:
-    """Keep the pictures of a block: what it called ``figure``, which pyplot knows nothing of."""
+    """Save the figure of a block: the variable ``figure``, which pyplot does not manage."""
     figure = variables["example_globals"].pop("figure", None)
     if figure is None:
         return ""

@@ -2,7 +2,7 @@
 
 Run as ``python kills.py COUNT SEED FOLDER``. Every run is started again from what the killed one
 left; when it ends, its result must be that of a run nobody disturbed, bit for bit. Children are
-forked from a process that has everything loaded, so that they die in the work and not at its door.
+forked from a process that has everything loaded, so that they die during the work.
 It prints the number of kills that met a living process, by what was running.
 """
 

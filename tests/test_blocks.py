@@ -355,10 +355,10 @@ def test_a_bad_block_is_named_before_or_during_the_run(what, said, tmp_path):
             matrix, 3, max_iter=9, callback=spoil, checkpoint=kept, checkpoint_every=0, **settings
         )
     refused(said, folder)
-    # the checkpoint is whole: mend the folder and go on to the undisturbed result
-    mended = Blocks(write_folder(tmp_path / "mended", graph(), 60), memory=200_000)
-    resumed = symnmf.factorize(mended, 3, max_iter=9, checkpoint=kept, **settings)
-    whole = symnmf.factorize(mended, 3, max_iter=9, **settings)
+    # the checkpoint is whole: repair the folder, resume, and reach the undisturbed result
+    repaired = Blocks(write_folder(tmp_path / "repaired", graph(), 60), memory=200_000)
+    resumed = symnmf.factorize(repaired, 3, max_iter=9, checkpoint=kept, **settings)
+    whole = symnmf.factorize(repaired, 3, max_iter=9, **settings)
     assert np.array_equal(resumed.U, whole.U)
 
 

@@ -115,7 +115,7 @@ def test_hidden_entries_come_through_the_same_border(X, argument):
 
 
 X_SOUND = synthetic_problem(12, 2, 0.1, seed=0)
-DOORS = {
+ENTRY_POINTS = {
     "communities": lambda X: symnmf.communities(X, 2),
     "triangles": lambda X: symnmf.tensors.triangles(X),
     "estimator": lambda X: symnmf.SymNMF(2, affinity="precomputed").fit(X),
@@ -136,10 +136,10 @@ DOORS = {
 @pytest.mark.parametrize(
     ("attribute", "place"), [("indices", 3), ("indptr", 1)], ids=["indices", "pointers"]
 )
-@pytest.mark.parametrize("door", DOORS)
-def test_every_door_checks_indices(X, door, attribute, place):
+@pytest.mark.parametrize("entry_point", ENTRY_POINTS)
+def test_every_entry_point_checks_indices(X, entry_point, attribute, place):
     """SciPy would follow them itself, where its own compiled code comes first."""
     broken = X.copy()
     setattr(broken, attribute, put(getattr(broken, attribute), place, 10**7))
     with pytest.raises(InputError, match=rf"[XAG]\.{attribute} must"):
-        DOORS[door](broken)
+        ENTRY_POINTS[entry_point](broken)

@@ -104,10 +104,10 @@ def test_a_file_that_is_there_is_not_overwritten(X, tmp_path):
 
 
 class FullDisk:
-    """Stands for a file on a disk that fills up after ``room`` bytes."""
+    """A file on a disk that is full after ``capacity`` bytes."""
 
-    def __init__(self, stream, room):
-        self.stream, self.room = stream, room
+    def __init__(self, stream, capacity):
+        self.stream, self.capacity = stream, capacity
 
     def __enter__(self):
         return self
@@ -119,15 +119,15 @@ class FullDisk:
         return getattr(self.stream, name)
 
     def write(self, data):
-        self.room -= len(data)
-        if self.room < 0:
+        self.capacity -= len(data)
+        if self.capacity < 0:
             raise OSError(errno.ENOSPC, "No space left on device")
         return self.stream.write(data)
 
 
-@pytest.mark.parametrize("room", [0, 100, 1000])
+@pytest.mark.parametrize("capacity", [0, 100, 1000])
 def test_a_full_disk_keeps_the_previous_checkpoint_and_the_run_goes_on(
-    X, tmp_path, monkeypatch, room
+    X, tmp_path, monkeypatch, capacity
 ):
     path = tmp_path / "run.npz"
     symnmf.factorize(X, 3, max_iter=4, checkpoint=path, **SETTINGS)
@@ -136,7 +136,7 @@ def test_a_full_disk_keeps_the_previous_checkpoint_and_the_run_goes_on(
 
     def open_on_a_full_disk(file, mode="r", *args, **options):
         stream = opened(file, mode, *args, **options)
-        return FullDisk(stream, room) if mode == "wb" else stream
+        return FullDisk(stream, capacity) if mode == "wb" else stream
 
     monkeypatch.setattr("os.fdopen", open_on_a_full_disk)
     with pytest.warns(RuntimeWarning, match="could not be written.*No space left"):

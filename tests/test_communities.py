@@ -105,7 +105,7 @@ def test_a_graph_without_weights_or_edges_needs_no_weight():
     ],
 )
 def test_plain_edges_are_told_the_call_that_converts_them(G, weighted):
-    """The call of the message is made as it stands: it must work, and keep the weights."""
+    """The call in the message is run unchanged: it must work, and keep the weights."""
     with pytest.raises(InputError, match=r"pass networkx\.Graph\(") as refused:
         graphs.from_graph(G)
     call = re.search(r"pass (.*?)(?:, or numpy\.array.*)?\.$", str(refused.value))[1]

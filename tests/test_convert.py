@@ -176,7 +176,7 @@ def test_a_memory_that_is_too_small_is_refused_with_the_arithmetic(tmp_path):
         "factorize", tmp_path / "X.npy", "-r", 3, "-o", tmp_path / "U.npz", "--memory", "9MB"
     )
     assert found.exit_code == 2
-    assert "leaves no room for X" in found.output
+    assert "is too little for X" in found.output
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the limit on file sizes is POSIX's")

@@ -20,7 +20,7 @@ import pytest
 
 import symnmf
 
-HOME = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[1]
 FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>python|bash|console|output)\n(?P<code>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
@@ -32,10 +32,10 @@ LONG = ("symnmf reproduce", "symnmf rank digits")
 
 def pages() -> list[Path]:
     """README and the others beside it, and every page of docs that is not generated."""
-    own = [path for path in sorted(HOME.glob("*.md")) if path.name != "CHANGELOG.md"]
+    own = [path for path in sorted(ROOT.glob("*.md")) if path.name != "CHANGELOG.md"]
     generated = {"_build", "gallery", "generated"}
     return own + [
-        path for path in sorted((HOME / "docs").rglob("*.md")) if not generated & {*path.parts}
+        path for path in sorted((ROOT / "docs").rglob("*.md")) if not generated & {*path.parts}
     ]
 
 
@@ -105,7 +105,7 @@ def run_command(arguments: list[str]) -> int:
     return int(ended.value.code or 0)
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(HOME)))
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
 @pytest.mark.filterwarnings("default")
 def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
     for module in ("matplotlib", "networkx", "anndata", "typer"):
@@ -151,7 +151,7 @@ def public_things():
 def listed_things() -> dict[str, object]:
     """Return what the reference lists, by the name it is listed under."""
     found = {}
-    for path in (HOME / "docs" / "reference").glob("*.rst"):
+    for path in (ROOT / "docs" / "reference").glob("*.rst"):
         text, module = path.read_text(), ""
         for line in text.splitlines():
             if match := re.match(r"\.\. currentmodule:: (\S+)", line):
@@ -188,7 +188,7 @@ def test_every_public_name_has_a_docstring():
 
 
 def test_the_changelog_has_the_form_it_says_it_has():
-    text = (HOME / "CHANGELOG.md").read_text()
+    text = (ROOT / "CHANGELOG.md").read_text()
     assert re.search(r"^## \[Unreleased\]$", text, re.MULTILINE)
     for title in re.findall(r"^## (.+)$", text, re.MULTILINE):
         assert re.fullmatch(r"\[Unreleased\]|\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", title), title
@@ -200,13 +200,13 @@ def test_info_shows_every_extra():
     pytest.importorskip("typer", reason="the command line needs pip install 'symnmf[cli]'")
     from symnmf.cli.info import EXTRAS
 
-    project = tomllib.loads((HOME / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert set(EXTRAS) == set(project["optional-dependencies"]) - {"all", "test", "docs", "dev"}
 
 
 def test_the_page_of_promises_states_the_versions_of_pyproject():
-    project = tomllib.loads((HOME / "pyproject.toml").read_text())["project"]
-    page = (HOME / "docs" / "development" / "policy.md").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    page = (ROOT / "docs" / "development" / "policy.md").read_text()
     stated = dict(
         re.findall(r"^\| ([\w-]+)(?: \(extra `\w+`\))? \| ([\d.]+) \|", page, re.MULTILINE)
     )

@@ -414,7 +414,7 @@ def test_in_a_grid_search_the_rows_and_columns_are_cut_alike(affinity, blobs):
         ({"checkpoint": "nowhere/fit.npz"}, "there is no folder 'nowhere'; make it first"),
         ({"checkpoint": "."}, "checkpoint='.' is a folder; name a file"),
         ({"checkpoint": 3}, "checkpoint must be the path of a file or None, got 3"),
-        ({"verbose": "a"}, "verbose must be 0, 1, 2 or 3, the larger the more is printed, got 'a'"),
+        ({"verbose": "a"}, "verbose must be 0, 1, 2 or 3 (a larger number prints more), got 'a'"),
         ({"verbose": -1}, "got -1"),
         ({"affinity": lambda a, b: a @ b}, "affinity is called as affinity(X) and must return the"),
         ({"affinity": lambda X: X.T @ X}, "the 90 x 90 matrix of affinities of the 90 rows of X"),

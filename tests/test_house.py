@@ -1,4 +1,4 @@
-"""The rooms of the house stay separate."""
+"""Modules stay within the layers of the architecture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SOURCE = Path(symnmf.__file__).parent
 
 
 @pytest.mark.parametrize("path", sorted((SOURCE / "solvers").glob("*.py")), ids=lambda p: p.name)
-def test_solvers_do_not_know_where_X_lives(path):
+def test_solvers_do_not_depend_on_the_storage_of_X(path):
     found = re.findall(
         r"scipy\.sparse|storage\.(?:dense|sparse|lowrank)|\.toarray\(", path.read_text()
     )
@@ -33,13 +33,13 @@ def test_there_is_one_loop():
     assert callers == ["loop.py"]
 
 
-def test_every_module_has_its_place_among_the_layers():
-    """The layers of import-linter are complete: a new module cannot stand outside of them."""
+def test_every_module_belongs_to_a_layer():
+    """The layers of import-linter are complete: a new module must be added to them."""
     pyproject = Path(__file__).parents[1] / "pyproject.toml"
     contracts = tomllib.loads(pyproject.read_text())["tool"]["importlinter"]["contracts"]
     layers = {name.strip() for layer in contracts[0]["layers"] for name in layer.split("|")}
-    rooms = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()}
-    assert {f"symnmf.{room}" for room in rooms if not room.startswith("_")} == layers
+    modules = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert {f"symnmf.{name}" for name in modules if not name.startswith("_")} == layers
 
 
 def test_solvers_know_neither_threads_nor_kernels():
@@ -70,8 +70,8 @@ def test_neither_a_factorization_nor_a_reader_imports_scikit_learn(line):
     assert done.stdout.strip() == "set()"
 
 
-def test_only_the_command_and_other_libraries_homes_touch_the_filters_of_warnings():
-    """They belong to the whole process, so that a run in a thread changes them for its caller."""
+def test_only_the_command_and_two_backends_change_warning_filters():
+    """The filters belong to the process: a run in a thread would change them for its caller."""
     found = {
         path.relative_to(SOURCE).as_posix()
         for path in SOURCE.rglob("*.py")

@@ -178,7 +178,7 @@ def test_a_product_that_fails_fails_every_start_in_it(X, monkeypatch):
     reading = SharedReading(matrix, 3)
 
     def fail(V, out=None):
-        raise MemoryError("no room")
+        raise MemoryError("out of memory")
 
     def run(i):
         with reading.seat(i) as seen:

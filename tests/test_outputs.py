@@ -1,4 +1,4 @@
-"""Files are written whole, with their permissions, and nothing of anybody else is replaced."""
+"""Files are written whole, with their permissions, and no file of somebody else is replaced."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ X = synthetic_problem(40, 3, 0.1, seed=0)
 POINTS = np.random.default_rng(0).standard_normal((40, 3))
 EARLY = {"random_state": 0, "max_iter": 3, "tol": 1e-12, "n_jobs": 1}
 
-#: Calls by several doors into the library, each with a callback that may make it wait.
+#: Calls of several entry points of the library, each with a callback that may make it wait.
 CALLS = {
     "factorize": lambda wait: symnmf.factorize(X, 3, callback=wait, **EARLY),
     "split": lambda wait: symnmf.factorize(X, 3, solver="a-symhals", callback=wait, **EARLY),

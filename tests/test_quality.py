@@ -273,7 +273,7 @@ def test_a_new_node_goes_where_its_edges_lead():
     for node in (0, 33):
         assert found.predict(list(G[node])) == found.labels[list(G).index(node)]
     assert found.predict([]) == -1
-    with pytest.raises(InputError, match="edges leads to 'nobody'"):
+    with pytest.raises(InputError, match="edges names 'nobody'"):
         found.predict(["nobody"])
 
 

@@ -52,7 +52,7 @@ def test_damaged_files_raise_only_input_errors(name: str, tmp_path: Path) -> Non
         data = make()
         with traced_memory(tally):
             attempt(tmp_path / name, data, tally)
-    # Both ends are reached, so the files are neither harmless nor caught at the door.
+    # Both ends are reached, so the files are neither harmless nor refused at once.
     assert tally.read > 0
     assert tally.refused > 0
 

@@ -542,7 +542,7 @@ def test_the_command_recommends_and_reports(tmp_path):
     assert found["clusters"] == 3
     assert found["status"] == "done"
     assert "3 clusters" in page.read_text()
-    assert page.read_text().count("<img ") == 3  # one under the other where there is little room
+    assert page.read_text().count("<img ") == 3  # stacked on narrow screens
     for value, what in (("2 to 5", "numbers of clusters"), ("3", "folds of pairs"), ("0", "seed")):
         assert re.search(rf"<dd>.*?{value}.*?</dd><dt>.*?{what}", page.read_text())
     assert picture.stat().st_size > 1000

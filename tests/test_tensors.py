@@ -167,10 +167,10 @@ def test_factors_differ_by_no_more_than_their_gradients_allow(seed, order, obser
     slopes = gradients(T, mask, factors, coupling)
     seen = [np.where(U > 0, G, np.minimum(G, 0.0)) for U, G in zip(factors, slopes, strict=True)]
     backend = tensors.as_tensor(T, repeated="observed" if observed else "unobserved")
-    room = order * coupling - contracted_residual(backend, factors)
+    margin = order * coupling - contracted_residual(backend, factors)
     for p, q in itertools.combinations(range(order), 2):
         apart = np.linalg.norm(factors[p] - factors[q])
-        assert room * apart <= np.linalg.norm(seen[p] - seen[q]) * (1 + 1e-9) + 1e-9
+        assert margin * apart <= np.linalg.norm(seen[p] - seen[q]) * (1 + 1e-9) + 1e-9
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -82,7 +82,7 @@ def test_gradients_of_the_split_problem_tell_how_far_apart_the_factors_are(
 @settings(max_examples=60, deadline=None)
 @given(weighted(), st.integers(0, 2**32 - 1), st.floats(0.0, 5.0))
 def test_added_terms_enter_the_residual_by_half(drawn: Drawn, seed: int, coupling: float) -> None:
-    """1/2 <Q U, V> + 1/2 <B, U + V>: with R + Q/2 in the place of R, and a quarter of ||Q||."""
+    """1/2 <Q U, V> + 1/2 <B, U + V>: with R + Q/2 instead of R, and a quarter of ||Q||."""
     X, W, U, V = drawn
     rng = np.random.default_rng(seed)
     N, B = rng.standard_normal(X.shape), rng.random(U.shape)

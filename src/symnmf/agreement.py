@@ -18,14 +18,14 @@ def adjusted_mutual_information(one: np.ndarray, other: np.ndarray, count: int) 
     joint = np.bincount(one * count + other, minlength=count * count).reshape(count, count)
     joint = joint[joint.any(axis=1)][:, joint.any(axis=0)]
     rows, columns = joint.sum(axis=1), joint.sum(axis=0)
-    if len(rows) == 1 or len(columns) == 1:  # one cluster says nothing of others
+    if len(rows) == 1 or len(columns) == 1:  # a single cluster tells nothing about others
         return float(len(rows) == len(columns))
     both = entropy(rows) + entropy(columns)
     shared = both - entropy(joint[joint > 0])
     expected = expected_information(rows, columns)
-    room = both / 2 - expected
-    # no room where every sample is a cluster of its own, and nobody can disagree
-    return float((shared - expected) / room) if room > 1e-12 * both else 1.0
+    span = both / 2 - expected
+    # zero if every sample is its own cluster: two such partitions cannot disagree
+    return float((shared - expected) / span) if span > 1e-12 * both else 1.0
 
 
 def expected_information(rows: np.ndarray, columns: np.ndarray) -> float:

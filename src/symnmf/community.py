@@ -28,27 +28,27 @@ from symnmf.solvers import Solver
 
 
 class Communities(Sequence[frozenset[Hashable]]):
-    """Sets of nodes, the largest first, with what is known of them.
+    """Sets of nodes, the largest first, with labels, memberships and quality.
 
-    It cannot be changed, and a slice of it is a plain list, so that the sets and the labels belong
-    together as long as it lives. It is equal to any list or tuple of the same sets.
+    The sequence is immutable, so that the sets always agree with the labels; a slice of it is a
+    plain list. It is equal to any list or tuple of the same sets.
 
     Attributes
     ----------
     names : list
         The nodes, in the order of the rows below.
     labels : ndarray of shape (n,)
-        The place of each node's community; -1 for a node in none.
+        The index of each node's community; -1 for a node in none.
     membership : ndarray of shape (n, communities)
         Shares of each node, in the order of the communities; zeros for a node in none.
     strength : ndarray of shape (n, communities) or None
-        How strongly each node is in each community, in units of the background: a node belongs
-        where it is above 1. None unless memberships were read that way.
+        How strongly each node belongs to each community, in units of the background: a node is a
+        member if the value is above 1. None unless memberships are based on the background.
     outside : list
-        Nodes in no community: those without edges, outside the component chosen, or, where
-        communities overlap, not above the background in any.
+        Nodes in no community: nodes without edges, outside the chosen component, or, if
+        communities overlap, not above the background in any of them.
     rank_selection : RankSelection or None
-        How the number of communities was found, with ``n_clusters="auto"``.
+        How the number of communities was chosen, with ``n_clusters="auto"``.
     quality : Quality
         Modularity, conductance and the like.
     degree_offset : float
@@ -56,11 +56,11 @@ class Communities(Sequence[frozenset[Hashable]]):
     result : Result
         The factorization; its columns are in the order of the communities.
     certificate : Certificate
-        What the theorems say of it, computed when first asked for.
+        Whether U is a critical point; computed on first access.
     seed : int, Generator or RandomState
-        What the starts came from.
+        The seed of the starts.
     overlapping : bool
-        Whether a node may be in several.
+        Whether a node may be in several communities.
     """
 
     def __init__(self, fitted: Fitted | SparseFitted) -> None:
@@ -99,25 +99,27 @@ class Communities(Sequence[frozenset[Hashable]]):
 
     @property
     def quality(self) -> Quality:
-        """How the communities look."""
+        """Sizes, separation, and whether the communities are better than chance."""
         return self._fitted.quality
 
     @property
     def outlier_score(self) -> np.ndarray:
-        """How little each node belongs to its community, see :class:`symnmf.SymNMF`."""
+        """How badly each node fits its community, see :class:`symnmf.SymNMF`."""
         if not isinstance(self._fitted, Fitted):
-            raise InputError("outlier_score is not there for thousands of overlapping communities.")
+            raise InputError(
+                "outlier_score is not supported for a row-sparse U; pass row_sparse=False."
+            )
         return outlier_scores(self._fitted.similarities.graph, self.labels)
 
     @property
     def certificate(self) -> Any:
-        """What the theorems say of the factorization."""
+        """Whether U is a critical point, see :class:`symnmf.Certificate`."""
         return self._fitted.certificate
 
     def predict(self, edges: Mapping[Hashable, float] | Iterable[Hashable]) -> int:
         """Return the community of a new node from its edges to the nodes of the graph.
 
-        ``edges`` maps neighbours to weights, or lists neighbours; -1 where there are none.
+        ``edges`` maps neighbours to weights, or lists neighbours; -1 if there are none.
         """
         return int(cluster_labels(self.transform(edges)[None])[0])
 
@@ -129,9 +131,7 @@ class Communities(Sequence[frozenset[Hashable]]):
         number = {name: i for i, name in enumerate(self.names)}
         unknown = [name for name in weights if name not in number]
         if unknown:
-            raise InputError(
-                f"edges leads to {unknown[0]!r}, which is no node of the graph; name nodes of it."
-            )
+            raise InputError(f"edges names {unknown[0]!r}, which is not a node of the graph.")
         row = np.zeros((1, len(self.names)))
         for name, weight in weights.items():
             if not (np.isfinite(weight) and weight >= 0):
@@ -140,9 +140,9 @@ class Communities(Sequence[frozenset[Hashable]]):
         return self._fitted.row_of(sp.csr_array(row))
 
     def to_igraph(self, graph: Any) -> Any:
-        """Return an igraph VertexClustering of ``graph``; a VertexCover where they overlap.
+        """Return an igraph VertexClustering of ``graph``, or a VertexCover if they overlap.
 
-        Nodes outside are clusters of their own in a VertexClustering, which has to cover all.
+        A VertexClustering must cover all nodes, so each node outside becomes its own cluster.
         """
         import igraph
 
@@ -161,7 +161,7 @@ class Communities(Sequence[frozenset[Hashable]]):
     def to_networkx(self, graph: Any, attribute: str = "community") -> Any:
         """Write each node's community to a node attribute of ``graph``, and return ``graph``.
 
-        The attribute is a number (-1 for none), or a list of numbers where communities overlap.
+        The attribute is a number (-1 for none), or a list of numbers if communities overlap.
         """
         if self.overlapping:
             lists: dict[Any, Any] = {name: [] for name in self.names}
@@ -216,86 +216,87 @@ def communities(
 ) -> Communities:
     r"""Find communities of an undirected graph by symmetric NMF of its adjacency matrix.
 
-    With :math:`A \approx U U^T`, node i belongs to the community of the largest entry in its row
-    of U; with ``overlapping=True`` to every community in which its strength exceeds that of the
-    background, so to several or to none.
+    With :math:`A \approx U U^T`, a node belongs to the community of the largest entry in its row
+    of U. With ``overlapping=True`` it belongs to every community in which its strength exceeds the
+    background: to several or to none.
 
     Parameters
     ----------
     G : networkx.Graph, igraph.Graph, table of edges, scipy sparse matrix or array
-        Undirected, without parallel edges; weights finite, and nonnegative unless said otherwise.
-        A table is a frame of pandas, polars or pyarrow with the columns source, target and maybe
-        weight, or a list of named pairs; see :func:`symnmf.graphs.from_edges`.
-        A matrix of :mod:`symnmf.storage`, a Dask array or a :class:`symnmf.Problem` will do too,
+        Undirected, without parallel edges; weights finite, and nonnegative unless
+        ``allow_negative`` is set.
+        A table is a frame of pandas, polars or pyarrow with the columns source, target and
+        optionally weight, or a list of named pairs; see :func:`symnmf.graphs.from_edges`.
+        A matrix of :mod:`symnmf.storage`, a Dask array or a :class:`symnmf.Problem` also works,
         with ``normalize=False`` unless it is a :class:`symnmf.storage.LowRank`.
     n_clusters : int or "auto"
-        Communities to look for, at most the number of nodes that have edges; "auto" as in
-        :class:`symnmf.SymNMF`, or, where they may overlap, as many as there are neighbourhoods
-        of nodes that share at most half of their nodes.
+        The number of communities, at most the number of nodes with edges. "auto" chooses it as in
+        :class:`symnmf.SymNMF`; if communities may overlap, it counts the neighbourhoods of nodes
+        that share at most half of their nodes.
     order : {2, 3}
-        2 looks at edges; 3 at triangles, by the tensor of :func:`symnmf.tensors.triangles`: a
-        community is then a group whose triples hold together. Entries with a repeated index count
-        as zeros and nothing is normalized, which did better on graphs with known communities
-        (docs/tensors.md). Nodes in no triangle are treated as nodes without edges are.
+        2 uses edges; 3 uses triangles, with the tensor of :func:`symnmf.tensors.triangles`: a
+        community is then a group with many triangles. Entries with a repeated index count as zeros
+        and nothing is normalized, which gave better results on graphs with known communities
+        (docs/tensors.md). Nodes in no triangle are treated like nodes without edges.
     overlapping : bool, default False
         Whether a node may belong to several communities.
     threshold : "background" or float
-        "background" reads U in the units of the graph: a node belongs to a community where its
-        strength is more than the density of the graph explains, see docs/howto/overlap.md.
-        A number in [0, 1) is a share of the node's row of U: it belongs to every community that
-        holds more than that, and always to the one of its largest entry.
+        "background" uses the units of the graph: a node belongs to a community if its strength is
+        more than the density of the graph explains, see docs/howto/overlap.md. A number in [0, 1)
+        is a share of the node's row of U: the node belongs to every community with a larger share,
+        and always to the community of its largest entry.
     weight : str or None
-        The edge attribute, or the column of a table, with the weights. Edges without it count 1,
-        and with None every edge does; a name other than "weight" that no edge has is an error.
+        The edge attribute, or the column of a table, with the weights. Edges without it have the
+        weight 1. With None, all edges do. A name other than "weight" that no edge has is an error.
     normalize : bool, default True
         Factorize :math:`(D + \tau I)^{-1/2} A (D + \tau I)^{-1/2}`, D the degrees, so that hubs
-        do not outweigh the rest; False takes A as it is.
+        do not dominate; False uses A unchanged.
     degree_offset : float or None
-        tau in mean degrees. It keeps small components and whiskers, which hang on the rest by a
-        few edges, from being the communities. None takes 0 unless the graph then collapses, and
-        else the one of 0 to 20 with the highest modularity, see
-        :func:`symnmf.graphs.choose_degree_offset`.
+        tau in mean degrees. It prevents small components and tails, which are attached to the rest
+        by a few edges, from becoming the communities. None uses 0 unless one community would then
+        hold almost everything; in that case it uses the value from 0 to 20 with the highest
+        modularity, see :func:`symnmf.graphs.choose_degree_offset`.
     components : {"all", "largest"}
-        "largest" looks at the largest connected component alone; the other nodes are outside.
+        "largest" uses only the largest connected component; the other nodes are outside.
     allow_negative : bool, default False
-        Accept negative weights, of edges that keep nodes apart; degrees are then sums of sizes.
+        Accept negative weights for edges that keep nodes apart; degrees are then sums of absolute
+        weights.
     n_init, init, random_state, tol, max_time, n_jobs, device, checkpoint, checkpoint_every
         As in :class:`symnmf.SymNMF`.
     callback : callable or None
-        As in :func:`symnmf.factorize`; it sees every start, which may run in a thread of its
-        own, and a true return value ends them all.
+        As in :func:`symnmf.factorize`. It is called for every start, possibly from another thread,
+        and a true return value ends all of them.
     progress : bool, default False
-        Show a bar, in a terminal or a notebook (needs the extra ``progress``).
+        Show a progress bar in a terminal or a notebook (needs the extra ``progress``).
     solver, coupling, max_iter, record_every, ignore_diagonal, missing, mask
-        As in :func:`symnmf.factorize`. Degrees are those of the edges that were observed.
+        As in :func:`symnmf.factorize`. Degrees count observed edges only.
     entry_weights : array-like or sparse, n x n, or None
         ``weights`` of :func:`symnmf.factorize`: how much each entry counts in the fit. (``weight``
-        names the edges' own weights, which are data.)
+        names the weights of the edges, which are data.)
     row_sparse : bool or None
-        Whether a row of U holds at most 16 entries, so that there may be tens of thousands of
-        communities; they are fitted by the Poisson loss from neighbourhoods, and U, membership
-        and strength are ``csr_array``. None decides by the sizes where communities overlap, and
-        warns if so: a dense U of at least 200 columns and ten million entries would be wasteful,
-        and so would "auto" with 5000 nodes or more. ``tol`` is then the relative decrease of the
-        loss in one iteration, and every result is the same, whatever ``random_state`` is.
+        Whether a row of U holds at most 16 entries, which allows tens of thousands of communities.
+        They are fitted with the Poisson loss, starting from neighbourhoods, and U, membership and
+        strength are ``csr_array``. None switches to this, with a warning, if communities overlap
+        and a dense U would have at least 200 columns and ten million entries, or for "auto" with
+        5000 nodes or more. ``tol`` is then the relative decrease of the loss in one iteration, and
+        the result does not depend on ``random_state``.
     l1, ridge : float
         As in :class:`symnmf.Problem`. ``l1`` makes memberships sharper.
 
     Returns
     -------
     Communities
-        Sets of node names (row numbers for a matrix), the largest first, equal ones in the order
-        of their first node. Communities that no node belongs to are left out, so there
-        may be fewer than ``n_clusters``; a warning says so. A node without edges is in none of
-        them: its label is -1, and ``outside`` lists it. Without ``overlapping`` the sets
-        are disjoint.
+        Sets of node names (row numbers for a matrix), the largest first, and in the order of their
+        first node if sizes are equal. Empty communities are left out, so there may be fewer than
+        ``n_clusters``, with a warning. A node without edges is in no community: its label is -1,
+        and ``outside`` lists it. Without ``overlapping`` the sets are disjoint.
 
     Warns
     -----
     GraphWarning
         There are more components than ``n_clusters``.
     QualityWarning
-        The communities are weak, or no more than chance; one holds more than 80% of the nodes, or
+        The communities are weak or no more than chance, one holds more than 80% of the nodes, or
         some have hardly any. See :class:`symnmf.Quality`.
 
     Examples
@@ -308,7 +309,7 @@ def communities(
     for name, flag in (("overlapping", overlapping), ("normalize", normalize)):
         if not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name} must be True or False, got {flag!r}.")
-    check_threshold(threshold)  # also where it is not used
+    check_threshold(threshold)  # even if it is not used
     G = with_edges_read(G, weight)
     sparse = SparsePipeline(
         n_clusters=n_clusters,

@@ -35,7 +35,7 @@ from symnmf.storage import as_symmetric
 from symnmf.storage.indices import check_indices
 from symnmf.storage.wrapping import is_storage
 
-#: Parameters that are arguments of the problem, and those that are no business of the pipeline.
+#: Parameters that belong to the problem, and those that the pipeline does not get.
 OBJECTIVE = ("missing", "ignore_diagonal", "allow_negative", "l1", "ridge")
 OWN = ("warm_start", "verbose")
 
@@ -43,91 +43,91 @@ OWN = ("warm_start", "verbose")
 class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     r"""Cluster points or a graph by symmetric nonnegative matrix factorization.
 
-    A similarity matrix A of the samples is built (or given) and factorized,
+    A similarity matrix A of the samples is built (or passed) and factorized,
 
-    .. math:: \min_{U \ge 0} \tfrac12 \|A - U U^T\|_F^2,
+    .. math:: \min_{U \ge 0} \tfrac12 \|A - U U^T\|_F^2.
 
-    and a sample belongs to the cluster whose column of U is largest in its row. The class takes
-    the place of :class:`sklearn.cluster.SpectralClustering`: ``n_clusters``, ``affinity``,
-    ``n_neighbors``, ``n_init``, ``random_state``, ``n_jobs`` and ``verbose`` mean the same. See
-    the notes for the rest.
+    Each sample belongs to the cluster of the largest entry in its row of U. The class is a drop-in
+    replacement for :class:`sklearn.cluster.SpectralClustering`: ``n_clusters``, ``affinity``,
+    ``n_neighbors``, ``n_init``, ``random_state``, ``n_jobs`` and ``verbose`` mean the same. The
+    notes list the differences.
 
     Parameters
     ----------
     n_clusters : int or "auto", default 8
-        Clusters, and columns of U. "auto" finds a number by the eigenvalues of the graph and of
-        graphs without clusters; ``rank_selection_`` says why. It is 1, with a warning, where
-        there are no clusters.
+        The number of clusters, and of columns of U. "auto" compares the eigenvalues of the graph
+        with those of graphs without clusters; ``rank_selection_`` gives the reason. If there are
+        no clusters, the number is 1, with a warning.
     affinity : str or callable, default "self-tuning"
         "self-tuning", "nearest_neighbors", "rbf" and "cosine" build a sparse normalised graph of
-        the rows of X, see :mod:`symnmf.graphs`; "precomputed" takes X itself as A, unchanged; a
-        callable gets X (and ``n_neighbors`` where given) and returns A.
+        the rows of X, see :mod:`symnmf.graphs`; "precomputed" uses X itself as A, unchanged; a
+        callable gets X (and ``n_neighbors`` if it is set) and returns A.
     n_neighbors : int or None
-        Neighbours kept per sample; None for the kind's own rule, floor(log2 n) + 1 for most.
+        Neighbours per sample; None for the default of the affinity, mostly floor(log2 n) + 1.
     normalize : bool or None
-        Whether a precomputed affinity is divided by the roots of its degrees, so that hubs do not
-        outweigh the rest; by default it is taken as it is. Graphs of samples always are.
+        Whether a precomputed affinity is divided by the square roots of its degrees, so that hubs
+        do not dominate. By default it is used unchanged. Graphs of samples are always normalized.
     degree_offset : float or None
-        What is added to the degrees before that, in mean degrees; None chooses it, see
-        :func:`symnmf.communities`.
+        A constant added to the degrees before normalization, in mean degrees; None to choose it
+        automatically, see :func:`symnmf.communities`.
     components : {"all", "largest"}, default "all"
-        "largest" clusters the largest component of the graph alone; all other samples get the
-        label -1. Samples without any similarity get it always.
+        "largest" clusters only the largest component of the graph; all other samples get the
+        label -1. Samples without any similarity always get it.
     missing : "nan", "unstored" or None
         Which entries of a precomputed affinity were not observed, as in
         :func:`symnmf.factorize`.
     ignore_diagonal, allow_negative, l1, ridge
         As in :class:`symnmf.Problem`. ``l1`` makes memberships sharper.
     constraint_strength : float, default 1
-        How much a pair counts of which :meth:`fit` is told, see
+        The weight of the pairs that are passed to :meth:`fit`, see
         :func:`symnmf.graphs.constrained`.
     solver, coupling
         As in :func:`symnmf.factorize`.
     init : str, array or callable, default "spectral"
-        As in :func:`symnmf.factorize`. "spectral" starts from the leading eigenvectors, turned
-        until they are as good as nonnegative; further starts turn them by other rows, drawn at
-        random. On ORL, COIL-20, MNIST, email-Eu-core and cora such a start ends lower than the
-        best of five random ones, after half the iterations of one of them.
+        As in :func:`symnmf.factorize`. "spectral" starts from the leading eigenvectors, rotated
+        until they are nearly nonnegative; further starts rotate them by other rows, drawn at
+        random. On ORL, COIL-20, MNIST, email-Eu-core and cora such a start reaches a lower error
+        than the best of five random starts, with half the iterations of one of them.
     n_init : int, default 5
-        Starts, at most; the one with the smallest fitting error is kept. With init="spectral" the
-        others are left out where the first has 97% of what no U can better, and are given up once
-        they can be seen to end above it. A given U_0 and "nndsvd" are run once, since they always
-        end in the same place.
+        The largest number of starts; the one with the smallest fitting error is kept. With
+        init="spectral" the other starts are skipped if the first reaches 97% of the best possible
+        fit, and are stopped as soon as they cannot improve on it. A given U_0 and "nndsvd" run
+        once, because they always give the same result.
     tol : float, default 1e-4
         As in :func:`symnmf.factorize`, but ten times larger: on the data sets of the user guide
-        accuracies were the same at 1e-5.
+        the accuracies were the same with 1e-5.
     max_iter : int, default 1000
-        Most iterations of each start.
+        Maximum number of iterations of each start.
     max_time : float or None
-        Most seconds in the solver for the whole fit, shared out equally over the starts.
+        Maximum number of seconds in the solver for the whole fit, divided equally among the starts.
     random_state : int, Generator, RandomState or None
-        For the starts. The first is that of ``factorize`` with the same seed, and a larger
-        ``n_init`` adds starts to the same ones, so the fitting error can only fall.
+        For the starts. The first start is that of ``factorize`` with the same seed, and a larger
+        ``n_init`` adds starts to the same ones, so the fitting error can only decrease.
     n_jobs : int or None
-        Threads; None for all cores. Where there is a start for each of them, or one iteration is
-        too small to be shared out, the starts run at the same time, each on one thread, unless
-        the factors exceed 32 MB. On a dense affinity of at least 2000 samples and up to 4
-        clusters several starts share one reading of it, which is most of an iteration there
-        (not with a checkpoint); all others run one after another.
+        Number of threads; None for all cores. If there is a start for each thread, or an iteration
+        is too small for several threads, the starts run in parallel, one thread each, unless the
+        factors exceed 32 MB. On a dense affinity of at least 2000 samples and up to 4 clusters,
+        several starts share each pass over it, which is most of the work there (not with a
+        checkpoint). All others run one after another.
     device : str, torch.device or None
-        "cuda" to look for neighbours and factorize on a GPU, see :func:`symnmf.factorize`.
-        Several starts are then one wide product.
+        "cuda" to find neighbours and factorize on a GPU, see :func:`symnmf.factorize`. Several
+        starts then run as one wide product.
     warm_start : bool, default False
-        Start from the previous ``embedding_`` (a single start; n_init and init do not matter).
-        ``tol`` then refers to that start, so a fit that had converged is refined.
+        Start from the previous ``embedding_`` (a single start; n_init and init are ignored).
+        ``tol`` is then relative to that start, so a converged fit is refined.
     callback : callable or None
-        Called with a :class:`symnmf.Snapshot` for every iteration of every start, which may run in
-        a thread of its own; a true return value ends the fit with what was reached.
+        Called with a :class:`symnmf.Snapshot` after every iteration of every start, possibly from
+        another thread. A true return value ends the fit with the current result.
     progress : bool, default False
-        Show a bar, in a terminal or a notebook (needs the extra ``progress``).
+        Show a progress bar in a terminal or a notebook (needs the extra ``progress``).
     verbose : int, default 0
         Print the error every 100 iterations (1), every 10 (2) or always (3).
     checkpoint : path or None
-        Keep the fit on disk, in this file and one per start beside it (``fit.npz`` and
-        ``fit.<drawn for this fit>.start-0.npz``, ...). A fit that was killed and is called again
-        with the same data and settings goes on where it was, bit for bit; ``max_iter``, ``tol``,
-        ``max_time`` and ``n_init`` may be raised. The files stay when the fit is done: to start
-        afresh remove them or name another. Other data or settings are refused.
+        Save the fit to this file and one file per start next to it (``fit.npz`` and
+        ``fit.<drawn for this fit>.start-0.npz``, ...). If a fit was killed, the same call with the
+        same data and settings resumes it, bit for bit; ``max_iter``, ``tol``, ``max_time`` and
+        ``n_init`` may be raised. The files stay after the fit: to start again, remove them or use
+        another name. A file of other data or settings is refused.
     checkpoint_every : float, default 60
         Seconds between checkpoints.
 
@@ -136,56 +136,57 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     n_clusters_ : int
         The number of clusters of the fit.
     rank_selection_ : RankSelection
-        How it was found, with ``n_clusters="auto"``.
+        How the number was chosen, with ``n_clusters="auto"``.
     labels_ : ndarray of shape (n_samples,)
         The cluster of each sample: the column of the largest entry in its row of U. Clusters are
-        numbered from the largest to the smallest, equal ones by their first sample, unless
-        ``fit`` is told of classes. A sample without any similarity to others has a row of zeros
-        and the label -1.
+        numbered from the largest to the smallest, and by their first sample if sizes are equal,
+        unless classes are passed to ``fit``. A sample without any similarity to others has a row
+        of zeros and the label -1.
     embedding_ : ndarray of shape (n_samples, n_clusters)
         U.
     membership_ : ndarray of shape (n_samples, n_clusters)
-        U with rows scaled to sum 1; a row of zeros stays zero.
+        U with rows scaled to sum to 1; a row of zeros stays zero.
     affinity_matrix_ : ndarray or csr_array of shape (n_samples, n_samples)
         A, as it was factorized.
     n_iter_ : int
-        Iterations of the start that was kept.
+        Number of iterations of the best start.
     reconstruction_err_ : float
         :math:`E = \|A - U U^T\|_F^2 / \|A\|_F^2`, the relative squared error (scikit-learn's NMF
-        gives the root of the numerator instead).
+        gives the square root of the numerator instead).
     history_ : History
-        One row per iteration of the start that was kept.
+        One row per iteration of the best start.
     status_ : str
-        How it ended: "converged", "max_iter", "max_time", "diverged", or "stopped" where the fit
-        was interrupted, by Ctrl-C say.
+        How the fit ended: "converged", "max_iter", "max_time", "diverged", or "stopped" if it was
+        interrupted, for example by Ctrl-C.
     certificate_ : Certificate
-        What the theorems say of it, computed when first asked for. It speaks of the optimiser, not
-        of the clusters.
+        Whether U is a critical point, and on what grounds; computed on first access. It is about
+        the optimization, not about the clusters.
     quality_ : Quality
-        How the clusters look: a verdict whether they are more than chance brings about, sizes,
-        modularity, conductance, agreement of the starts. A warning is given where they are weak
-        or no more than chance, where one holds more than 80% of the samples, and where some have
+        The quality of the clusters: a verdict whether they are better than chance, sizes,
+        modularity, conductance, agreement of the starts. There is a warning if the clusters are
+        weak or no more than chance, if one holds more than 80% of the samples, or if some have
         hardly any.
     outlier_score_ : ndarray of shape (n_samples,)
-        How little each sample belongs to its cluster, from 0 to 1, computed when first asked for:
-        far from its neighbours beside how near they are to theirs, or with similarities that lead
-        to other clusters. 1 for a sample in none. Not for a matrix that stays on disk.
+        How badly each sample fits its cluster, from 0 to 1; computed on first access. High if the
+        sample is far from its neighbours, compared with how close they are to theirs, or if its
+        similarities lead to other clusters. 1 for a sample in no cluster. Not available for a
+        matrix on disk.
     seed_ : int, Generator or RandomState
-        ``random_state``, or the seed that was drawn where it is None.
+        ``random_state``, or the seed that was drawn if it is None.
     n_features_in_ : int
-        Columns of X.
+        The number of columns of X.
     feature_names_in_ : ndarray of str
-        Their names, where X is a frame with names.
+        The names of the columns, if X is a frame with names.
 
     Notes
     -----
-    Coming from ``SpectralClustering``: its ``eigen_solver``, ``n_components``, ``eigen_tol`` and
-    ``assign_labels`` have no counterpart, since eigenvectors are a start only and the labels are
-    read off U. ``gamma`` and other kernel parameters go into a callable, as in
-    ``affinity=functools.partial(symnmf.graphs.rbf, gamma=0.1)``. It normalises a precomputed
-    affinity inside; here ``normalize=True`` does.
+    Differences from ``SpectralClustering``: ``eigen_solver``, ``n_components``, ``eigen_tol`` and
+    ``assign_labels`` have no counterpart, because eigenvectors are only a start and the labels
+    come from U. ``gamma`` and other kernel parameters go into a callable, as in
+    ``affinity=functools.partial(symnmf.graphs.rbf, gamma=0.1)``. It normalizes a precomputed
+    affinity internally; here, pass ``normalize=True``.
 
-    Unlike it, the estimator has ``predict`` and ``transform`` for new samples.
+    Unlike ``SpectralClustering``, this class has ``predict`` and ``transform`` for new samples.
 
     Examples
     --------
@@ -273,23 +274,24 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         X : array-like or sparse of shape (n_samples, n_features)
             The samples; with ``affinity="precomputed"`` their symmetric nonnegative similarities,
             as an array, a sparse matrix, a matrix of :mod:`symnmf.storage`, a Dask array or a
-            :class:`symnmf.Problem`, which may hide entries by a mask or weigh them.
+            :class:`symnmf.Problem`, which may hide entries by a mask or weight them.
         y : ignored
-            So that classes given to a search for scoring do not reach the fit.
+            Classes that a grid search uses for scoring do not influence the fit.
         labels : array-like of int of shape (n_samples,) or None
-            Known classes of a few samples, -1 for the others; each two known ones are to be
-            together or apart. Where classes are numbered from 0 and below ``n_clusters``, clusters
-            get the numbers of the classes they have most of.
+            Known classes of some samples, -1 for the others. Two samples with known classes should
+            be together or apart. If the classes are numbered from 0 to ``n_clusters`` - 1, each
+            cluster gets the number of its most frequent class.
         must_link : array-like of int of shape (n_samples,) or None
-            Group of each sample, -1 for none: samples of one group belong together.
+            Group of each sample, -1 for none: samples of the same group belong together.
         cannot_link : array-like of int of shape (n_samples,) or None
-            Group of each sample, -1 for none: no two samples of one group belong together.
+            Group of each sample, -1 for none: no two samples of the same group belong together.
 
         Notes
         -----
         ``labels``, ``must_link`` and ``cannot_link`` have an entry for each sample, so
-        scikit-learn cuts them with X in cross-validation; ``set_fit_request(labels=True)`` routes
-        them where metadata routing is on. For single pairs use :func:`symnmf.graphs.constrained`.
+        scikit-learn splits them with X in cross-validation; ``set_fit_request(labels=True)``
+        routes them if metadata routing is enabled. For single pairs use
+        :func:`symnmf.graphs.constrained`.
         """
         self._check_verbose()
         told = {"labels": labels, "must_link": must_link, "cannot_link": cannot_link}
@@ -302,7 +304,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         except InputError as error:
             if "has negative entries" not in str(error):
                 raise
-            # the words by which scikit-learn's checks know this refusal
+            # scikit-learn's checks look for these words
             raise InputError(f"Negative values in data: {error}") from None
         self._fitted: Fitted = fitted
         self._outlier_score: np.ndarray | None = None
@@ -345,7 +347,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             check_indices(X, "X")
         if self._precomputed and reset:
             check_order(X, "X")
-        # what is said of NaN in similarities that are fitted is said where they are checked
+        # NaN in similarities that are fitted gets its own message when they are checked
         with said_as_input_errors("X"):
             shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
         square = len(set(shape)) == 1
@@ -362,26 +364,26 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             )
 
     def fit_transform(self, X: Any, y: Any = None, **told: Any) -> np.ndarray:
-        """Cluster the rows of X and return ``embedding_``, U; ``told`` as for :meth:`fit`."""
+        """Cluster the rows of X and return ``embedding_``; other arguments as for :meth:`fit`."""
         return self.fit(X, **told).embedding_
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the row of U that fits each sample best, given those of the fit.
+        """Return the best row of U for each sample, with the fitted rows unchanged.
 
         The similarities of a new sample to the fitted ones come from the same kernel, with the
-        widths and degrees of the fit; a nonnegative least squares then gives its row. A sample
-        equal to a fitted one has the row it had.
+        widths and degrees of the fit. Nonnegative least squares then gives its row. A sample equal
+        to a fitted one gets the same row.
 
         Parameters
         ----------
         X : array-like or sparse of shape (n_samples, n_features)
-            New samples; with ``affinity="precomputed"`` their similarities to the fitted ones, in
-            the scale of the matrix that was given to ``fit``.
+            New samples; with ``affinity="precomputed"`` their similarities to the fitted ones, on
+            the scale of the matrix that was passed to ``fit``.
         """
         check_is_fitted(self)
         new = self._samples(X, reset=False)
         if self._precomputed and not self.allow_negative and new.min() < 0:
-            raise InputError("X holds negative similarities; they must be at least 0.")
+            raise InputError("X has negative similarities; they must be at least 0.")
         return self._places.of(new, self.embedding_)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -389,9 +391,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         return cluster_labels(self.transform(X))
 
     def top_features(self, X: Any, names: Any = None, k: int = 10) -> list[list[tuple[Any, float]]]:
-        """Return the columns of X, such as words or genes, that tell each cluster from the rest.
+        """Return the columns of X, such as words or genes, that distinguish each cluster.
 
-        See :func:`symnmf.top_features`; X need not be what was fitted, but has its rows.
+        See :func:`symnmf.top_features`. X may differ from the fitted data, but must have its rows.
         """
         check_is_fitted(self)
         if names is None:
@@ -400,13 +402,13 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     @property
     def membership_(self) -> np.ndarray:
-        """U with rows scaled to sum 1."""
+        """U with rows scaled to sum to 1."""
         check_is_fitted(self)
         return self._fitted.result.membership
 
     @property
     def outlier_score_(self) -> np.ndarray:
-        """How little each sample belongs to its cluster, from 0 to 1; computed when asked for."""
+        """How badly each sample fits its cluster, from 0 to 1; computed on first access."""
         check_is_fitted(self)
         if self._outlier_score is None:
             named = isinstance(self.affinity, str) and not self._precomputed
@@ -417,7 +419,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     @property
     def certificate_(self) -> Certificate:
-        """What the theorems say of the fit, see :class:`symnmf.Certificate`."""
+        """Whether U is a critical point, see :class:`symnmf.Certificate`."""
         check_is_fitted(self)
         return self._fitted.certificate
 
@@ -432,8 +434,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def _check_verbose(self) -> None:
         if not isinstance(self.verbose, int | np.integer | np.bool_) or self.verbose < 0:
             raise InputError(
-                f"verbose must be 0, 1, 2 or 3, the larger the more is printed, got "
-                f"{self.verbose!r}."
+                f"verbose must be 0, 1, 2 or 3 (a larger number prints more), got {self.verbose!r}."
             )
 
     def _check_same_shape(self, n: int) -> None:
@@ -444,7 +445,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             raise InputError(
                 f"warm_start=True needs the {before} samples and {clusters} clusters of the "
                 f"previous fit, got {n} and {self.n_clusters}; set warm_start=False to start "
-                f"afresh."
+                f"again."
             )
 
     def __sklearn_tags__(self) -> Any:

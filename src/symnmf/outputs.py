@@ -1,4 +1,4 @@
-"""Where files are written: whole or not at all, and nothing of anybody else is replaced.
+"""Write files whole or not at all, and never replace a file of somebody else.
 
 A path may name a file, a link, a device or a pipe, or nothing yet. What is there decides how it is
 written, and whatever cannot be written is refused in one sentence.

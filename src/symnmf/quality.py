@@ -1,4 +1,4 @@
-"""How good clusters look without known classes: what a certificate does not speak of."""
+"""Quality of clusters without known classes, which a certificate does not measure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The state of a run: what a solver changes, what a checkpoint keeps, and what it is held to.
 
 Compiled code trusts the shapes and counters it is given. A checkpoint may come from anywhere, so
-what it holds is compared with the declarations of :class:`Kept` before a run goes on from it.
+what it holds is compared with the declarations of :class:`Kept` before a run resumes from it.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ class State:
         """The number of columns r."""
         return int(self.U.values.shape[1])
 
-    def room(self) -> Tall:
+    def scratch(self) -> Tall:
         """Return a factor like U to write to: a spare one, or a new one."""
         return self.spare.pop() if self.spare else self.U.ops.empty(self.U.values)
 

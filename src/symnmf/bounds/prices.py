@@ -34,7 +34,7 @@ def admm(X: np.ndarray, U: np.ndarray) -> Iterator[np.ndarray]:
     pairs = _AllPairs() if n <= ALL_UP_TO else _BlockPairs(U)
     Y, dual = X.copy(), U @ (U.T * dtype.type(-2.0 / RHO))
     while True:
-        # W = prox(Y - dual), in the place of the old Y once that is no longer needed
+        # W = prox(Y - dual), written over the old Y, which is no longer needed
         middle = Y - dual
         values, vectors = pairs(middle, rank)
         lowered = decrease(values, rank, RHO)

@@ -62,7 +62,7 @@ class Target:
     nonnegative : bool
         Whether the objective is never negative.
     rows : ndarray or None
-        The rows of U that A speaks of; None for all.
+        The rows of U that A covers; None for all.
     """
 
     n: int

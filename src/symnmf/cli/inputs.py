@@ -155,7 +155,7 @@ def stored(given: str, memory: str | None, rank: int, jobs: int | None, normaliz
         besides = PROGRAM + FACTORS * store.n * max(rank, 1) * store.dtype.itemsize
         if allowed <= besides:
             raise InputError(
-                f"--memory {memory} leaves no room for X: the program and the factors take about "
+                f"--memory {memory} is too little for X: the program and the factors take about "
                 f"{besides / 1e6:.0f} MB; allow more."
             )
         allowed -= besides

@@ -168,7 +168,7 @@ def need_matplotlib(*outputs: Path | None) -> None:
 
 
 def summary(result: Result, certificate: Certificate) -> dict[str, Any]:
-    """Return what machines are told of a run."""
+    """Return a run as data for ``--json``."""
     from dataclasses import asdict
 
     return {

@@ -102,7 +102,7 @@ def reproduce(
         Fewer iterations, settings and seeds: minutes instead of hours.
     out : path
         A folder for everything. ``out/tasks`` keeps every finished run, so that a second call
-        goes on where the first was interrupted, and does nothing twice.
+        resumes where the first was interrupted, and repeats nothing.
     seeds : int or None
         How many seeds; None for each experiment's own number.
     jobs : int or None

@@ -1,7 +1,7 @@
 """Small pure tasks (one method, one problem, one seed), kept on disk and run by worker processes.
 
 A task is its parameters and nothing else, so figures that need the same run share it, and an
-interrupted reproduction goes on where it was. Seconds are those of the processor in the solver, on
+interrupted reproduction resumes. Seconds are those of the processor in the solver, on
 one thread, so that other work on the machine does not count.
 """
 

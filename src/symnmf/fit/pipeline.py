@@ -137,7 +137,7 @@ class Pipeline(Building):
         """Cluster the data, with a bar where one is asked for, and warn of what should be known.
 
         Watchers are called with the number of a start and its latest snapshot; a true answer ends
-        the search with what was reached.
+        the search with the current result.
         """
         with calls.opened(self.max_time):
             with calls.timed("check"):

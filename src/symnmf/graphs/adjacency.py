@@ -243,7 +243,7 @@ def affinities(A: Any, name: str, *, signed: bool = False) -> Graph | Array:
 
 
 def as_storage(A: Any, name: str, *, signed: bool = False, n_jobs: int | None = None) -> Any:
-    """The same, as it lies in memory for products with it."""
+    """The same, in the memory layout that products need."""
     check_order(A, name)
     refuse_foreign(A, name)
     A = to_host(A)
@@ -253,7 +253,7 @@ def as_storage(A: Any, name: str, *, signed: bool = False, n_jobs: int | None = 
 
 
 def degrees(A: Any) -> Array:
-    """Return the row sums of ``|A|``, wherever A is; NaN counts as nothing."""
+    """Return the row sums of ``|A|``, on every backend; NaN counts as 0."""
     if isinstance(A, SymmetricArray):
         ones = A.ops.put(np.ones((A.shape[0], 1), A.dtype))
         return np.asarray(A.ops.get(A.matmul(ones)), dtype=np.float64)[:, 0]

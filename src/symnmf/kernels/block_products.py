@@ -13,7 +13,7 @@ from symnmf.kernels.compiling import REORDER, compiled
 
 @compiled(inline="always")
 def _mixed(bits: np.uint64, i: np.uint64, j: np.uint64) -> np.uint64:
-    """Return 64 bits that depend on an entry and on where it stands (splitmix64)."""
+    """Return 64 bits that depend on an entry and its position (splitmix64)."""
     z = bits + i * np.uint64(0x9E3779B97F4A7C15) + j * np.uint64(0xD1B54A32D192ED03)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -203,17 +203,17 @@ def _step_to(work: Any, size: int) -> float:
 
     Entries that the move brings to zero leave the passive set.
     """
-    current, passive, values, room = work.current, work.passive, work.values, work.slack
+    current, passive, values, slack = work.current, work.passive, work.values, work.slack
     step = 1.0
     for k in range(size):
         start = current[passive[k]]
-        room[k] = 2.0
+        slack[k] = 2.0
         if values[k] <= 0.0:
-            room[k] = start / (start - values[k]) if start > 0.0 else 0.0
-        step = min(step, room[k])
+            slack[k] = start / (start - values[k]) if start > 0.0 else 0.0
+        step = min(step, slack[k])
     for k in range(size):
         j = passive[k]
-        work.inside[j] = room[k] > step
+        work.inside[j] = slack[k] > step
         current[j] = max(current[j] + step * (values[k] - current[j]), 0.0)
         current[j] *= work.inside[j]
     return step

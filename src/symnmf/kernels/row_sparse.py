@@ -57,7 +57,7 @@ def pull_rows(  # type: ignore[no-untyped-def]
 
 @compiled()
 def column_sums(columns, amounts, counts, rank):  # type: ignore[no-untyped-def]
-    """Sum the entries of each column, row after row, so that the bits are always the same."""
+    """Sum the entries of each column, row after row, so that the result is the same bit for bit."""
     sums = np.zeros(rank)
     for i in range(len(counts)):
         for x in range(counts[i]):

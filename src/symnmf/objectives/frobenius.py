@@ -31,13 +31,13 @@ class MatrixObjective(Objective):
     """What objectives of a matrix share: U V^T is the model of two factors."""
 
     def split_step(self, rows: RowSolver, state: State) -> None:
-        old, room = state.V, state.U.known_product
-        U, room = self.update(
-            rows, state.U.values, old.values, lambda: old.gram, state.coupling, out=room
+        old, buffer = state.V, state.U.known_product
+        U, buffer = self.update(
+            rows, state.U.values, old.values, lambda: old.gram, state.coupling, out=buffer
         )
         gram = self.ops.gram_ahead(U)
         # what is left in `product` is X U for the new U: the misfit costs no product
-        V, product = self.update(rows, old.values, U, gram, state.coupling, out=room)
+        V, product = self.update(rows, old.values, U, gram, state.coupling, out=buffer)
         state.U, state.V = Point(self.ops, U, product, gram()), Point(self.ops, V)
 
     def update(

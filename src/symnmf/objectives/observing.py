@@ -120,7 +120,7 @@ def weigh_storage(storage: SymmetricMatrix, W: Any, skip_diagonal: bool = False)
     weights = Weights(n, _compact(W), skip_diagonal)
     seen, counts = weights.sums()
     if not counts.any():
-        raise InputError("nothing of X is observed; let at least one entry be.")
+        raise InputError("no entry of X is observed; at least one must be.")
     if W is None and not skip_diagonal:
         return Frobenius(storage)
     if not isinstance(storage.ops, HostOps):
@@ -334,7 +334,7 @@ def _weigh(X: Any, W: Any, threads: Threads, signed: bool) -> MatrixObjective:
     seen = int(np.count_nonzero(held))
     altered = n * n - int(np.count_nonzero(held == 1.0))
     if seen == 0:
-        raise InputError("nothing of X is observed; let at least one entry be.")
+        raise InputError("no entry of X is observed; at least one must be.")
     stored = X.nnz if sp.issparse(X) else DENSE_COST * n * n
     if OBSERVED_COST * seen <= stored + HIDDEN_COST * altered:
         return by_observed(X, sp.csr_array(W), threads, signed)

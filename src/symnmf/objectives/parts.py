@@ -1,4 +1,4 @@
-"""Passes over the parts of X where it lives, each with its weights: for every storage backend."""
+"""Passes over the parts of X, each with its weights, on every storage backend."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Weights:
     skip_diagonal : bool
         Whether the diagonal has no weight, whatever is given.
     place : callable or None
-        Puts a host array where X lives.
+        Moves a host array to the device of X.
     """
 
     n: int
@@ -78,7 +78,7 @@ class Weights:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Passes over a storage and its weights; what is done with a part is done where it lies."""
+    """Passes over a storage and its weights; each part is processed on its own device."""
 
     storage: SymmetricMatrix
     weights: Weights

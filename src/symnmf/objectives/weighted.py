@@ -33,7 +33,7 @@ class Weighted(MatrixObjective):
     - all of X by its own products, and the pairs that are hidden or count less, h = 1 - w, one by
       one: :math:`f(U) = \tfrac12\|X - UU^\top\|^2 - \tfrac12\sum h_{ij}(x_{ij} - \langle u_i,
       u_j\rangle)^2`;
-    - the parts of X where it lies, each with its weights, which every storage backend has.
+    - the parts of X in place, each with its weights, on every storage backend.
 
     X~ = U U^T + W o (X - U U^T) majorises f at U, and its product with U is what
     :meth:`product_at` returns.

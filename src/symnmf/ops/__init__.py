@@ -1,4 +1,4 @@
-"""What a run does to tall factors, wherever they live.
+"""Operations on tall factors, on every device.
 
 A factor is n x r with n large. Solvers never see what it is made of: they hold it, hand it to the
 operations of the matrix they work on, and get r x r matrices and numbers back. :class:`Ops` lists

@@ -19,7 +19,7 @@ from symnmf.ops.operations import Hals, Line, Ops, RowSolver
 from symnmf.ops.torch_pivoting import pivot_factor
 from symnmf.ops.torch_sums import FullPrecision, summed_cross, summed_dot
 
-#: Entries of a factor that are looked at together where that needs room of its own.
+#: Entries of a factor that are processed together if that needs extra memory.
 CHUNK = 2**20
 
 #: Rows and columns of the tiles that a misfit is formed from.
@@ -35,7 +35,7 @@ class TorchOps(Ops):
     Parameters
     ----------
     device : torch.device
-        Where the factors live.
+        The device that holds the factors.
     """
 
     def __init__(self, device: torch.device | str) -> None:

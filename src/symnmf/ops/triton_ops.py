@@ -122,7 +122,7 @@ class TritonOps(TorchOps):
         share = triton.cdiv(triton.cdiv(n, parts), PRODUCT_DEPTH) * PRODUCT_DEPTH
         turned = V.T.contiguous()
         result = torch.empty(rows, r, dtype=X.dtype, device=X.device) if out is None else out
-        # as many rows at a time as keep the device busy: what the parts sum takes room
+        # as many rows at a time as keep the device busy: the partial sums take memory
         step = PRODUCT_ROWS * max(1, min(tiles, PRODUCT_PROGRAMS // parts))
         sums = torch.empty(parts * min(step, rows) * r, dtype=X.dtype, device=X.device)
         for first in range(0, rows, step):

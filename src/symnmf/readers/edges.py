@@ -45,7 +45,7 @@ def compact(ids: np.ndarray) -> tuple[int, np.ndarray, np.ndarray | None]:
 
 
 def _short(numbers: np.ndarray) -> np.ndarray:
-    """A copy of whole numbers, in half the room where they fit."""
+    """A copy of whole numbers, in half the memory if they fit."""
     short = not numbers.size or numbers.max() < 2**31
     return numbers.astype(np.int32 if short else np.int64)
 
@@ -126,7 +126,7 @@ def is_header(line: bytes) -> bool:
 
 
 class _Plain:
-    """Compiled parsing of blocks whose edges are plain, with room that is used again."""
+    """Compiled parsing of blocks whose edges are plain, with buffers that are used again."""
 
     def __init__(self, comma: bool, weighted: bool) -> None:
         self.comma, self.weighted = comma, weighted

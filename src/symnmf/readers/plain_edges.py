@@ -91,7 +91,7 @@ def parse_edges(
 ) -> int:
     """Write the edges of a block of lines; return how many there are, or -1 if it is not plain.
 
-    ``lines`` gets the place of each edge's line in the block. The arrays must have room for a
+    ``lines`` gets the place of each edge's line in the block. The arrays must be long enough for a
     quarter of the block's bytes, since no edge is shorter than ``1 2`` and a line feed.
     """
     place, line, count, size = 0, 0, 0, len(data)

@@ -39,7 +39,7 @@ PLAIN = "1/2 ||X - U U^T||^2"
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was reached, in numbers and in one sentence.
+    """How good a result is, in numbers and in one sentence.
 
     Attributes
     ----------

@@ -128,7 +128,7 @@ def written(path: Path, arrays: dict[str, Any], *, warned: bool) -> bool:
 
 @dataclass(frozen=True)
 class Keeping:
-    """Where a run is kept, and goes on from where it has been kept before; nowhere by default."""
+    """Where a run is saved, and resumed from if it was saved before; nowhere by default."""
 
     checkpoint: str | os.PathLike[str] | None = None
     every: float = 60.0
@@ -276,4 +276,4 @@ def values_so_far(keeping: Keeping) -> list[float]:
     try:
         return list(History(read_archive(keeping.checkpoint, FORMAT)["history"])["value"].tolist())
     except (InputError, KeyError, ValueError, IndexError):
-        return []  # whoever goes on from it says what is wrong
+        return []  # the run that resumes from it says what is wrong

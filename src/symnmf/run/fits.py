@@ -30,7 +30,7 @@ class Fit:
     name: str
 
     def keeping(self, start: int, *, every: float) -> Keeping:
-        """Return where a start is kept, and that it goes on from there where it has been before."""
+        """Return where a start is saved, and resumed from if it was saved before."""
         file = f"{self.path.stem}.{self.name}.start-{start}{self.path.suffix}"
         own = OwnedPath(self.path.with_name(file), f"start {start} of fit {self.name}")
         return Keeping(own, every)

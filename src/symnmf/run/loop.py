@@ -59,13 +59,13 @@ LEVEL_TOL = 1e-4
 #: Seconds that the first iteration takes for each row and squared rank, about, on one thread.
 FIRST_ITERATION = 4e-9
 
-#: Part of ``max_time`` by which an iteration may be expected to end late.
+#: Fraction of ``max_time`` by which an iteration may be expected to end late.
 LATE = 0.1
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a callback sees: the latest row of the history, and the factors to read."""
+    """The argument of a callback: the latest row of the history, and read-only factors."""
 
     iteration: int
     seconds: float
@@ -125,7 +125,7 @@ def factorize(
     links: Any = None,
     loss: str = "frobenius",
 ) -> Result:
-    """Find U >= 0 of ``rank`` columns that minimises 1/2 ||X - U U^T||_F^2.
+    """Find U >= 0 with ``rank`` columns that minimises 1/2 ||X - U U^T||_F^2.
 
     Parameters
     ----------
@@ -135,72 +135,75 @@ def factorize(
         :class:`symnmf.storage.Blocks` of any of these; it is read in blocks. A Dask array is
         computed by the current scheduler or client.
     rank : int
-        Columns of U, from 1 to n.
+        The number of columns of U, from 1 to n.
     solver : str or Solver
         A name from ``symnmf.solvers.available()`` or an object. "auto" works on the original
-        problem; the paper's own methods are "symanls", "symhals" and "a-symhals".
+        problem; the methods of the paper are "symanls", "symhals" and "a-symhals".
     coupling : str, float, Coupling or None
         lambda for methods that split U into U and V: "rising" (small, raised on evidence),
         "adaptive" (the paper's, from 1e-5), "shrinking", "theory" (a bound on the whole run),
         "theory-paper", "geometric", "kuang-fixed", a number (fixed) or an object.
-        None takes the solver's own. Methods on the original problem have none.
+        None uses the default of the solver. Methods on the original problem have no lambda.
     init : str, array of shape (n, rank) or callable
-        "spectral" (the leading eigenvectors, turned), "sketch" (a run on a sketch of X, from a few
-        readings of it), "levels" (runs on ever less contracted versions of a sparse X, see
+        "spectral" (the leading eigenvectors, rotated), "sketch" (a run on a sketch of X, from a
+        few passes over it), "levels" (runs on ever less contracted versions of a sparse X, see
         docs/large-problems.md), "scaled-random" (uniform, at X's scale), "random" (the paper's
         uniform(0, 1)), "nndsvd", "neighborhoods" (of nodes, of low conductance, for a sparse
-        graph), or U_0 itself. V_0 = U_0 always. "auto" is "sketch" for a dense X
+        graph), or U_0 itself. V_0 always equals U_0. "auto" is "sketch" for a dense X
         of 1500 rows or more, in memory, on disk or on workers, else "spectral"; and
         "scaled-random" for the published methods, for an X with a mask, weights or negative
         entries, and for a dense X on a GPU. The first three do not depend on the seed.
     n_init : int
-        Starts; with several the best is given back, as by :class:`symnmf.SymNMF`, and ``init`` is
-        "spectral" for "auto". ``max_time`` is for all of them, and ``checkpoint`` names one file
-        for the search and stands for one more beside it per start.
+        The number of starts. With several starts the best is returned, as by
+        :class:`symnmf.SymNMF`, and "auto" means "spectral" for ``init``. ``max_time`` limits all of
+        them together. ``checkpoint`` then names a file for the whole call, with one more file per
+        start next to it.
     tol : float
-        The run has converged when the natural residual of the original problem, over a tenth of
-        ||X||_F ||U||_F, and ||U - V||_F / ||V||_F are both at most ``tol``. 0 runs to the limits.
+        The run has converged when the natural residual of the original problem, relative to a
+        tenth of ||X||_F ||U||_F, and ||U - V||_F / ||V||_F are both at most ``tol``. With 0 the run
+        continues to its limits.
     max_iter : int
-        Most iterations.
+        Maximum number of iterations.
     max_time : float or None
-        Most seconds from the call to its return: the check of X, the start, iterations and their
-        evaluation. It ends after the iteration under way, with the best U so far, or with a start
-        where there is none yet. The very first run on a machine also compiles for some seconds.
+        Maximum number of seconds from the call to its return: checking X, the start, iterations
+        and their evaluation. The call ends after the current iteration, with the best U so far, or
+        with a start if there is no iteration yet. The first run on a machine also compiles for a
+        few seconds.
     random_state : int, Generator, RandomState or None
         For the random starts. The same seed, settings, machine and number of threads give the
-        same bits.
+        same result, bit for bit.
     callback : callable or None
-        Called with a :class:`Snapshot` for every recorded iteration; a true return value stops.
+        Called with a :class:`Snapshot` for every recorded iteration; a true return value stops
+        the run.
     progress : bool
-        Show a bar, in a terminal or a notebook (needs the extra ``progress``).
+        Show a progress bar in a terminal or a notebook (needs the extra ``progress``).
     record_every : int
-        Evaluate, record and check for convergence every so many iterations.
+        Evaluate, record and check for convergence only in every so many iterations.
     n_jobs : int or None
-        Threads; None for all cores.
+        Number of threads; None for all cores.
     device : str, torch.device or None
-        Where the run takes place: "cuda" for a GPU (needs torch), "cpu" for this machine's
-        processor, None for where X is. A tensor gives tensors back, on its own device.
+        Where the run takes place: "cuda" for a GPU (needs torch), "cpu" for the CPU, None for the
+        device of X. If X is a tensor, the results are tensors on its device.
     checkpoint : path or None
-        Keep the state in this npz file, every ``checkpoint_every`` seconds and at the end. If the
-        file is there, the run goes on from it: X and the settings must be the same (limits may
-        change), and a file of anything else is refused. So the same call, made again after a
-        crash, loses nothing.
+        Save the state to this npz file, every ``checkpoint_every`` seconds and at the end. If the
+        file exists, the run resumes from it. X and the settings must be the same (limits may
+        change); any other file is refused. So after a crash, make the same call again.
     mask, weights, missing, ignore_diagonal, allow_negative
         Which entries of X count, and how much; see :class:`Problem`.
     l1, ridge, links
-        Terms on U that are added to the misfit; see :class:`Problem`.
+        Terms on U to add to the misfit; see :class:`Problem`.
     loss : {"frobenius", "poisson", "bernoulli"}
-        What is minimised. "poisson" and "bernoulli" are minus the log-likelihood of counts and of
-        edges at the rate <u_i, u_j>, for a sparse X or an array in memory; degrees are in the
-        model, so X needs no normalisation. ``solver="auto"`` is then "row-newton", and "em" is
-        the other. ``error`` is the part of the deviance that is left, with 1 where only the
-        degrees are explained (docs/howto/overlap.md).
+        The loss to minimise. "poisson" and "bernoulli" are the negative log-likelihood of counts
+        and of edges with rate <u_i, u_j>, for a sparse X or an array in memory. Degrees are part of
+        the model, so X needs no normalization. ``solver="auto"`` is then "row-newton"; "em" is the
+        alternative. ``error`` is the remaining fraction of the deviance, 1 if only the degrees are
+        explained (docs/howto/overlap.md).
 
     Returns
     -------
     Result
-        Always of the same shape, whatever ended the run. Ctrl-C gives what was reached, with
-        status "stopped"; so does SIGTERM where a checkpoint is kept.
+        Always of the same form, however the run ended. Ctrl-C returns the current result, with the
+        status "stopped"; so does SIGTERM if there is a checkpoint.
 
     Examples
     --------
@@ -280,7 +283,7 @@ def solve(
     callback: Callback | None = None,
     keeping: Keeping | None = None,
 ) -> Result:
-    """Do one run, from its start or its checkpoint to its end, and leave all warnings to others."""
+    """Do one run, from its start or its checkpoint to its end, without warnings."""
     problem = problem.for_rank(rank, warn=False)
     settings = settings.checked(problem.objective)
     if callback is not None and not callable(callback):
@@ -312,7 +315,7 @@ def solve(
 def sketch_start(
     f: Objective, rank: int, random_state: RandomState, tol: float = 0.0
 ) -> np.ndarray:
-    """Where a run on a sketch of X ends; the spectral start where X keeps no sketches.
+    """Return the end of a run on a sketch of X, or a spectral start if X has no sketch.
 
     ``tol`` is that of the run on the sketch, at least 1e-4.
     """

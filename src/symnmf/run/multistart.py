@@ -234,7 +234,7 @@ class Plan:
         with watching(*signals) as interrupt:
             for group in self._rounds():
                 if apart and (len(group) > 1 or f.threads_for(int(self.rank)) == 1):
-                    # one thread each wastes none on waiting, and makes the bits independent of
+                    # one thread each wastes none on waiting, and makes the result independent of
                     # n_jobs
                     problem = problem.on(Threads(1))
                 if seats > 1:
@@ -398,7 +398,7 @@ def _without_remainders(result: Result, problem: Problem) -> Result:
     if f.order > 2 or isinstance(f, Added):
         return dataclasses.replace(result, U=U, V=V, others=tuple(others))
     units, sqnorm = problem.units, X.sqnorm
-    # the error falls by what the rows had of U U^T: nothing to speak of after convergence
+    # the error falls by what the rows had of U U^T: almost nothing after convergence
     lost, kept = (units.factor_in(factor).astype(np.float64) for factor in (result.U[alone], U))
     share = np.vdot(lost.T @ lost, lost.T @ lost + 2 * (kept.T @ kept)) / (sqnorm or np.inf)
     error = max(result.error - float(share), 0.0)

@@ -29,7 +29,7 @@ from symnmf.parallel import Threads
 from symnmf.storage import SymmetricArray, as_symmetric, on_device
 from symnmf.storage.tensor import SymmetricTensor
 
-#: What a Problem is told of X besides X itself, its threads and its device.
+#: The arguments of a Problem besides X, its threads and its device.
 OPTIONS = (
     "mask",
     "weights",
@@ -49,7 +49,7 @@ class Problem:
     .. math:: f(U) = \tfrac12 \sum_{ij} w_{ij} (x_{ij} - \langle u_i, u_j\rangle)^2
         + l_1 \sum_{ij} u_{ij} + \tfrac{\rho}{2} \|U\|_F^2 - \sum_{ij} c_{ij}\langle u_i, u_j\rangle
 
-    It is taken wherever X is, and X is then neither checked nor scanned again.
+    Every function that accepts X accepts a Problem, and then does not check or scan X again.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def check_weight(value: Any, name: str) -> float:
 
 
 def _links(links: Any, f: MatrixObjective, n_jobs: int | None) -> Links:
-    """Return -sum c_ij <u_i, u_j> as a term 1/2 <Q U, U>, Q = -2 C, where the factors live."""
+    """Return -sum c_ij <u_i, u_j> as a term 1/2 <Q U, U>, Q = -2 C, on their device."""
     dtype = f.dtype
     with said_as_input_errors("links"):
         Q = sp.csr_array(links, dtype=dtype) if sp.issparse(links) else np.array(links, dtype=dtype)
@@ -252,7 +252,7 @@ def _links(links: Any, f: MatrixObjective, n_jobs: int | None) -> Links:
             f"{' x '.join(map(str, Q.shape))}."
         )
     matrix = as_symmetric(-2.0 * Q, n_jobs=n_jobs, allow_negative=True, name="links")
-    place = getattr(f.ops, "device", None)  # where the factors live; None for the host
+    place = getattr(f.ops, "device", None)  # of the factors; None for the host
     return Links(matrix if place is None else on_device(matrix, place))
 
 

@@ -249,7 +249,7 @@ class Result:
         return np.flatnonzero(~to_host(self.U).any(axis=0))
 
     def certificate(self, problem: Any = None, *, tol: float | None = None) -> Certificate:
-        """Check what was reached against the theorems; see :class:`symnmf.Certificate`.
+        """Check this result against the theorems; see :class:`symnmf.Certificate`.
 
         Parameters
         ----------

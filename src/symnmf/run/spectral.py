@@ -187,7 +187,7 @@ def orthonormal(ops: Ops, block: Tall) -> Tall:
     """Return an orthonormal basis of the columns, with zeros where there are too few directions.
 
     By the Gram matrix, once more against the rounding of the first time: a fifth of the time of
-    Householder's QR on a tall block, and wherever the block is.
+    Householder's QR on a tall block, and works on every device.
     """
     least = LEAST_SQUARE[ops.dtype(block)]
     for _ in range(2):

@@ -110,7 +110,7 @@ class HalsNewton(Solver):
         if single is not None:
             f, U0 = single, f.ops.cast(U0, single.dtype)
         memory = {
-            **quasi_newton.room_for_pairs(f, depth, U0),
+            **quasi_newton.buffers_for_pairs(f, depth, U0),
             "weight": np.array(FIRST_WEIGHT),
             "newton_steps": np.array(0, np.int64),
             "error": np.array(np.inf),
@@ -129,9 +129,9 @@ class HalsNewton(Solver):
         since = state.memory["newton_steps"]
         if fits and error >= self.newton_below and _sweeps_by_entries(f, state):
             assert f.entries is not None
-            room = state.U.known_product
+            buffer = state.U.known_product
             U = f.entries.coordinate_sweep(state.U.values, state.U.gram.copy())
-            state.moved(U, product=f.product_at(U, U, out=room))
+            state.moved(U, product=f.product_at(U, U, out=buffer))
         elif since < GUARD and self._newton_pays(f, state, error):
             quasi_newton.forget(state)  # pairs from before are no longer neighbours
             since += 1
@@ -202,7 +202,7 @@ class HalsNewton(Solver):
                     quasi_newton.stepped(state, step)
                     return
                 quasi_newton.forget(state)
-        out = quasi_newton.next_slot(state) if depth else state.room()
+        out = quasi_newton.next_slot(state) if depth else state.scratch()
         sweeps = Hals(1 if depth or f.order > 2 else SWEEPS_ALONE)
         U = state.U
         K = f.curvature(U.gram)

@@ -39,7 +39,7 @@ class PGD(OriginalSolver):
     sufficient : float
         Share of the expected decrease that must be reached.
     max_trials : int
-        Most trials per iteration; if none is accepted U stays and the search goes on from the
+        Most trials per iteration; if none is accepted U stays and the search continues from the
         last a in the next iteration.
     """
 

@@ -127,7 +127,7 @@ def line_step(
     """
     U = state.U
     product, gram = U.product(f), U.gram
-    line, coefficients = f.along(U.values, product, gram, target, state.room())
+    line, coefficients = f.along(U.values, product, gram, target, state.scratch())
     lowest = quartic_step if len(coefficients) == 4 else polynomial_step
     step, change = lowest(*map(float, coefficients))
     length = float(line.gram.trace())

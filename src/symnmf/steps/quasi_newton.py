@@ -15,7 +15,7 @@ FLATTEST = 1e-10  # curvature of a step worth keeping, in units of the mean diag
 USED, SLOT, PENDING = range(3)
 
 
-def room_for_pairs(f: Objective, depth: int, U0: Tall) -> dict[str, Tall]:
+def buffers_for_pairs(f: Objective, depth: int, U0: Tall) -> dict[str, Tall]:
     """Return what ``State.memory`` needs for ``depth`` pairs of a step and its change."""
     n, r = U0.shape
     ops, dtype = f.ops, f.ops.dtype(U0)
@@ -29,7 +29,7 @@ def room_for_pairs(f: Objective, depth: int, U0: Tall) -> dict[str, Tall]:
 
 
 def layout_of_pairs(depth: int, n: int, rank: int, dtype: np.dtype) -> Layout:
-    """Declare what :func:`room_for_pairs` makes room for."""
+    """Declare the buffers that :func:`buffers_for_pairs` allocates."""
     most = (depth, max(depth - 1, 0), 1 if depth else 0)
     return {
         "steps": Kept((depth, n, rank), dtype, tall=True),

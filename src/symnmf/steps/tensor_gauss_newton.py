@@ -37,7 +37,7 @@ def tensor_gauss_newton_target(f: Any, state: State, weight: float) -> np.ndarra
     inverse = np.linalg.inv(damped).astype(kind)
     coupled = (f.order - 1) * state.U.gram ** (f.order - 2)
     product = state.U.product(f)
-    step, residual, shaped, direction, image = (state.room() for _ in range(5))
+    step, residual, shaped, direction, image = (state.scratch() for _ in range(5))
     free = np.empty(U.shape, np.bool_)
     bounds = threads.split(n, 8.0 * r * r)
 

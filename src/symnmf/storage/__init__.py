@@ -1,4 +1,4 @@
-"""Where X lives. :func:`as_symmetric` takes what a user has and gives what a solver needs."""
+"""Storage backends of X. :func:`as_symmetric` wraps what a user passes for the solvers."""
 
 from symnmf.storage.blocks import Blocks
 from symnmf.storage.dask import DaskMatrix

@@ -8,7 +8,7 @@ import numpy as np
 
 from symnmf.errors import InputError
 
-#: Largest |X - X^T|, relative to the largest entry, that X may have wherever it is given: what
+#: Largest |X - X^T|, relative to the largest entry, that X may have at any entry point: what
 #: rounding in other programs leaves. Beyond ROUNDING an X in memory is replaced by its symmetric
 #: part, so that products with it are those of a symmetric matrix.
 ASYMMETRY_ALLOWED = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-5}

@@ -2,7 +2,7 @@
 
 A product is one graph. A task per tile reads or recomputes its block, multiplies it and forgets
 it. What tiles have for a row of blocks is added in a fixed order, here where all of it is small,
-else by a task per row of blocks. Nothing of X is kept on workers and nothing is scattered, so a
+else by a task per row of blocks. No part of X is kept on workers and nothing is scattered, so a
 worker that is lost costs its share of the work, and the scheduler does that again elsewhere: the
 same bits.
 """
@@ -103,7 +103,7 @@ class Recipe:
         return f"block ({self.key[1]}, {self.key[2]}), {self.tile}"
 
     def make(self, given: Any) -> Block:
-        """Return the block, from what is ``given`` where it lives on the cluster already."""
+        """Return the block, from ``given`` if it is on the cluster already."""
         from dask.local import get_sync
 
         block = get_sync(self.unpack(), self.key) if given is None else given

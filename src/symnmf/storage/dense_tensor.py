@@ -14,7 +14,7 @@ from symnmf.storage.tensor import SymmetricTensor, distinct
 class DenseTensor(SymmetricTensor):
     """A symmetric C-contiguous array of three or four dimensions.
 
-    A few slices T[i] are worked on at a time, so a product needs little room, and comes out the
+    A few slices T[i] are worked on at a time, so a product needs little memory, and comes out the
     same for every number of threads.
     """
 

@@ -179,10 +179,10 @@ def _dense(file: IO[bytes], buffer: np.ndarray | None) -> np.ndarray:
         file.seek(0)
         array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
         return array
-    room = buffer[:count]
-    if not filled(file, room):
+    values = buffer[:count]
+    if not filled(file, values):
         raise ValueError("it was cut short while it was read")
-    return room.reshape(shape)
+    return values.reshape(shape)
 
 
 def _whole_csr(matrix: Any) -> bool:

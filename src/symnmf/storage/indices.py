@@ -16,7 +16,7 @@ from symnmf.errors import InputError
 
 
 def checked_csr(X: Any, dtype: np.dtype, name: str) -> Any:
-    """Return X as a canonical csr array of ``dtype`` without spare room.
+    """Return X as a canonical csr array of ``dtype`` without unused capacity.
 
     Rows have increasing indices, none twice. X itself is not changed, and where it is in that
     form already its arrays are not copied.
@@ -43,7 +43,7 @@ def check_indices(X: Any, name: str) -> None:
 
 
 def _trimmed(matrix: Any) -> Any:
-    """Return a csr array whose arrays end with its entries; SciPy allows spare room behind them."""
+    """Return a csr array whose arrays end with its entries; SciPy allows them to be longer."""
     count = int(matrix.indptr[-1])
     # a new object, so that what X has noted about the order of its indices is not believed
     arrays = (matrix.data[:count], matrix.indices[:count], matrix.indptr)

@@ -58,9 +58,9 @@ class Store(ABC):
             )
         if buffer is None:
             return np.ascontiguousarray(array, dtype=self.dtype)
-        room = buffer[: array.size].reshape(array.shape)
-        np.copyto(room, array, casting="unsafe")
-        return room
+        copy = buffer[: array.size].reshape(array.shape)
+        np.copyto(copy, array, casting="unsafe")
+        return copy
 
 
 def panels(n: int, most: int, rows: int = 1, columns: int = 1) -> list[Tile]:
@@ -177,11 +177,11 @@ class ArrayFile(Store):
         rows, columns = tile.shape
         same = self.stored == self.dtype
         if buffer is not None and same:
-            room = buffer[: rows * columns].reshape(tile.shape)
+            values = buffer[: rows * columns].reshape(tile.shape)
         else:
-            room = np.empty(tile.shape, self.stored)
-        self._read_runs(room.reshape(1, -1) if columns == self.n else room, tile)
-        return room if same else self._given(room, tile, buffer)
+            values = np.empty(tile.shape, self.stored)
+        self._read_runs(values.reshape(1, -1) if columns == self.n else values, tile)
+        return values if same else self._given(values, tile, buffer)
 
     def _read_runs(self, runs: np.ndarray, tile: Tile) -> None:
         starts = [
@@ -217,10 +217,10 @@ def filled(file: Any, array: np.ndarray) -> bool:
 
 
 def _announce(file: Any, starts: list[int], size: int) -> None:
-    """Tell the system which parts of a file come next, where it listens.
+    """Tell the system which parts of a file are read next, if it supports that.
 
-    The rows of a tile lie apart. Told of all at once, the disk reads them in one go; the system's
-    own guesses would wait for each, and read what lies between.
+    The rows of a tile are not contiguous. If the disk gets all requests at once, it reads them in
+    one go. The read-ahead of the system would wait for each, and read what is between them.
     """
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)

@@ -38,7 +38,7 @@ class StreamedRows:
     device : torch.device
         Where the blocks go.
     resident : int or None
-        Rows that stay on the device; None for as many as there is room for.
+        Rows that stay on the device; None for as many as fit.
     """
 
     def __init__(self, host: Tensor, device: torch.device, resident: int | None = None) -> None:

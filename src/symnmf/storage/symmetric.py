@@ -177,7 +177,7 @@ class SymmetricMatrix(SymmetricArray):
         return None
 
     def parts(self) -> Iterator[tuple[Square, Tall]]:
-        """Yield parts of the upper triangle of X, dense, where X lives.
+        """Yield parts of the upper triangle of X, dense, on the device of X.
 
         A part on the diagonal is a square with both its halves; every other part stands for its
         mirror image too. A backend without it takes no mask and no weights.

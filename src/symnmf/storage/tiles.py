@@ -1,4 +1,4 @@
-"""X cut into tiles of its upper triangle, wherever the tiles are kept.
+"""X cut into tiles of its upper triangle, on disk or on a cluster.
 
 X_IJ stands for itself and for X_JI = X_IJ^T: a product adds X_IJ V_J to rows I and X_IJ^T V_I to
 rows J, so half of X is read. Tiles and their products are summed in a fixed order, piece by piece
@@ -183,7 +183,7 @@ def add_products(
     Parameters
     ----------
     block, tile
-        The entries, and where they stand.
+        The entries and their positions.
     V : two arrays
         The rows of V that belong to the tile's rows, and those that belong to its columns.
     out : two arrays

@@ -32,7 +32,7 @@ from symnmf.storage.wrapping import checked_dense, checked_sparse
 
 Rows: TypeAlias = "Tensor | StreamedRows"
 
-#: Entries of X that are looked at together where a pass needs room of its own.
+#: Entries of X that are processed together if a pass needs extra memory.
 BLOCK_SIZE = 2**21
 
 #: Rows of the squares that a weighted X is looked at in.

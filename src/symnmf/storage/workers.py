@@ -1,4 +1,4 @@
-"""What runs a graph on a cluster of Dask's, and goes on where workers die or lack the package."""
+"""Run a task graph on a Dask cluster, and retry if workers die or lack the package."""
 
 from __future__ import annotations
 
