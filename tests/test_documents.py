@@ -216,3 +216,31 @@ def test_the_page_of_promises_states_the_versions_of_pyproject():
         wanted += extras[name]
     least = dict(re.match(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", one).groups() for one in wanted)
     assert stated == least | {"Python": project["requires-python"].removeprefix(">=")}
+
+
+#: What people look for first, and the page that shows it.
+TASKS = {
+    "keep the index of a data frame": "frames.md",
+    "save and load a model": "saving.md",
+    "use it in a pipeline": "pipelines.md",
+    "search a grid of parameters": "pipelines.md",
+    "get soft memberships": "memberships.md",
+    "find outliers": "outliers.md",
+    "explain a cluster": "explain.md",
+    "show a reordered matrix": "reordered.md",
+    "resume a run": "long-runs.md",
+    "cite it": "cite.md",
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_common_task_is_two_clicks_from_the_start_and_its_code_is_run(task):
+    guides = ROOT / "docs" / "howto"
+    assert ":link: howto/index" in (ROOT / "docs" / "index.md").read_text()
+    assert f"]({TASKS[task]})" in (guides / "index.md").read_text()
+    assert guides / TASKS[task] in WITH_CODE
+
+
+def test_the_first_picture_of_the_readme_is_on_the_first_screen():
+    text = (ROOT / "README.md").read_text()
+    assert text[: text.index("![")].count("\n") <= 25
