@@ -6,6 +6,8 @@ python benchmarks/rank.py cost            the scan 2..20 against five starts at 
 python benchmarks/rank.py auto            n_clusters="auto" on planted groups, shapes and nothing
 python benchmarks/rank.py auto-cost       what "auto" costs, in fits with the number it finds
 python benchmarks/rank.py verdict         how often data without clusters are called chance
+python benchmarks/rank.py verdict-cost    what a verdict costs beside its fit
+python benchmarks/rank.py weak            how many rows are right, by what leaves their clusters
 python benchmarks/rank.py tree            ARI of symnmf.hierarchy beside Leiden
 """
 
@@ -24,6 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import symnmf
+from planted import equal_groups, lfr, points, preferential, same_degrees
 from symnmf.run.loop import solve
 from symnmf.run.multistart import Plan
 from symnmf.run.problem import Problem
@@ -164,80 +167,6 @@ def cost(args: argparse.Namespace) -> None:
 # n_clusters="auto", the verdict and the tree ----------------------------------------------------
 
 
-def equal_groups(
-    groups: int, snr: float, seed: int, n: int = 800, degree: float = 12.0
-) -> sp.csr_array:
-    """A block model; snr = (c_in - c_out) / (q sqrt(c)), with 1 the threshold of detection."""
-    apart, group = snr * np.sqrt(degree), np.arange(n) % groups
-    inside, outside = degree + (groups - 1) * apart, degree - apart
-    chance = np.where(group[:, None] == group, inside, outside) / n
-    upper = np.triu(np.random.default_rng(seed).random((n, n)) < chance, 1)
-    return sp.csr_array((upper + upper.T).astype(float))
-
-
-def lfr(mixing: float, seed: int) -> tuple[sp.csr_array, int]:
-    """An LFR graph and how many communities it has; seeds that do not end are left out."""
-    import networkx as nx
-
-    while True:
-        try:
-            graph = nx.LFR_benchmark_graph(
-                1000,
-                2.5,
-                1.5,
-                mixing,
-                average_degree=15,
-                max_degree=60,
-                min_community=20,
-                max_community=100,
-                seed=seed,
-                max_iters=500,
-            )
-            break
-        except nx.ExceededMaxIterations:
-            seed += 1000
-    graph.remove_edges_from(nx.selfloop_edges(graph))
-    found = {frozenset(graph.nodes[node]["community"]) for node in graph}
-    return sp.csr_array(nx.to_scipy_sparse_array(graph, dtype=float)), len(found)
-
-
-def same_degrees(seed: int, n: int = 800) -> sp.csr_array:
-    """A configuration model whose degrees fall as a power."""
-    import networkx as nx
-
-    degrees = np.minimum(4 * np.random.default_rng(seed).pareto(1.5, n) + 3, 100).astype(int)
-    degrees[0] += degrees.sum() % 2
-    graph = nx.Graph(nx.configuration_model(degrees.tolist(), seed=seed))
-    graph.remove_edges_from(nx.selfloop_edges(graph))
-    return sp.csr_array(nx.to_scipy_sparse_array(graph, dtype=float))
-
-
-def preferential(seed: int, n: int = 800) -> sp.csr_array:
-    import networkx as nx
-
-    return sp.csr_array(
-        nx.to_scipy_sparse_array(nx.barabasi_albert_graph(n, 3, seed=seed), dtype=float)
-    )
-
-
-def points(name: str, seed: int) -> np.ndarray:
-    from sklearn import datasets
-
-    rng = np.random.default_rng(seed)
-    if name == "blobs":
-        centres = np.array([[0, 0], [10, 0], [5, 8.66]])
-        return datasets.make_blobs(300, centers=centres, random_state=seed)[0]
-    if name == "moons":
-        return datasets.make_moons(300, noise=0.05, random_state=seed)[0]
-    if name.startswith("circles"):
-        factor = float(name.split()[1])
-        return datasets.make_circles(300, noise=0.05, factor=factor, random_state=seed)[0]
-    if name.startswith("uniform"):
-        return rng.random((300, int(name.split()[1])))
-    X = getattr(datasets, f"load_{name}")().data
-    return X if name == "digits" else (X - X.mean(axis=0)) / X.std(axis=0)
-
-
 def number_of(data: Any, seed: int) -> int:
     """Return what "auto" finds in a graph or in points."""
     if sp.issparse(data):
@@ -352,6 +281,67 @@ def verdicts(args: argparse.Namespace) -> None:
         print(f"| {name} | {k} | {args.seeds} | {told} |", flush=True)
 
 
+def verdict_cost(args: argparse.Namespace) -> None:
+    from symnmf.fit import pipeline as pipeline_module
+
+    pipeline: Any = pipeline_module
+
+    print("| data | clusters | CPU ms of the fit | of the verdict | ratio | draws | verdict |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    judged = pipeline.verdict_of
+    cases: list[tuple[str, Any, int]] = [
+        *((name, *graph_of(name)) for name in ("karate", "football", "email_eu_core", "cora")),
+        *((name, points(name, 0), k) for name, k in (("wine", 3), ("iris", 3), ("digits", 10))),
+        ("block model q = 3, SNR 1.6", equal_groups(3, 1.6, 0), 3),
+        ("Erdos-Renyi, n = 600", equal_groups(1, 0.0, 0, 600), 10),
+        ("uniform 6", points("uniform 6", 0), 10),
+    ]
+    for name, data, k in cases:
+
+        def fit(data: Any = data, k: int = k) -> Any:
+            if sp.issparse(data):
+                return symnmf.communities(data, k, random_state=0).quality.verdict
+            return symnmf.SymNMF(k, random_state=0).fit(data).quality_.verdict
+
+        found = fit()
+        seconds = []
+        for _ in range(args.rounds):
+            both = []
+            for call in (judged, lambda *_: None):
+                pipeline.verdict_of = call
+                both.append(timed(fit)[0])
+            seconds.append(both)
+        pipeline.verdict_of = judged
+        whole, alone = 1e3 * np.min(seconds, axis=0)
+        print(
+            f"| {name} | {k} | {alone:.0f} | {whole - alone:.0f} | {whole / alone - 1:.1f} | "
+            f"{found.draws} | {found.word} |",
+            flush=True,
+        )
+
+
+def weak(args: argparse.Namespace) -> None:
+    from symnmf.metrics import clustering_accuracy
+
+    print("| groups | mean degree | SNR | leaves, as a part of chance | rows right |")
+    print("| --- | --- | --- | --- | --- |")
+    for groups, degree, n in ((3, 12.0, 800), (5, 12.0, 800), (10, 20.0, 1000), (3, 40.0, 800)):
+        for snr in (1.4, 1.6, 1.8, 2.3):
+            parts, right = [], []
+            for seed in range(args.seeds):
+                A = equal_groups(groups, snr, seed, n, degree)
+                found = symnmf.communities(A, groups, random_state=seed)
+                told = found.quality.verdict
+                assert told is not None
+                parts.append(told.conductance / told.null_conductance)
+                right.append(clustering_accuracy(np.arange(n) % groups, found.labels))
+            print(
+                f"| {groups} | {degree:.0f} | {snr} | {np.mean(parts):.2f} | "
+                f"{np.mean(right):.2f} |",
+                flush=True,
+            )
+
+
 def tree(args: argparse.Namespace) -> None:
     import igraph
 
@@ -420,6 +410,12 @@ def main() -> None:
     six.add_argument("--clusters", type=int, nargs="+", default=[2, 10, 30])
     six.add_argument("--only", nargs="*", default=[])
     six.set_defaults(run=verdicts)
+    six = commands.add_parser("verdict-cost")
+    six.add_argument("--rounds", type=int, default=5)
+    six.set_defaults(run=verdict_cost)
+    six = commands.add_parser("weak")
+    six.add_argument("--seeds", type=int, default=4)
+    six.set_defaults(run=weak)
     seven = commands.add_parser("tree")
     seven.add_argument("names", nargs="*")
     seven.add_argument("--work", type=Path, default=Path("out") / "quality")

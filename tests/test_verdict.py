@@ -12,7 +12,9 @@ from sklearn import datasets as sklearn_datasets
 import symnmf
 from conftest import long_count
 from symnmf import verdict
+from symnmf.fit import judging
 from symnmf.graphs.partitions import Partition
+from symnmf.metrics import clustering_accuracy
 from symnmf.quality import Quality
 from symnmf.verdict import CHANCE, CLEAR, WEAK, Verdict
 from test_auto import block_model, erdos_renyi, moons, standardised
@@ -74,14 +76,36 @@ def test_data_sets_with_classes_are_more_than_chance(real_data):
         assert word_of(A, clusters) == CLEAR, name
 
 
-def test_the_limits_matter(monkeypatch):
-    A, weak = erdos_renyi(1, 300), block_model(3, 1.6, 0)
+def test_the_limits_of_chance_matter(monkeypatch):
+    A = erdos_renyi(1, 300)
     monkeypatch.setattr(verdict, "LEVEL", 3.8)
+    monkeypatch.setattr(verdict, "HOPELESS", -5.0)
     assert word_of(A, 4) != CHANCE
     monkeypatch.undo()
-    assert word_of(weak, 3) == WEAK
+    assert word_of(A, 4) == CHANCE
+    monkeypatch.setattr(verdict, "FAR", -0.1)  # one draw is not enough for a small lead
+    assert word_of(A, 4) != CHANCE
+
+
+def test_weak_is_where_fewer_than_nine_rows_in_ten_are_right(monkeypatch):
+    right = {}
+    for snr, word in ((1.4, WEAK), (1.8, CLEAR)):
+        found = symnmf.communities(block_model(3, snr, 0), 3, random_state=0)
+        assert found.quality.verdict.word == word
+        right[snr] = clustering_accuracy(np.arange(800) % 3, found.labels)
+    assert right[1.4] < 0.9 < right[1.8]
     monkeypatch.setattr(verdict, "WEAK_FROM", 0.95)
-    assert word_of(weak, 3) == CLEAR
+    assert word_of(block_model(3, 1.4, 0), 3) == CLEAR
+    monkeypatch.setattr(verdict, "WEAK_FROM", 0.6)
+    assert word_of(block_model(3, 1.8, 0), 3) == WEAK
+
+
+def test_two_groups_need_more_than_the_axes(monkeypatch):
+    """One row for an axis is a poor guide where there are two groups and many edges between."""
+    A = block_model(2, 1.6, 2)
+    assert word_of(A, 2, seed=2) != CHANCE
+    monkeypatch.setattr(judging, "ROUNDS", 0)
+    assert word_of(A, 2, seed=2) == CHANCE
 
 
 def test_what_is_said_and_warned_of():

@@ -22,11 +22,23 @@ LEVEL, TIMES = 0.02, 4
 #: them too. Of block models with equal groups at that part, about nine rows in ten are right.
 WEAK_FROM = 0.8
 
-#: Draws without clusters: first a few, which do for clusters that are plainly more, else more.
-FEW, MORE = 3, 10
+#: Draws without clusters: one, which does for clusters that are plainly more, then a few, and more
+#: only where these leave it open.
+LOOKS = (1, 4, 12)
+
+#: Logarithm of the conductance by which clusters have to be ahead of a single draw, or part of its
+#: modularity. Points spread evenly over a square and cut in two differ most from draw to draw: one
+#: standard deviation is 0.24 there.
+FAR = 0.85
+
+#: Standard deviations above the mean of a few draws below which more draws are not worth it.
+HOPELESS = 1.0
 
 #: Stored entries times clusters from which on one draw has to do, and what then counts as more.
 LARGE, MARGIN = 2e7, 0.05
+
+#: Clusters of draws up to which their spread is not known.
+FEW_CLUSTERS = 5
 
 #: Conductances below this are as good as 0.
 NOTHING = 1e-3
@@ -47,7 +59,8 @@ class Verdict:
     clusters : tuple of str
         The same words, of each cluster; "" for one without rows.
     conductance, null_conductance : float
-        The part of a cluster's weight that leaves it, on average, here and without clusters.
+        The part of a cluster's weight that leaves it, on average, here and without clusters. Draws
+        get a quick search, whose conductance is lowered as much as the full search lowers it here.
     modularity, null_modularity : float
         Likewise.
     null : str
@@ -91,6 +104,8 @@ class _Null:
 
     name: str
     found: list[Partition]
+    #: What a full search would leave of their conductance, from what it leaves of the data's.
+    rest: float = 1.0
 
     @property
     def modularity(self) -> np.ndarray:
@@ -100,24 +115,39 @@ class _Null:
     def conductance(self) -> np.ndarray:
         return np.array([_mean_conductance(one) for one in self.found])
 
+    def passed_by(self, here: Partition, margin: float) -> bool:
+        """Whether modularity or conductance is better than in the one draw there is by a margin."""
+        higher = here.modularity > (1.0 + margin) * max(float(self.modularity[0]), 0.0)
+        return bool(higher or _closed(here) > _closed(self.found[0]) + margin)
+
     def beaten_by(self, here: Partition) -> bool:
         """Whether modularity or conductance is beyond what draws of this null have."""
-        closed = -np.log(self.conductance + NOTHING)
-        mine = -np.log(_mean_conductance(here) + NOTHING)
-        if len(self.found) == 1:
-            higher = here.modularity > (1 + MARGIN) * max(float(self.modularity[0]), 0.0)
-            return bool(higher or mine > closed[0] + MARGIN)
         return bool(
             here.modularity > upper_limit(self.modularity, LEVEL / TIMES)
-            or mine > upper_limit(closed, LEVEL / TIMES)
+            or _closed(here) > upper_limit(self._closed, LEVEL / TIMES)
         )
+
+    def out_of_reach_of(self, here: Partition) -> bool:
+        """Whether both are so common among the draws that more of them would not change that."""
+        pairs = ((here.modularity, self.modularity), (_closed(here), self._closed))
+        return all(mine < drawn.mean() + HOPELESS * drawn.std(ddof=1) for mine, drawn in pairs)
+
+    @property
+    def _closed(self) -> np.ndarray:
+        return np.array([_closed(one) for one in self.found])
+
+    @property
+    def leaving(self) -> np.ndarray:
+        """The mean conductance in each draw, as a full search would have it."""
+        return self.rest * self.conductance
 
     def words(self, here: Partition) -> tuple[str, ...]:
         """Return the word for each cluster, from all clusters of the draws taken together."""
-        drawn = np.concatenate([one.leaving for one in self.found])
+        drawn = self.rest * np.concatenate([one.leaving for one in self.found])
         drawn = -np.log(drawn[np.isfinite(drawn)] + NOTHING)
-        limit = upper_limit(drawn, LEVEL) if len(drawn) > 1 else float(drawn[0]) + MARGIN
         typical = float(np.exp(-drawn.mean()))
+        # a few clusters do not tell how much they differ
+        limit = upper_limit(drawn, LEVEL) if len(drawn) > FEW_CLUSTERS else drawn.mean() + FAR
 
         def word(leaving: float) -> str:
             if np.isnan(leaving):
@@ -136,6 +166,7 @@ def judge(
     *,
     nulls: Mapping[str, Draw],
     search: Callable[[Any], np.ndarray],
+    quick_labels: Callable[[], np.ndarray],
     rng: np.random.Generator,
     size: float = 0.0,
     remark: str = "",
@@ -153,7 +184,9 @@ def judge(
         By name: draws similarities without clusters from a generator. Clusters have to be more
         than those of each.
     search : callable
-        Finds as many clusters in them, and returns the labels.
+        Finds as many clusters in them, quickly, and returns the labels.
+    quick_labels : callable
+        Returns the labels that the same search finds in ``graph``.
     rng : Generator
     size : float
         Stored entries times clusters; where there are many, one draw has to do.
@@ -162,23 +195,37 @@ def judge(
     """
     began = time.perf_counter()
     here = Partition.of(graph, labels, clusters)
-    # what draws are given is a quick search, and more care alone is not to count as clusters
-    alike = (here, Partition.of(graph, search(graph), clusters))
     drawn = {name: _Null(name, []) for name in nulls}
-    few = 1 if size > LARGE else FEW
-    for count in (few, few if few == 1 else MORE):
+    rest, large = 1.0, size > LARGE
+    for count in LOOKS[:1] if large else LOOKS:
         for name, draw in nulls.items():
             found = drawn[name].found
             while len(found) < count:
                 null = draw(rng)
                 found.append(Partition.of(null, search(null), clusters))
-        beaten = {name: all(map(one.beaten_by, alike)) for name, one in drawn.items()}
-        if all(beaten.values()):
+        if count == 1:
+            beaten = {name: one.passed_by(here, FAR) for name, one in drawn.items()}
+            if all(beaten.values()):
+                break
+            # what draws are given is a quick search, and more care alone is not to count
+            quick = Partition.of(graph, quick_labels(), clusters)
+            rest = min(_mean_conductance(here) / max(_mean_conductance(quick), NOTHING), 1.0)
+            if large:
+                beaten = {
+                    name: one.passed_by(here, MARGIN) and one.passed_by(quick, MARGIN)
+                    for name, one in drawn.items()
+                }
+            continue
+        beaten = {name: one.beaten_by(here) and one.beaten_by(quick) for name, one in drawn.items()}
+        ahead = [drawn[name] for name, more in beaten.items() if not more]
+        far = any(one.out_of_reach_of(here) or one.out_of_reach_of(quick) for one in ahead)
+        if far or not ahead:
             break
     # the null that explains most: one that is not beaten, else the one with the best clusters
     hardest = min(drawn.values(), key=lambda one: (beaten[one.name], one.conductance.mean()))
+    hardest = _Null(hardest.name, hardest.found, rest)
     word = _word(here, hardest, more=all(beaten.values()))
-    mine, null = _mean_conductance(here), float(hardest.conductance.mean())
+    mine, null = _mean_conductance(here), float(hardest.leaving.mean())
     return Verdict(
         word,
         _reason(word, mine, hardest) + remark,
@@ -196,16 +243,21 @@ def judge(
 def _word(here: Partition, null: _Null, *, more: bool) -> str:
     if not more:
         return CHANCE
-    return WEAK if _mean_conductance(here) > WEAK_FROM * null.conductance.mean() else CLEAR
+    return WEAK if _mean_conductance(here) > WEAK_FROM * null.leaving.mean() else CLEAR
 
 
 def _reason(word: str, mine: float, null: _Null) -> str:
     leaves = f"{mine:.0%} of the weight at a cluster leaves it on average"
-    drawn = null.conductance
+    drawn = null.leaving
     if word == CHANCE:
         return f"{leaves}, as in {null.name} ({drawn.min():.0%} to {drawn.max():.0%})"
     less = "not much less than" if word == WEAK else "against"
     return f"{leaves}, {less} {drawn.mean():.0%} in {null.name}"
+
+
+def _closed(partition: Partition) -> float:
+    """Minus the logarithm of the conductance, which draws have more or less normal."""
+    return float(-np.log(_mean_conductance(partition) + NOTHING))
 
 
 def _mean_conductance(partition: Partition) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,22 +11,22 @@ from symnmf import calls, nulls
 from symnmf.fit.nulls_of import Draw, graph_of_points, has_normal, table_of
 from symnmf.fit.similarities import Building, Similarities
 from symnmf.graphs.adjacency import normalized
-from symnmf.graphs.degree_offsets import with_degree_offset
 from symnmf.graphs.locality import joins_neighbours
-from symnmf.run.multistart import DEFAULT_INIT, Plan
-from symnmf.run.settings import Settings
-from symnmf.storage import SymmetricArray
+from symnmf.parallel import one_blas_thread
+from symnmf.run.spectral import Basis, leading_subspace
+from symnmf.storage import SymmetricArray, as_symmetric
 from symnmf.verdict import Verdict, judge
 
-#: The search on a draw: loose, since there is nothing to find.
-TOL, MOST_ITERATIONS = 1e-2, 30
-
-#: Rows of points, or of an array of similarities, that are judged; of more, so many are drawn.
-MOST_ROWS = 2000
+#: Rows of points, or of an array of similarities, that are judged: so many are drawn, or so many
+#: for each cluster, where there are more.
+MOST_ROWS, ROWS_EACH = 1000, 20
 
 #: Columns up to which they are shuffled too: of more, independent ones make a cloud of so many
 #: dimensions that anything is more than its clusters.
 MOST_COLUMNS = 50
+
+#: Rounds of k-means in the search on a draw, at most.
+ROUNDS = 10
 
 DEGREES = "random graphs with the same degrees"
 SHUFFLED = "similarities shuffled beside their degrees"
@@ -45,13 +44,18 @@ class NoTime(Exception):
 
 
 def verdict_of(
-    data: Any, similar: Similarities, building: Building, plan: Plan, labels: np.ndarray, seed: int
+    data: Any,
+    similar: Similarities,
+    building: Building,
+    clusters: int,
+    labels: np.ndarray,
+    seed: int,
 ) -> Verdict | None:
     """Judge clusters against draws without any; None where that is not possible.
 
     It is not for one cluster, for data that are not in memory, nor where entries are hidden.
     """
-    graph, clusters = similar.graph, int(plan.rank)
+    graph = similar.graph
     hidden = any(
         building.objective.get(name) is not None for name in ("mask", "weights", "missing")
     )
@@ -62,15 +66,16 @@ def verdict_of(
     rng = np.random.default_rng(seed)
     if graph.min() < 0:  # of a signed graph, what ties nodes together
         graph = graph.maximum(0) if sp.issparse(graph) else np.maximum(graph, 0)
+    most = max(MOST_ROWS, ROWS_EACH * clusters)
     if building.given:
-        if not sp.issparse(graph) and len(graph) > MOST_ROWS:
-            rows = np.sort(rng.choice(len(graph), MOST_ROWS, replace=False))
+        if not sp.issparse(graph) and len(graph) > most:
+            rows = np.sort(rng.choice(len(graph), most, replace=False))
             graph, labels = graph[np.ix_(rows, rows)], labels[rows]
         drawn = {DEGREES if sp.issparse(graph) else SHUFFLED: _rewiring(graph)}
     else:
         points = table_of(data)
-        if points.shape[0] > MOST_ROWS:
-            rows = np.sort(rng.choice(points.shape[0], MOST_ROWS, replace=False))
+        if points.shape[0] > most:
+            rows = np.sort(rng.choice(points.shape[0], most, replace=False))
             points, labels = points[rows], labels[rows]
             graph = graph_of_points(points, lambda given, _: given, building)(rng)
         normal = has_normal(points, building)
@@ -79,29 +84,18 @@ def verdict_of(
             drawn[COLUMNS] = graph_of_points(points, nulls.same_marginals, building)
         if normal:
             drawn[NORMAL] = graph_of_points(points, nulls.same_covariance, building)
-    small = replace(
-        plan,
-        settings=Settings.of(tol=TOL, max_iter=MOST_ITERATIONS),
-        n_init=1,
-        init=DEFAULT_INIT,
-        random_state=0,
-        basis=None,
-        device=None,
-        checkpoint=None,
-        progress=None,
-    )
+    tau = similar.degree_offset
 
-    def search(null: Any) -> np.ndarray:
-        basis = None
-        if similar.degree_offset is not None:
-            if building.degree_offset is None:  # chosen for each graph, so for this one too
-                _, null, basis = with_degree_offset(null, clusters)
-            else:
-                null = normalized(null, building.degree_offset)
-        labels = replace(small, basis=basis).best(null).labels
+    def search(null: Any, known: Basis | None = None) -> np.ndarray:
+        scaled = null if tau is None else normalized(null, tau)
+        with one_blas_thread():
+            labels = nearest_centres(known or leading_subspace(as_symmetric(scaled), clusters))
         if calls.out_of_time():  # it was cut short, so that nothing can be compared with it
             raise NoTime
         return labels
+
+    def quick_labels() -> np.ndarray:
+        return search(graph, similar.basis if graph is similar.graph else None)
 
     stored = graph.nnz if sp.issparse(graph) else graph.size
     return judge(
@@ -110,10 +104,34 @@ def verdict_of(
         clusters,
         nulls=drawn,
         search=search,
+        quick_labels=quick_labels,
         rng=rng,
         size=float(stored * clusters),
         remark=LOCAL if building.given and joins_neighbours(graph) else "",
     )
+
+
+def nearest_centres(basis: Basis) -> np.ndarray:
+    """Return the labels of spherical k-means on eigenvectors, from the axes that span most.
+
+    Axes are single rows, and labels by these alone differ much from draw to draw: of two groups at
+    1.6 times the threshold of detection, n = 800, the modularity is 2.8 standard deviations above
+    those of random graphs at worst, and 9 after these rounds.
+    """
+    rows = basis.vectors * np.maximum(basis.values, 0.0)
+    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-150)
+    labels = basis.labels()
+    for _ in range(ROUNDS):
+        members = sp.csr_array(
+            (np.ones(len(labels)), (labels, np.arange(len(labels)))),
+            shape=(rows.shape[1], len(labels)),
+        )
+        centres = members @ rows
+        centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-150)
+        before, labels = labels, np.argmax(rows @ centres.T, axis=1)
+        if np.array_equal(before, labels):
+            break
+    return labels
 
 
 def _rewiring(graph: Any) -> Draw:

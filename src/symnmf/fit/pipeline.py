@@ -34,10 +34,13 @@ from symnmf.solvers import Solver
 from symnmf.storage import SymmetricMatrix
 from symnmf.storage.border import check_missing
 from symnmf.storage.wrapping import in_memory
-from symnmf.verdict import FEW, Verdict
+from symnmf.verdict import Verdict
 
 #: How memberships are read where a row may belong to several clusters.
 DEFAULT_THRESHOLD = BACKGROUND
+
+#: How many times as long as the starts took must be left for clusters to be judged.
+DRAWN = 2.0
 
 #: What clustering needs of the stationarity: accuracies were the same at 1e-5.
 CLUSTER_TOL = 1e-4
@@ -256,18 +259,18 @@ class Prepared:
     def _judge(self, labels: np.ndarray, result: Result) -> Verdict | None:
         """Compare labels with those of data without clusters, where there is time for it.
 
-        There is none after an interrupt, nor where ``max_time`` leaves less than the starts took
-        for each of a few draws. An interrupt, or the end of that time, while draws are clustered
-        ends that alone.
+        There is none after an interrupt, nor where ``max_time`` leaves less than twice what the
+        starts took. An interrupt, or the end of that time, while draws are clustered ends
+        that alone.
         """
         limit, taken = self.plan.settings.limits.max_time, result.seconds.total
-        if result.status == "stopped" or (limit is not None and not limit - taken > FEW * taken):
+        if result.status == "stopped" or (limit is not None and not limit - taken > DRAWN * taken):
             return None
         seed = self.pipeline.random_state
         number = int(seed) if isinstance(seed, int | np.integer) else 0
-        similar, plan = self.similarities, self.plan
+        clusters = int(self.plan.rank)
         try:
-            return verdict_of(self.data, similar, self.pipeline, plan, labels, number)
+            return verdict_of(self.data, self.similarities, self.pipeline, clusters, labels, number)
         except (KeyboardInterrupt, NoTime):
             return None
 

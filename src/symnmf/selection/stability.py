@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.agreement import adjusted_mutual_information
+from symnmf.nulls import same_degrees
 from symnmf.parallel import Threads
 from symnmf.storage import DenseMatrix, HostMatrix, SparseMatrix
 
@@ -52,36 +53,9 @@ def consensus(factors: list[np.ndarray], rng: np.random.Generator) -> tuple[floa
 
 
 def without_clusters(X: HostMatrix, rng: np.random.Generator, threads: Threads) -> HostMatrix:
-    """Return a random matrix with the degrees of X: a graph's edges rewired, an array's residual
-
-    of d_i d_j / sum(d) shuffled.
-    """
+    """Return a random matrix with the degrees of X; see :func:`symnmf.nulls.same_degrees`."""
     if isinstance(X, SparseMatrix):
-        return _rewired(X, rng, threads)
+        null = same_degrees(sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape), rng)
+        return SparseMatrix(null.indptr, null.indices, null.data, threads)
     assert isinstance(X, DenseMatrix)
-    degrees = X.array.sum(axis=1, dtype=np.float64)
-    total = degrees.sum()
-    expected = np.outer(degrees, degrees) / (total if total else 1.0)
-    i, j = np.triu_indices(X.shape[0], 1)
-    ratio = X.array[i, j] / np.maximum(expected[i, j], np.finfo(np.float64).tiny)
-    null = np.zeros_like(expected)
-    null[i, j] = expected[i, j] * rng.permutation(ratio)
-    null += null.T
-    np.fill_diagonal(null, np.diag(X.array))
-    return DenseMatrix(np.ascontiguousarray(null, dtype=X.dtype), threads)
-
-
-def _rewired(X: SparseMatrix, rng: np.random.Generator, threads: Threads) -> SparseMatrix:
-    """Join the loose ends of all edges at random; loops and repeats, few as a rule, are dropped."""
-    n = X.shape[0]
-    rows = np.repeat(np.arange(n), np.diff(X.indptr))
-    above = X.indices > rows
-    ends = rng.permutation(np.concatenate([rows[above], X.indices[above]]))
-    i, j = np.sort(ends.reshape(2, -1), axis=0)
-    kept = i != j
-    places, first = np.unique(i[kept] * np.int64(n) + j[kept], return_index=True)
-    values = rng.permutation(X.data[above])[kept][first]
-    half = sp.coo_array((values, (places // n, places % n)), shape=(n, n))
-    whole = sp.csr_array(half + half.T, dtype=X.dtype)
-    whole.sort_indices()
-    return SparseMatrix(whole.indptr, whole.indices, whole.data, threads)
+    return DenseMatrix(same_degrees(X.array, rng), threads)
