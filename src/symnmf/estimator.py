@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -297,6 +298,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         told = {"labels": labels, "must_link": must_link, "cannot_link": cannot_link}
         pipeline = self._pipeline(told)
         data = self._samples(X, reset=True)
+        if (names := getattr(self, "feature_names_in_", None)) is not None:
+            pipeline = replace(pipeline, column_names=names)
         if self._warm:
             self._check_same_shape(rows_of(data))
         try:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from symnmf.arguments import shown
 from symnmf.errors import InputError
@@ -29,3 +29,32 @@ def lookup(name: str, known: Mapping[str, T], argument: str) -> T:
 def _plain(name: str) -> str:
     """Capitals and the kind of dash do not matter: the paper writes A-SymHALS."""
     return str(name).lower().replace("_", "-")
+
+
+#: What the two ends of an edge are called in tables.
+END_NAMES = (
+    ("source", "target"),
+    ("from", "to"),
+    ("src", "dst"),
+    ("node1", "node2"),
+    ("node_1", "node_2"),
+)
+USUAL_WEIGHT = "weight"
+
+
+def named_ends(columns: Sequence[Any]) -> tuple[Any, Any] | None:
+    """The columns that are called as the ends of edges usually are, in any case."""
+    known = {str(name).strip().lower(): name for name in reversed(list(columns))}
+    for first, second in END_NAMES:
+        if first in known and second in known:
+            return known[first], known[second]
+    return None
+
+
+def named_weight(columns: Sequence[Any], ends: tuple[Any, Any]) -> Any:
+    """The column called weight, else the third of three; None where there is neither."""
+    others = [column for column in columns if column not in ends]
+    called = [column for column in others if str(column).strip().lower() == USUAL_WEIGHT]
+    if called:
+        return called[0]
+    return others[0] if len(others) == 1 else None

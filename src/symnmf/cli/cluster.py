@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from symnmf.cli import inputs, options
+from symnmf.cli import inputs, options, tables
 from symnmf.cli.output import (
     PICTURES,
     check_distinct,
@@ -45,7 +45,10 @@ def cluster(
         Path | None,
         typer.Option("-o", "--output", help="Table of labels, .csv or .csv.gz; else to stdout."),
     ] = None,
-    header: inputs.Header = None,
+    header: tables.Header = None,
+    decimal: tables.Decimal = ".",
+    columns: tables.Columns = None,
+    scale: tables.Scale = None,
     affinity: inputs.Affinity = None,
     neighbors: inputs.Neighbors = None,
     normalize: inputs.Normalize = None,
@@ -114,6 +117,7 @@ def cluster(
     \b
     Examples:
       symnmf cluster points.csv -k 10 -o labels.csv
+      symnmf cluster points.csv -k 10 --columns height,weight --scale standard
       symnmf cluster friends.edges -k 4 -o labels.csv --report page.html
       symnmf cluster friends.edges -k auto -o labels.csv
       symnmf cluster friends.edges -k 4 --triangles
@@ -142,7 +146,8 @@ def cluster(
     reading = _number_or_word(threshold)
     check_threshold(reading, in_shell)
     streamed = memory is not None or inputs.is_stored(given)
-    inputs.check_header(header, given, streamed)
+    table = tables.Table(header, decimal, columns)
+    table.check(given, streamed)
     if triangles and report:
         raise InputError(
             "--triangles goes with -o, --json and --plot but not with --report, whose page is of a "
@@ -196,8 +201,9 @@ def cluster(
             loaded = inputs.stored(given, memory, pipeline.plan.rank, jobs, bool(normalize))
             how: dict[str, Any] = {}
         else:
-            loaded = inputs.load(given, missing, signed=allow_negative, header=header)
+            loaded = inputs.load(given, missing, signed=allow_negative, table=table)
             how = inputs.chosen(loaded, affinity, neighbors, False if triangles else normalize)
+            loaded, how = tables.scaled(loaded, scale, how)
         classes = inputs.with_truth(loaded, truth)
         prepared = replace(pipeline, **how).prepare(loaded.data)
     with noticing() as signals:
@@ -308,7 +314,7 @@ class Found:
             images=loaded.data if loaded.image_shape else None,
             image_shape=loaded.image_shape,
             features=loaded.features,
-            data=loaded.data if loaded.features is not None else None,
+            data=loaded.original if loaded.features is not None else None,
             all_clusters=self.table().get("all_clusters"),
             settings=told,
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from symnmf.cli import inputs, options
+from symnmf.cli import inputs, options, tables
 from symnmf.cli.output import (
     DONE,
     PICTURES,
@@ -73,7 +73,10 @@ def compare(
         Quantity, typer.Option(help="The picture's vertical axis.", rich_help_panel=options.FILES)
     ] = Quantity.error,
     runs: Annotated[int, typer.Option(help="Starts per solver.", rich_help_panel=options.RUN)] = 1,
-    header: inputs.Header = None,
+    header: tables.Header = None,
+    decimal: tables.Decimal = ".",
+    columns: tables.Columns = None,
+    scale: tables.Scale = None,
     affinity: inputs.Affinity = None,
     neighbors: inputs.Neighbors = None,
     normalize: inputs.Normalize = None,
@@ -114,9 +117,9 @@ def compare(
     )
     chosen = list(dict.fromkeys(solver or DEFAULT_SOLVERS))
     with step("reading and building the graph", quiet=quiet):
-        loaded = inputs.load(given, header=header)
+        loaded = inputs.load(given, table=tables.Table(header, decimal, columns))
         classes = inputs.with_truth(loaded, truth)
-        A = inputs.similarities(loaded, affinity, neighbors, normalize, jobs)
+        A = inputs.similarities(loaded, affinity, neighbors, normalize, jobs, scale)
     settings = {"init": init, "random_state": seed, "n_runs": runs}
     place = {"n_jobs": jobs, "device": device}
     limits = {"max_iter": max_iter, "max_time": max_time, "tol": tol}

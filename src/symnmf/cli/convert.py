@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from symnmf.cli import inputs, options
+from symnmf.cli import options, tables
 from symnmf.cli.output import print_json, say
 from symnmf.cli.progress import step
 
@@ -34,7 +34,7 @@ def convert(
             "--assume-symmetric", help="Believe that an array is symmetric; read half of it."
         ),
     ] = False,
-    header: inputs.Header = None,
+    header: tables.Header = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from symnmf.cli import inputs, options
+from symnmf.cli import inputs, options, tables
 from symnmf.cli.output import (
     PICTURES,
     check_distinct,
@@ -58,7 +58,8 @@ def factorize(
     starts: Annotated[
         int, typer.Option(help="Starts; the best is kept.", rich_help_panel=options.RUN)
     ] = 1,
-    header: inputs.Header = None,
+    header: tables.Header = None,
+    decimal: tables.Decimal = ".",
     l1: options.L1 = 0.0,
     ridge: options.Ridge = 0.0,
     init: options.Init = "auto",
@@ -113,7 +114,8 @@ def factorize(
     )
     streamed = memory is not None or inputs.is_stored(given)
     _check_missing(missing, given, streamed, normalize)
-    inputs.check_header(header, given, streamed)
+    table = tables.Table(header, decimal)
+    table.check(given, streamed)
     say_going_on(checkpoint)
     plan = Plan(
         rank,
@@ -132,7 +134,7 @@ def factorize(
         if streamed:
             loaded = inputs.stored(given, memory, rank, jobs, normalize)
         else:
-            loaded = inputs.load(given, missing, header=header)
+            loaded = inputs.load(given, missing, table=table)
         X = _square(loaded, normalize)
     with noticing() as signals:
         problem = plan.problem(X, missing=missing, l1=l1, ridge=ridge, loss=loss).for_rank(rank)

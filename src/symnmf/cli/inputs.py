@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from symnmf.cli.output import note
+from symnmf.cli.tables import Table, scaled
 
 Input = Annotated[
     str,
     typer.Argument(
         metavar="INPUT",
-        help="A file (.npz .npy .csv .tsv .mtx, or a graph .edges .txt .gml .graphml; each also "
-        ".gz), or a "
-        "data set's name, such as [bold]digits[/] or [bold]karate[/].",
+        help="A file (.csv .tsv .parquet .npz .npy .mtx .h5ad .cool .mcool, or a graph .edges .txt "
+        ".ncol .gml .graphml .net; each also .gz), or a data set's name, such as "
+        "[bold]digits[/] or [bold]karate[/].",
         show_default=False,
     ),
 ]
@@ -57,14 +58,6 @@ Components = Annotated[
     str,
     typer.Option(help="all, or largest: only the largest connected component is clustered."),
 ]
-Header = Annotated[
-    bool | None,
-    typer.Option(
-        "--header/--no-header",
-        help="Whether the first line of a .csv or .tsv INPUT is a header.",
-        show_default="words are a header, numbers a row",
-    ),
-]
 Truth = Annotated[
     Path | None,
     typer.Option(help="A file with the known class of each row, to compare with."),
@@ -100,37 +93,39 @@ class Loaded:
     truth: Any = None
     image_shape: tuple[int, int] | None = None
     features: Any = None
+    unscaled: Any = None
+
+    @property
+    def original(self) -> Any:
+        """The data as INPUT has them."""
+        return self.data if self.unscaled is None else self.unscaled
 
 
 def load(
-    given: str, missing: str | None = None, signed: bool = False, header: bool | None = None
+    given: str, missing: str | None = None, signed: bool = False, table: Table | None = None
 ) -> Loaded:
     """Read a file, or a data set by its name.
 
     A file may hold NaN where ``missing`` says so, and a graph negative weights where it may be
-    ``signed``.
+    ``signed``; ``table`` is what the user says of a table.
     """
+    table = Table() if table is None else table
     path = Path(given)
     if path.exists() or path.suffix or len(path.parts) > 1:
         from symnmf.readers import read_matrix
 
-        file = read_matrix(path, missing=missing, header=header)
+        file = read_matrix(given, missing=missing, **asdict(table))
         names = None if file.names is None else file.names.tolist()
         if file.kind == "graph" and not signed:
             _check_weights(path, file.data, names)
-        return Loaded(path.name, file.data, file.kind == "graph", names, file.labels)
-    check_header(header, given, True)
+        if file.part is not None:
+            note(f"{path.name}: {file.part} was read.")
+        graph = file.kind == "graph"
+        columns = None if graph else file.columns
+        title = Path(given.partition("::")[0]).name
+        return Loaded(title, file.data, graph, names, file.labels, features=columns)
+    table.check(given, True)
     return _built_in(given)
-
-
-def check_header(header: bool | None, given: str, elsewhere: bool) -> None:
-    """Refuse --header where INPUT is not a table: a data set, or a matrix read in blocks."""
-    from symnmf.errors import InputError
-
-    if header is not None and elsewhere:
-        raise InputError(
-            f"--header is for .csv and .tsv tables, and {given} is none; leave it out."
-        )
 
 
 def is_stored(given: str) -> bool:
@@ -284,11 +279,13 @@ def similarities(
     neighbors: int | None,
     normalize: bool | None,
     jobs: int | None,
+    scale: str | None = None,
 ) -> Any:
     """Return the similarities of INPUT for commands that do not cluster by them."""
     from symnmf.fit import Building, in_shell
 
     how = chosen(loaded, affinity, neighbors, normalize)
+    loaded, how = scaled(loaded, scale, how)
     return (
         Building(**how, n_jobs=jobs, argument="INPUT", spell=in_shell)
         .similarities(loaded.data, 1)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from symnmf.cli import inputs, options
+from symnmf.cli import inputs, options, tables
 from symnmf.cli.output import (
     DONE,
     PICTURES,
@@ -32,7 +32,10 @@ def rank(
     least: Annotated[int, typer.Option("--min", help="Fewest clusters to try.")] = 2,
     most: Annotated[int, typer.Option("--max", help="Most clusters to try.")] = 20,
     folds: Annotated[int, typer.Option(help="Parts that the pairs are cut into.")] = 5,
-    header: inputs.Header = None,
+    header: tables.Header = None,
+    decimal: tables.Decimal = ".",
+    columns: tables.Columns = None,
+    scale: tables.Scale = None,
     affinity: inputs.Affinity = None,
     neighbors: inputs.Neighbors = None,
     normalize: inputs.Normalize = None,
@@ -83,8 +86,8 @@ def rank(
     if folds < 2:
         raise InputError(f"--folds must be at least 2, got {folds}.")
     with step("reading and building the graph", quiet=quiet):
-        loaded = inputs.load(given, header=header)
-        A = inputs.similarities(loaded, affinity, neighbors, normalize, jobs)
+        loaded = inputs.load(given, table=tables.Table(header, decimal, columns))
+        A = inputs.similarities(loaded, affinity, neighbors, normalize, jobs, scale)
     n = loaded.data.shape[0]
     if most > n:
         raise InputError(f"--max must be at most the {n} rows of the input, got {most}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,6 +24,8 @@ from symnmf.graphs.adjacency import (
 )
 from symnmf.graphs.components import CHOICES, restrict
 from symnmf.graphs.degree_offsets import with_degree_offset
+from symnmf.graphs.scales import describe_dominance, dominant_columns
+from symnmf.graphs.warning import warn
 from symnmf.naming import lookup
 from symnmf.run.problem import Problem
 from symnmf.run.spectral import Basis
@@ -103,6 +105,10 @@ class Building:
         What the data are called in messages.
     spell : callable
         How the entry point spells arguments.
+    column_names : sequence or None
+        What the columns of points are called.
+    scales_meant : bool
+        Whether the scales of columns are as they are meant, so that nothing need be said of them.
     """
 
     affinity: str | Callable[..., Any] = PRECOMPUTED
@@ -117,6 +123,8 @@ class Building:
     device: Any = None
     argument: str = "X"
     spell: Spelling = in_python
+    column_names: Sequence[Any] | None = None
+    scales_meant: bool = False
 
     def __post_init__(self) -> None:
         spell = self.spell
@@ -194,6 +202,8 @@ class Building:
         return self._normalised(similar.graph, similar.graph, similar.names, clusters)
 
     def _of_points(self, data: Any, clusters: int) -> Similarities:
+        if isinstance(self.affinity, str) and not self.scales_meant:
+            self._look_at_scales(data)
         A = graphs.build(
             data,
             self.affinity,
@@ -205,6 +215,12 @@ class Building:
         if self.components != "all":  # else the builder has warned of components already
             A = restrict(A, self.components, clusters, "")
         return Similarities(A, A, row_names(data), _connected(A))
+
+    def _look_at_scales(self, data: Any) -> None:
+        """Warn where a few columns decide all distances by their scale."""
+        if columns := dominant_columns(data):
+            said = describe_dominance(data, columns, self.column_names)
+            warn(f"{said}; {self.spell('scale', 'standard')} brings all columns to one scale.")
 
     def _of_matrix(self, data: Any, clusters: int) -> Similarities:
         signed = bool(self.objective.get("allow_negative"))

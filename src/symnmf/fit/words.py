@@ -12,8 +12,13 @@ _SHELL = {"n_clusters": "-k", "n_neighbors": "--neighbors", "n_init": "--starts"
 _SHELL_VALUES = {("order", 3): "--triangles"}
 
 
+_PYTHON_VALUES = {("scale", "standard"): "sklearn.preprocessing.StandardScaler"}
+
+
 def in_python(name: str, *value: Any) -> str:
     """Return ``name`` or ``name=value``."""
+    if (name, *value) in _PYTHON_VALUES:
+        return _PYTHON_VALUES[name, value[0]]
     return f"{name}={value[0]!r}" if value else name
 
 

@@ -18,9 +18,10 @@ import scipy.sparse as sp
 from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.graphs.assembling import assembled
-from symnmf.graphs.edge_tables import USUAL_WEIGHT, EdgeTable, with_edges_read
+from symnmf.graphs.edge_tables import EdgeTable, with_edges_read
 from symnmf.graphs.neighbors import Array, Points
 from symnmf.interchange import is_anndata, to_host
+from symnmf.naming import USUAL_WEIGHT
 from symnmf.storage import LowRank, SymmetricArray, as_symmetric
 from symnmf.storage.dask import is_dask
 from symnmf.storage.indices import check_indices

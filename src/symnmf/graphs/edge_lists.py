@@ -11,9 +11,9 @@ from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import Graph, numbers
 from symnmf.graphs.assembling import REPEATED, assembled
-from symnmf.graphs.edge_tables import USUAL_WEIGHT, is_pairs, read_frame, read_pairs
+from symnmf.graphs.edge_tables import is_pairs, read_frame, read_pairs
 from symnmf.interchange import is_frame
-from symnmf.naming import lookup
+from symnmf.naming import USUAL_WEIGHT, lookup
 
 
 @checked()

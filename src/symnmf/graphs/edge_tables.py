@@ -14,16 +14,7 @@ import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.interchange import is_frame
-
-#: What the two ends of an edge are called in tables.
-END_NAMES = (
-    ("source", "target"),
-    ("from", "to"),
-    ("src", "dst"),
-    ("node1", "node2"),
-    ("node_1", "node_2"),
-)
-USUAL_WEIGHT = "weight"
+from symnmf.naming import USUAL_WEIGHT, named_ends, named_weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,15 +79,6 @@ def column_names(frame: Any) -> list[Any]:
     if names is None and hasattr(frame, "collect_schema"):
         names = frame.collect_schema().names()  # a lazy frame warns when asked for its columns
     return list(frame.columns if names is None else names)
-
-
-def named_ends(columns: Sequence[Any]) -> tuple[Any, Any] | None:
-    """The columns that are called as the ends of edges usually are, in any case."""
-    known = {str(name).strip().lower(): name for name in reversed(list(columns))}
-    for first, second in END_NAMES:
-        if first in known and second in known:
-            return known[first], known[second]
-    return None
 
 
 def read_frame(
@@ -233,11 +215,7 @@ def _weight(columns: list[Any], ends: tuple[Any, Any], weight: Any, name: str) -
             f"weight={weight!r} is no column of {name}, which has {_listed(columns)}; pass "
             f"weight=None to count every edge as 1."
         )
-    others = [column for column in columns if column not in ends]
-    called = [column for column in others if str(column).strip().lower() == USUAL_WEIGHT]
-    if called:
-        return called[0]
-    return others[0] if len(others) == 1 else None
+    return named_weight(columns, ends)
 
 
 def _narwhals(frame: Any, name: str) -> Any:

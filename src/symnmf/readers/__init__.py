@@ -7,13 +7,21 @@ Ending              What it holds
 .npz                a scipy sparse matrix (csr, csc, coo), a graph (``edges`` (m, 2), optional
                     ``n``, ``weights``, ``node_names``), or one 2-D array (alone, or called
                     ``X``, ``adjacency`` or ``affinity``); ``y`` holds labels in all three
-.csv .tsv           numbers, with an optional header; a first column of text holds row names
+.csv .tsv           numbers, with an optional header; a first column of text holds row names;
+                    commas, semicolons or tabs separate cells
+.parquet            the same (extra ``tables``)
 .mtx                Matrix Market, coordinate or array, real, integer or pattern, general or
                     symmetric
 .edges .edgelist    one edge per line, ``u v`` or ``u v weight``, separated by spaces, tabs or
-.el .txt            commas; lines that start with ``#`` or ``%`` are comments; a .csv or .tsv
-                    that begins with ``source,target`` is one too
+.el .txt .ncol      commas; lines that start with ``#`` or ``%`` are comments; a .csv or .tsv
+                    that begins with ``source,target`` is one too, and so is a .parquet with such
+                    columns; a column called ``weight``, or the third of three, holds the weights
 .graphml .gml       a graph, parsed by networkx
+.net                a graph of Pajek; arcs are read as edges
+.json               a network of VOSviewer
+.h5ad               the neighbour graph of an AnnData where it has one, else its PCA or X (h5py)
+.cool .mcool        contacts of Hi-C, balanced (h5py); ``file.mcool::resolutions/10000`` names one
+                    of several resolutions
 ==================  ===============================================================================
 
 Each may carry ``.gz`` on top. What holds for all of them:

@@ -7,10 +7,11 @@ from itertools import chain
 
 import numpy as np
 
+from symnmf.naming import END_NAMES
+from symnmf.readers.cells import split_cells
 from symnmf.readers.matrix_file import MatrixFile
 from symnmf.readers.source import Source
 from symnmf.readers.sparse_parts import adjacency
-from symnmf.readers.tables import split_cells
 from symnmf.readers.text import (
     Lines,
     blocks,
@@ -23,7 +24,7 @@ from symnmf.readers.text import (
 
 #: What separates the cells of tables; any may hold an edge list.
 TABLES = {".csv": b",", ".tsv": b"\t"}
-HEADERS = (("source", "target"), ("from", "to"), ("src", "dst"))
+SEPARATORS = bytes.maketrans(b",;", b"  ")
 
 
 def compact(ids: np.ndarray) -> tuple[int, np.ndarray, np.ndarray | None]:
@@ -120,9 +121,8 @@ class Nodes:
 
 def is_header(line: bytes) -> bool:
     """Whether a line names the two ends of edges."""
-    plain = line.lower().replace(b'"', b"").replace(b",", b" ")
-    words = tuple(plain.decode("utf-8").split()[:2])
-    return words in HEADERS
+    plain = line.lower().translate(SEPARATORS, b'"')
+    return tuple(plain.decode("utf-8").split()[:2]) in END_NAMES
 
 
 class _Plain:
@@ -178,7 +178,7 @@ def edge_chunks(source: Source) -> Iterator[Chunk]:
                 plain = _Plain(comma, width == 3)
         if len(lines):
             columns = _columns(source, lines, width, plain.comma)
-            _check_named(source, lines, columns)
+            check_named(source, lines, columns)
             weights = number_column(source, lines, columns[2], "weight") if width == 3 else None
             yield columns[:2], lines.numbers, weights
     if not width:
@@ -226,6 +226,13 @@ def read_edges(source: Source) -> MatrixFile:
         if weight is not None:
             weights.append(weight.copy())
             numbers.append(_short(lines))
+    return graph_of(source, nodes, weights, numbers)
+
+
+def graph_of(
+    source: Source, nodes: Nodes, weights: list[np.ndarray], numbers: list[np.ndarray]
+) -> MatrixFile:
+    """The graph of the nodes, weights and lines that were read; all of them are given up."""
     n, pairs, names = nodes.finish()
     data = adjacency(
         source,
@@ -238,7 +245,8 @@ def read_edges(source: Source) -> MatrixFile:
     return MatrixFile(data, "graph", names)
 
 
-def _check_named(source: Source, lines: Lines, columns: list[list[bytes]]) -> None:
+def check_named(source: Source, lines: Lines, columns: list[list[bytes]]) -> None:
+    """Refuse an edge of which one end has no name."""
     if all(columns[0]) and all(columns[1]):
         return
     for (line, _), u, v in zip(lines, columns[0], columns[1], strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 from xml.parsers import expat
@@ -14,11 +15,13 @@ from symnmf.readers.source import Source, shown
 
 #: Most bytes of such a file: both parsers hold all of it, many times over.
 MOST = 256 * 2**20
+_LABEL = re.compile(r"\s*(?:node\b.*\[.*)?\blabel\s")
+ADVICE = "convert it to an edge list"
 
 
 def read_graphml(source: Source) -> MatrixFile:
     """A graph in GraphML; a file that declares entities is refused."""
-    content = _content(source)
+    content = source.content(MOST, ADVICE)
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
         raise source.error("it declares entities, which a graph has no use for; remove them")
     return _graph(source, lambda nx: _first_graph(nx, content))
@@ -41,19 +44,22 @@ def _first_graph(nx: Any, content: bytes) -> Any:
 
 
 def read_gml(source: Source) -> MatrixFile:
-    """A graph in GML; nodes go by their labels."""
-    lines = _content(source).decode("utf-8", "replace").splitlines()
-    return _graph(source, lambda nx: nx.parse_gml(lines))
+    """A graph in GML; nodes go by their labels, else by their names, else by their ids.
+
+    igraph writes no labels.
+    """
+    lines = source.content(MOST, ADVICE).decode("utf-8", "replace").splitlines()
+    return _graph(source, lambda nx: _labelled(nx, lines))
 
 
-def _content(source: Source) -> bytes:
-    parts, total = [], 0
-    while chunk := source.read(2**20):
-        total += len(chunk)
-        if total > MOST:
-            raise source.error(f"it holds more than {MOST} bytes; convert it to an edge list")
-        parts.append(chunk)
-    return b"".join(parts)
+def _labelled(nx: Any, lines: list[str]) -> Any:
+    if any(_LABEL.match(line) for line in lines):
+        return nx.parse_gml(lines)
+    graph = nx.parse_gml(lines, label="id")
+    names = [data.get("name") for _, data in graph.nodes(data=True)]
+    if None in names or len(set(map(str, names))) < len(names):
+        return graph
+    return nx.relabel_nodes(graph, dict(zip(graph, map(str, names), strict=True)))
 
 
 def _graph(source: Source, parse: Callable[[Any], Any]) -> MatrixFile:

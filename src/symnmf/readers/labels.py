@@ -10,9 +10,10 @@ import numpy as np
 
 from symnmf.arguments import checked
 from symnmf.readers.arrays import as_labels, read_array
+from symnmf.readers.cells import delimiter_of, margin_of, split_cells
 from symnmf.readers.npz import open_archive
 from symnmf.readers.source import MAX_BYTES, MAX_RATIO, AnyPath, Source, opened, shown
-from symnmf.readers.tables import NAME_WORDS, delimiter_of, is_doubtful, margin_of, split_cells
+from symnmf.readers.tables import NAME_WORDS, is_doubtful
 from symnmf.readers.text import Line, blocks, integers, number
 
 LABEL_WORDS = ["label", "labels", "y", "class", "classes", "cluster", "clusters", "target"]

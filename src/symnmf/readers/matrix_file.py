@@ -23,9 +23,15 @@ class MatrixFile:
         widen all). None where rows are only numbered 0..n-1.
     labels : ndarray or None
         One label per row, int64 or text in an object array, where the file holds labels.
+    columns : list of str or None
+        What a table calls its columns.
+    part : str or None
+        What was read, of a file that holds several matrices.
     """
 
     data: np.ndarray | sp.csr_array
     kind: str
     names: np.ndarray | None = None
     labels: np.ndarray | None = None
+    columns: list[str] | None = None
+    part: str | None = None

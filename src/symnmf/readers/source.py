@@ -7,10 +7,10 @@ import gzip
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from symnmf.errors import InputError
 
@@ -85,6 +85,14 @@ class Source:
         Whether NaN in a dense matrix stands for what was not observed, and is let through.
     header : bool or None
         Whether the first line of a table is a header; None where the table itself must tell.
+    decimal : bytes
+        What separates the fractions of numbers in a table, a point or a comma.
+    columns : tuple of str or None
+        The columns of a table that are read; None for all.
+    part : str or None
+        Which part of the file is read, of a file that holds several.
+    balance : bool or None
+        Whether contacts are balanced; None where the file has weights for it.
     """
 
     path: str
@@ -96,20 +104,42 @@ class Source:
     max_ratio: float
     nan: bool = False
     header: bool | None = None
+    decimal: bytes = b"."
+    columns: tuple[str, ...] | None = None
+    part: str | None = None
+    balance: bool | None = None
     total: int = 0
 
     def read(self, size: int) -> bytes:
         """At most ``size`` bytes; decompressed ones are counted, and damage is reported."""
-        try:
-            chunk = self.raw.read(size)
-        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-            raise self.error(
-                f"its gzip stream is damaged or cut short ({shown(error)}); send it again"
-            ) from error
+        chunk = self._take(self.raw.read, size)
         if self.compressed:
             self.total += len(chunk)
             self.check_growth(self.total)
         return chunk
+
+    def peek(self, size: int) -> bytes:
+        """At most ``size`` of the bytes that will be read next."""
+        peek = getattr(self.raw, "peek", None)
+        return b"" if peek is None else self._take(peek, size)[:size]
+
+    def _take(self, read: Callable[[int], bytes], size: int) -> bytes:
+        try:
+            return read(size)
+        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise self.error(
+                f"its gzip stream is damaged or cut short ({shown(error)}); send it again"
+            ) from error
+
+    def content(self, most: int, advice: str) -> bytes:
+        """All that is left, of which a parser needs every byte at once; ``most`` at most."""
+        parts, total = [], 0
+        while chunk := self.read(CHUNK):
+            total += len(chunk)
+            if total > most:
+                raise self.error(f"it holds more than {most} bytes; {advice}")
+            parts.append(chunk)
+        return b"".join(parts)
 
     def error(
         self, problem: str, line: int | None = None, advice: Advice = NO_ADVICE
@@ -184,10 +214,12 @@ def opened(
     *,
     max_bytes: int = MAX_BYTES,
     max_ratio: float = MAX_RATIO,
-    nan: bool = False,
-    header: bool | None = None,
+    **told: Any,
 ) -> Iterator[Source]:
-    """Open ``path`` for one reader; file-system and memory errors become ``InputError``."""
+    """Open ``path`` for one reader; file-system and memory errors become ``InputError``.
+
+    ``told`` is what the caller says of the content, see :class:`Source`.
+    """
     _check_limits(max_bytes, max_ratio)
     name = checked_path(path)
     ending, zipped = split_ending(name)
@@ -196,7 +228,7 @@ def opened(
             size = os.fstat(file.fileno()).st_size
             raw = gzip.GzipFile(fileobj=file, mode="rb") if zipped else file
             limits = max_bytes, float(max_ratio)
-            source = Source(name, ending, size, raw, zipped, *limits, nan, header)
+            source = Source(name, ending, size, raw, zipped, *limits, **told)
             if size == 0:
                 raise source.error("it is empty")
             if not zipped and size > max_bytes:

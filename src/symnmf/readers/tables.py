@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-import csv
 import re
+from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
 
+from symnmf.errors import InputError
+from symnmf.readers.cells import (
+    COLUMNS_ADVICE,
+    DECIMAL_ADVICE,
+    chosen_columns,
+    delimiter_of,
+    has_decimal_comma,
+    margin_of,
+    split_cells,
+    with_points,
+)
 from symnmf.readers.matrix_file import MatrixFile
-from symnmf.readers.source import HEADER_ADVICE, NAN_ADVICE, Advice, Source, shown
+from symnmf.readers.source import HEADER_ADVICE, NAN_ADVICE, NO_ADVICE, Advice, Source, shown
 from symnmf.readers.text import (
-    MARGIN,
     Line,
     Lines,
     is_nan,
@@ -20,35 +30,6 @@ from symnmf.readers.text import (
     number_problem,
     numbers,
 )
-
-
-def delimiter_of(source: Source, line: bytes) -> bytes:
-    """Tab for .tsv; for the rest comma, or semicolon where the first line has only those."""
-    if source.ending == ".tsv":
-        return b"\t"
-    return b";" if b";" in line and b"," not in line else b","
-
-
-def margin_of(source: Source) -> bytes:
-    """What may surround a line: a tab is an empty cell where tabs separate."""
-    return MARGIN.replace(b"\t", b"") if source.ending == ".tsv" else MARGIN
-
-
-def split_cells(source: Source, line: Line, delimiter: bytes) -> list[bytes]:
-    """The cells of one line; double quotes may surround a cell but not span lines."""
-    if b'"' not in line[1]:
-        return [cell.strip() for cell in line[1].split(delimiter)]
-    try:
-        (row,) = csv.reader(
-            [line[1].decode("utf-8")],
-            delimiter=delimiter.decode(),
-            strict=True,
-            skipinitialspace=True,
-        )
-    except (csv.Error, ValueError) as error:
-        raise source.error("its double quotes do not match up within the line", line[0]) from error
-    return [cell.strip().encode("utf-8") for cell in row]
-
 
 OR_HEADER: Advice = (
     ", or pass header=True or header=False",
@@ -74,11 +55,29 @@ class _Table:
         self.first_name: Line | None = None
         self.names: list[str] = []
         self.parts: list[np.ndarray] = []
+        self.columns: list[str] | None = None
+        self.kept: list[int] | None = None
+
+    def cells(self, line: Line) -> list[bytes]:
+        """The cells of a line, with decimal points."""
+        cells = split_cells(self.source, line, self.delimiter)
+        return with_points(self.source, cells, line[0])
+
+    def choose(self, line: Line, header: bool) -> None:
+        """Keep what the header calls the columns, and which of them are read."""
+        if header:
+            self.columns = [cell.decode("utf-8") for cell in self.cells(line)]
+        self.kept = chosen_columns(self.source, self.columns, self.width, line[0])
+        read = self.kept if self.kept is not None else list(range(self.named, self.width))
+        self.named &= 0 not in read
+        if self.columns is not None:
+            self.columns = [self.columns[place] for place in read]
 
     def start(self, line: Line, following: Line | None) -> bool:
         """Learn the layout from the first two lines; tell whether the first is a header."""
-        self.delimiter = delimiter_of(self.source, line[1])
-        cells = split_cells(self.source, line, self.delimiter)
+        below_it = None if following is None else following[1]
+        self.delimiter = delimiter_of(self.source, line[1], below_it)
+        cells = self.cells(line)
         self.width = len(cells)
         if self.source.header is not None:
             return self._start_as_told(cells, following)
@@ -95,7 +94,7 @@ class _Table:
         self.named = header and not cells[0] and self.width > 1
         if not header or self.named or self.width == 1 or following is None:
             return header
-        below = split_cells(self.source, following, self.delimiter)[0]
+        below = self.cells(following)[0]
         if self._is_word(below):
             if cells[0].lower() not in NAME_WORDS:
                 self._check_doubtful(cells[1:], line, 2)
@@ -110,7 +109,7 @@ class _Table:
         if self.width > 1:
             below = cells[0]
             if following is not None:
-                below = split_cells(self.source, following, self.delimiter)[0]
+                below = self.cells(following)[0]
             words = [cell for cell in (below,) if header] or [cells[0], below]
             self.named = all(map(self._is_word, words))
             self.named |= header and not cells[0]
@@ -121,6 +120,8 @@ class _Table:
         words = [(place, cell) for place, cell in enumerate(cells, first) if self._is_word(cell)]
         if words and all(is_doubtful(cell) for _, cell in words):
             place, cell = words[0]
+            if self.delimiter != b"," and has_decimal_comma(cell):
+                raise self._comma_error(place, cell, line[0])
             raise self.source.error(
                 f"cell {place} is {shown(cell)}, which is not a number, and the line may be a row"
                 " or a header",
@@ -139,7 +140,7 @@ class _Table:
         """
         if self.source.header:
             return
-        cells = split_cells(self.source, line, self.delimiter)
+        cells = self.cells(line)
         numbered = any(cell and not self._is_word(cell) for cell in cells)
         numbered |= bool(cells) and is_doubtful(cells[0])
         for place, cell in enumerate(cells):
@@ -156,7 +157,8 @@ class _Table:
                 )
 
     def add(self, lines: Lines) -> None:
-        values = None if self.named else self._fast(lines)
+        plain = not self.named and self.kept is None and self.source.decimal == b"."
+        values = self._fast(lines) if plain else None
         self.parts.append(self._slow(lines) if values is None else values)
 
     def _fast(self, lines: Lines) -> np.ndarray | None:
@@ -169,7 +171,7 @@ class _Table:
     def _slow(self, lines: Lines) -> np.ndarray:
         rows = []
         for line in lines:
-            cells = split_cells(self.source, line, self.delimiter)
+            cells = self.cells(line)
             if len(cells) != self.width:
                 raise self.source.error(
                     f"it has {len(cells)} cells where the first line has {self.width}", line[0]
@@ -177,24 +179,33 @@ class _Table:
             if self.named:
                 self._check_name(line[0], cells[0])
                 self.names.append(cells[0].decode("utf-8"))
-                cells = cells[1:]
+            places = range(self.named, self.width) if self.kept is None else self.kept
+            cells = [cells[place] for place in places]
             if self.source.nan:
                 cells = [b"nan" if _is_absent(cell) else cell for cell in cells]
             values = numbers(cells, self.source.nan)
             if values is None:
-                first = 2 if self.named else 1
-                column, problem = next(
-                    (column, problem)
-                    for column, cell in enumerate(cells, first)
-                    if (problem := number_problem(cell, self.source.nan))
-                )
-                absent = _is_absent(cells[column - first]) and not self.source.nan
-                if absent:
-                    raise self.source.error(f"cell {column} {problem}", line[0], NAN_ADVICE)
-                advice = self._advice(split_cells(self.source, line, self.delimiter))
-                raise self.source.error(f"cell {column} {problem}; {advice}", line[0])
+                raise self._cell_error(line, cells, places)
             rows.append(values)
         return np.array(rows)
+
+    def _cell_error(self, line: Line, cells: list[bytes], places: Sequence[int]) -> InputError:
+        """The error about the first cell of a row that is not a number."""
+        place, cell, problem = next(
+            (place, cell, problem)
+            for place, cell in zip(places, cells, strict=True)
+            if (problem := number_problem(cell, self.source.nan))
+        )
+        if self.delimiter != b"," and has_decimal_comma(cell):
+            return self._comma_error(place + 1, cell, line[0])
+        if _is_absent(cell) and not self.source.nan:
+            return self.source.error(f"cell {place + 1} {problem}", line[0], NAN_ADVICE)
+        advice = self._advice(self.cells(line))
+        also = NO_ADVICE if self.width == 1 or self.kept is not None else COLUMNS_ADVICE
+        return self.source.error(f"cell {place + 1} {problem}; {advice}", line[0], also)
+
+    def _comma_error(self, place: int, cell: bytes, line: int) -> InputError:
+        return self.source.error(f"cell {place} is {shown(cell)}", line, DECIMAL_ADVICE)
 
     def _advice(self, cells: list[bytes]) -> str:
         """Say what to do about a row that is not one of numbers."""
@@ -204,6 +215,8 @@ class _Table:
 
     def _check_name(self, line: int, name: bytes) -> None:
         """Refuse a number among names that no header announced: the column may be data."""
+        if self.delimiter != b"," and has_decimal_comma(name):
+            raise self._comma_error(1, name, line)
         if self.first_name is not None and not _is_word(name):
             where, first = self.first_name
             raise self.source.error(
@@ -242,7 +255,8 @@ def read_table(source: Source) -> MatrixFile:
     word such as ``name`` or ``id``. A first line whose only words begin with a digit (``1%``,
     ``$12``) is refused. Where the source says whether there is a header, that is believed.
     Where NaN may be, an empty cell and the mark of a missing value are NaN.
-    Cells are separated by commas (semicolons where the first line has no comma), in .tsv by tabs.
+    Cells are separated by commas, semicolons or tabs, whichever the first two lines have; in .tsv
+    by tabs.
     Blank lines and lines that start with ``#`` are skipped.
     """
     table = _Table(source)
@@ -250,9 +264,11 @@ def read_table(source: Source) -> MatrixFile:
     if (lines := next(parts, None)) is not None:
         if len(lines) == 1 and (more := next(parts, None)) is not None:
             lines = Lines(np.append(lines.numbers, more.numbers), lines.texts + more.texts)
-        if table.start(lines[0], lines[1] if len(lines) > 1 else None):
+        header = table.start(lines[0], lines[1] if len(lines) > 1 else None)
+        if header:
             table.check_header(lines[0])
-            lines = lines.rest()
+        table.choose(lines[0], header)
+        lines = lines.rest() if header else lines
         for part in chain([lines], parts):
             if len(part):
                 table.add(part)
@@ -262,4 +278,4 @@ def read_table(source: Source) -> MatrixFile:
     if table.named:
         names = np.empty(len(table.names), dtype=object)
         names[:] = table.names
-    return MatrixFile(np.concatenate(table.parts), "matrix", names)
+    return MatrixFile(np.concatenate(table.parts), "matrix", names, columns=table.columns)

@@ -1,0 +1,147 @@
+"""From a file as people have it to labelled clusters, by one command or two lines."""
+
+import csv
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import symnmf
+from extras import optional, skip
+from symnmf import SymNMF, graphs
+
+try:
+    from typer.testing import CliRunner
+except ModuleNotFoundError:
+    skip("typer")
+
+from symnmf.cli.app import app
+from symnmf.graphs import GraphWarning
+
+igraph, pd, anndata = map(optional, ("igraph", "pandas", "anndata"))
+KARATE = nx.karate_club_graph()
+CLUB = [KARATE.nodes[node]["club"] == "Mr. Hi" for node in KARATE]
+
+
+def cluster(path, *options):
+    labels = path.with_name("labels.csv")
+    told = [str(path), "-o", str(labels), "--seed", "0", "--starts", "1", "--quiet", *options]
+    done = CliRunner().invoke(app, ["cluster", *told])
+    assert done.exit_code == 0, done.output
+    with labels.open() as file:
+        return list(csv.DictReader(file)), done.output
+
+
+def agreement(rows, truth):
+    """The share of rows that are in the cluster of their class, by the better of two numberings."""
+    same = np.mean([int(row["cluster"]) == truth[row["name"]] for row in rows])
+    return max(same, 1 - same)
+
+
+def three_groups(columns=3):
+    y = np.repeat([0, 1, 2], 20)
+    return np.random.default_rng(0).normal(size=(60, columns)) + 8 * y[:, None], y
+
+
+def truth_of(names):
+    return dict(zip(names, CLUB, strict=True))
+
+
+def test_an_edge_table_in_parquet(tmp_path):
+    names = [f"member {node}" for node in KARATE]
+    edges = pd.DataFrame(
+        [(names[u], names[v], w) for u, v, w in KARATE.edges(data="weight")],
+        columns=["source", "target", "weight"],
+    )
+    edges.to_parquet(tmp_path / "edges.parquet")
+    rows, _ = cluster(tmp_path / "edges.parquet", "-k", "2")
+    assert agreement(rows, truth_of(names)) > 0.9
+    # the two lines of Python
+    edges = pd.read_parquet(tmp_path / "edges.parquet")
+    found = symnmf.communities(edges, 2, random_state=0)
+    labels = dict(zip(found.names, found.labels, strict=True))
+    assert agreement([{"name": n, "cluster": labels[n]} for n in names], truth_of(names)) > 0.9
+
+
+def test_a_csv_with_semicolons_and_decimal_commas(tmp_path):
+    X, y = three_groups()
+    names = [f"row {i}" for i in range(60)]
+    frame = pd.DataFrame(X, columns=["length", "width", "age"], index=names)
+    frame.to_csv(tmp_path / "mine.csv", sep=";", decimal=",")
+    rows, _ = cluster(tmp_path / "mine.csv", "-k", "3", "--decimal", ",")
+    found = np.array([int(row["cluster"]) for row in rows])
+    assert [row["name"] for row in rows] == names
+    assert symnmf.metrics.clustering_accuracy(y, found) == 1
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_gml_of_igraph(tmp_path, named):
+    graph = igraph.Graph.Famous("Zachary")
+    names = [str(i) for i in range(34)]
+    if named:
+        graph.vs["name"] = names = [f"v{i}" for i in range(34)]
+    graph.write_gml(str(tmp_path / "club.gml"))
+    rows, _ = cluster(tmp_path / "club.gml", "-k", "2")
+    assert agreement(rows, truth_of(names)) > 0.9
+
+
+def test_an_h5ad(tmp_path):
+    X, y = three_groups(10)
+    names = [f"cell{i}" for i in range(60)]
+    adata = anndata.AnnData(X, obs=pd.DataFrame(index=names))
+    with pytest.warns(GraphWarning):
+        graph = graphs.self_tuning(X, normalize=False)
+    adata.obsp["connectivities"] = sp.csr_matrix(graph)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    rows, said = cluster(tmp_path / "cells.h5ad", "-k", "3")
+    assert "obsp/connectivities was read" in said
+    assert [row["name"] for row in rows] == names
+    found = [int(row["cluster"]) for row in rows]
+    assert symnmf.metrics.clustering_accuracy(y, found) == 1
+
+
+# Columns ----------------------------------------------------------------------------------------
+
+
+def unlike_scales():
+    """Three groups in two columns, and a column of noise in other units."""
+    X, y = three_groups(2)
+    money = np.random.default_rng(1).normal(size=60) * 5000
+    return np.column_stack([X, money]), y
+
+
+def test_a_column_that_decides_alone_is_named(tmp_path):
+    X, y = unlike_scales()
+    frame = pd.DataFrame(X, columns=["length", "width", "money"]).assign(town="x")
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    told = ["-k", "3", "--columns", "length,width,money"]
+    _, said = cluster(tmp_path / "mine.csv", *told)
+    assert "column 'money' has" in said
+    assert "--scale standard" in said
+    assert "column 'money'" not in cluster(tmp_path / "mine.csv", *told, "--scale", "none")[1]
+    for scale in ("standard", "robust"):
+        rows, said = cluster(tmp_path / "mine.csv", *told, "--scale", scale)
+        assert "column 'money'" not in said
+        found = [int(row["cluster"]) for row in rows]
+        assert symnmf.metrics.clustering_accuracy(y, found) > 0.9
+    with pytest.warns(GraphWarning, match="column 'money' has .*StandardScaler"):
+        SymNMF(3, random_state=0, n_init=1).fit(frame[["length", "width", "money"]])
+
+
+def test_columns_of_like_scales_are_not_named(recwarn):
+    X, _ = three_groups(4)
+    for scales in ([1, 1, 1, 1], [1, 5, 1, 8], [0, 1, 1, 1]):
+        SymNMF(3, random_state=0, n_init=1).fit(X * scales)
+    SymNMF(3, random_state=0, n_init=1).fit(sp.csr_array(X * [1, 1, 1, 1e4]))  # counts, maybe
+    assert not [one for one in recwarn if "standard deviation" in str(one.message)]
+
+
+def test_scale_is_for_points(tmp_path):
+    path = tmp_path / "x.edges"
+    path.write_text("a b\nb c\n")
+    done = CliRunner().invoke(app, ["cluster", str(path), "-k", "1", "--scale", "standard"])
+    assert done.exit_code
+    assert "--scale is for tables of points" in done.output
+    done = CliRunner().invoke(app, ["cluster", "karate", "-k", "2", "--columns", "a"])
+    assert "--columns is for" in done.output
