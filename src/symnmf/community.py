@@ -13,6 +13,8 @@ from symnmf.arguments import checked
 from symnmf.coupling import Coupling
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.fit import CLUSTER_TOL, DEFAULT_THRESHOLD, Fitted, Pipeline
+from symnmf.fit.about import about
+from symnmf.fit.joint import AttributeWeight
 from symnmf.fit.outside import outlier_scores
 from symnmf.fit.pipeline import check_threshold
 from symnmf.fit.sparse import SparseFitted, SparsePipeline
@@ -61,6 +63,8 @@ class Communities(Sequence[frozenset[Hashable]]):
         The seed of the starts.
     overlapping : bool
         Whether a node may be in several communities.
+    attribute_weight : AttributeWeight or None
+        How much ``attributes`` counted, and what that was chosen by.
     """
 
     def __init__(self, fitted: Fitted | SparseFitted) -> None:
@@ -77,6 +81,7 @@ class Communities(Sequence[frozenset[Hashable]]):
         self.degree_offset = fitted.degree_offset
         self.seed: RandomState = fitted.seed
         self.overlapping = fitted.threshold is not None
+        self.attribute_weight: AttributeWeight | None = getattr(fitted, "attribute_weight", None)
 
     @overload
     def __getitem__(self, which: int) -> frozenset[Hashable]: ...
@@ -101,6 +106,20 @@ class Communities(Sequence[frozenset[Hashable]]):
     def quality(self) -> Quality:
         """Sizes, separation, and whether the communities are better than chance."""
         return self._fitted.quality
+
+    @checked()
+    def about(self, count: int = 10, names: Sequence[Any] | None = None) -> list[list[Any]]:
+        """Return what each community is about: the attributes that it has most and others less.
+
+        Parameters
+        ----------
+        count : int
+            Attributes for each community, at most; the first is the most telling.
+        names : sequence or None
+            What the columns of ``attributes`` are called, where these did not say; None for the
+            names of a DataFrame, or else numbers.
+        """
+        return about(self.result, len(self), count, names)
 
     @property
     def outlier_score(self) -> np.ndarray:
@@ -213,6 +232,9 @@ def communities(
     ridge: float = 0.0,
     row_sparse: bool | None = None,
     loss: str = "frobenius",
+    attributes: Any = None,
+    attribute_weight: float | str = "auto",
+    attribute_scaling: str = "auto",
 ) -> Communities:
     r"""Find communities of an undirected graph by symmetric NMF of its adjacency matrix.
 
@@ -282,6 +304,17 @@ def communities(
         the result does not depend on ``random_state``.
     l1, ridge : float
         As in :class:`symnmf.Problem`. ``l1`` makes memberships sharper.
+    attributes : array-like, scipy sparse or DataFrame, nodes x columns, or None
+        What is known of the nodes besides their edges, such as words: U then explains both, and
+        :meth:`Communities.about` says what each community is about. Rows are in the order of the
+        nodes; those of a DataFrame are found by its index where G has names. A node without edges
+        is placed by its attributes. See docs/howto/attributes.md.
+    attribute_weight : "auto" or float
+        How much attributes count beside edges; with 1 both count the same. "auto" chooses what
+        predicts edges and attributes that were held out, along with ``degree_offset`` where that
+        is None. No labels are needed.
+    attribute_scaling : {"auto", "tfidf", "columns", "none"}
+        See :func:`symnmf.graphs.scale_attributes`.
 
     Returns
     -------
@@ -337,6 +370,7 @@ def communities(
             "solver": solver != "auto",
             "device": device,
             "loss": loss != "frobenius",
+            "attributes": attributes is not None,
         },
     )
     if sparse.applies(G):
@@ -346,6 +380,9 @@ def communities(
         order=order,
         threshold=threshold if overlapping else None,
         loss=loss,
+        attributes=attributes,
+        attribute_weight=attribute_weight,
+        attribute_scaling=attribute_scaling,
         weight=weight,
         normalize=normalize if order == 2 else None,
         degree_offset=degree_offset,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from symnmf.fit.joint import AttributeWeight
 from symnmf.fit.outside import with_connected_rows
 from symnmf.fit.similarities import Similarities
 from symnmf.graphs.constraints import numbered_by_class
@@ -39,7 +40,8 @@ def in_order(result: Result, order: np.ndarray) -> Result:
 
     U = ordered(result.U)  # factors may be large, so V is not copied where it is the same
     V = U if result.V is result.U else ordered(result.V)
-    return replace(result, U=U, V=V, others=tuple(map(ordered, result.others)))
+    below = None if result.attached is None else result.attached.in_order(order)
+    return replace(result, U=U, V=V, others=tuple(map(ordered, result.others)), attached=below)
 
 
 def strengths_of(
@@ -76,6 +78,8 @@ class Fitted:
         :mod:`symnmf.membership`.
     selection : object
         How the number of clusters was found, where it was not given.
+    attribute_weight : AttributeWeight or None
+        How much a table of attributes counted, and how that was chosen.
     objective : mapping
         What the problem was told besides X.
     judge : callable or None
@@ -90,6 +94,7 @@ class Fitted:
     advice: str
     threshold: float | str | None = None
     selection: Any = None
+    attribute_weight: AttributeWeight | None = None
     objective: Mapping[str, Any] = field(default_factory=dict)
     judge: Callable[[np.ndarray, Result], Verdict | None] | None = None
 

@@ -15,10 +15,13 @@ from symnmf.coupling import Coupling
 from symnmf.errors import InputError
 from symnmf.fit.counting import AUTO, choose_count, count_overlapping
 from symnmf.fit.fitted import Fitted
+from symnmf.fit.joint import OFFSETS, AttributeWeight, choose_weight
 from symnmf.fit.judging import NoTime, verdict_of
 from symnmf.fit.refining import refined
 from symnmf.fit.similarities import Building, Similarities, says
 from symnmf.fit.words import Spelling, in_python
+from symnmf.graphs.adjacency import degrees
+from symnmf.graphs.attributes import aligned, check_scaling, scale_attributes
 from symnmf.graphs.constraints import groups_of, known_classes
 from symnmf.membership import BACKGROUND
 from symnmf.naming import lookup
@@ -33,6 +36,7 @@ from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
 from symnmf.storage import SymmetricMatrix
 from symnmf.storage.border import check_missing
+from symnmf.storage.table import column_names
 from symnmf.storage.wrapping import in_memory
 from symnmf.verdict import Verdict
 
@@ -58,6 +62,12 @@ class Pipeline(Building):
     ----------
     labels, must_link, cannot_link : array of shape (n,) or None
         What is known of the rows; see :meth:`symnmf.SymNMF.fit`.
+    attributes : array-like, sparse or DataFrame or None
+        A table with a row for each row of the data, explained along with them.
+    attribute_weight : float or "auto"
+        How much it counts; "auto" chooses by held-out entries.
+    attribute_scaling : str
+        How it is scaled first; see :func:`symnmf.graphs.scale_attributes`.
     threshold : float, "background" or None
         The share from which on a row belongs to more than one cluster, or strengths above the
         background; None for one cluster each.
@@ -72,6 +82,9 @@ class Pipeline(Building):
     constraint_strength: float = 1.0
     threshold: float | str | None = None
     loss: str = FROBENIUS
+    attributes: Any = None
+    attribute_weight: float | str = AUTO
+    attribute_scaling: str = "auto"
     solver: str | Solver = "auto"
     coupling: str | float | Coupling | None = None
     init: Any = DEFAULT_INIT
@@ -102,6 +115,7 @@ class Pipeline(Building):
         lookup(self.loss, dict.fromkeys(LOSSES, self.loss), spell("loss"))
         if self.loss != FROBENIUS and self.order == 3:
             raise InputError(f"{spell('loss')} is for edges, not for triangles; leave it out.")
+        self._check_attributes()
         check_missing(self.objective.get("missing"), spell("missing"))
         for name in ("ignore_diagonal", "allow_negative"):
             if not isinstance(self.objective.get(name, False), bool | np.bool_):
@@ -125,6 +139,28 @@ class Pipeline(Building):
         options = {name: getattr(self, name) for name in (*shared, "checkpoint_every")}
         plan = Plan(1 if self.automatic else int(count), settings, **options)
         object.__setattr__(self, "plan", plan)
+
+    def _check_attributes(self) -> None:
+        weight, spell = self.attribute_weight, self.spell
+        check_scaling(self.attribute_scaling)
+        if not (isinstance(weight, str) and weight == AUTO):
+            number = isinstance(weight, int | float) and not isinstance(weight, bool)
+            if not (number and 0.0 < float(weight) < np.inf):
+                raise InputError(
+                    f"{spell('attribute_weight')} must be {AUTO!r} or a number above 0, got "
+                    f"{weight!r}."
+                )
+        if self.attributes is None:
+            return
+        for name, refused in (
+            ("loss", self.loss != FROBENIUS),
+            ("order", self.order != 2),
+            ("labels", self.constrained),
+        ):
+            if refused:
+                raise InputError(
+                    f"{spell('attributes')} does not go with {spell(name)}; leave one of them out."
+                )
 
     @property
     def automatic(self) -> bool:
@@ -182,10 +218,49 @@ class Pipeline(Building):
         objective = {**self.objective}
         if self.constrained:
             objective["allow_negative"] = True
+        choice = None
+        if self.attributes is not None:
+            similar, choice, told = self._with_attributes(similar, count)
+            objective |= told
+            plan = replace(plan, basis=None)
         hides = any(map(says, objective.values()))
         A = similar.A if hides or similar.checked is None else similar.checked
         problem = plan.problem(A, **objective)
-        return Prepared(self, data, similar, problem, _from_attraction(plan, problem), selection)
+        problem.attribute_names = column_names(self.attributes)
+        plan = _from_attraction(plan, problem)
+        return Prepared(self, data, similar, problem, plan, selection, choice)
+
+    def _with_attributes(
+        self, similar: Similarities, count: int
+    ) -> tuple[Similarities, AttributeWeight, dict[str, Any]]:
+        """Return the similarities, the weight of the attributes and what the Problem is told."""
+        if isinstance(similar.A, Problem):
+            raise InputError(
+                f"{self.argument} is a Problem, which knows its attributes; say them when it is "
+                f"made."
+            )
+        table = aligned(self.attributes, similar.names, self.spell("attributes"))
+        F = scale_attributes(table, self.attribute_scaling)
+        n = similar.graph.shape[0]
+        if F.shape[0] != n:
+            raise InputError(
+                f"{self.spell('attributes')} must have one row for each of the {n} {self.rows} of "
+                f"{self.argument}, got {F.shape[0]}."
+            )
+        if self.components != "all":  # what is left out has no attributes either
+            inside = sp.diags_array((degrees(similar.graph) > 0).astype(np.float64))
+            F = inside @ F
+        tau = similar.degree_offset
+        weight = self.attribute_weight
+        if isinstance(weight, str):
+            free = tau is not None and self.degree_offset is None
+            offsets = sorted({tau, *OFFSETS}) if free else [tau]  # type: ignore[type-var]
+            choice = choose_weight(similar.graph, F, count, offsets, self.random_state, self.n_jobs)
+            if choice.degree_offset != tau:
+                similar = self.normalised_by(similar, float(choice.degree_offset or 0.0))
+        else:
+            choice = AttributeWeight(float(weight), tau)
+        return similar, choice, {"attributes": F, "attribute_weight": choice.weight}
 
     def _check_told(self, n: int | None, count: int) -> None:
         if n is None or not self.constrained:
@@ -224,6 +299,7 @@ class Prepared:
     problem: Problem
     plan: Plan
     selection: Any = None
+    choice: AttributeWeight | None = None
 
     def search(self, watcher: Progress | None = None) -> Fitted:
         """Run the starts, and make clusters of the best."""
@@ -252,6 +328,7 @@ class Prepared:
             advice=pipeline.advice(self.similarities),
             threshold=pipeline.threshold,
             selection=self.selection,
+            attribute_weight=self.choice,
             objective=pipeline.objective,
             judge=self._judge,
         )
@@ -263,6 +340,8 @@ class Prepared:
         starts took. An interrupt, or the end of that time, while draws are clustered ends
         that alone.
         """
+        if self.choice is not None:  # the graph alone does not say what attributes add
+            return None
         limit, taken = self.plan.settings.limits.max_time, result.seconds.total
         if result.status == "stopped" or (limit is not None and not limit - taken > DRAWN * taken):
             return None

@@ -201,6 +201,11 @@ class Building:
             return similar
         return self._normalised(similar.graph, similar.graph, similar.names, clusters)
 
+    def normalised_by(self, similar: Similarities, tau: float) -> Similarities:
+        """Return the similarities normalised with another tau."""
+        chosen = replace(self, degree_offset=tau) if self.degree_offset is None else self
+        return chosen._normalised(similar.graph, similar.graph, similar.names, 0)
+
     def _of_points(self, data: Any, clusters: int) -> Similarities:
         if isinstance(self.affinity, str) and not self.scales_meant:
             self._look_at_scales(data)

@@ -9,6 +9,7 @@ Neighbours are those of the definition, not of a rounded one:
 """
 
 from symnmf.graphs.adjacency import from_graph, normalize
+from symnmf.graphs.attributes import scale_attributes
 from symnmf.graphs.building import (
     build,
     cosine,
@@ -32,5 +33,6 @@ __all__ = [
     "nearest_neighbors",
     "normalize",
     "rbf",
+    "scale_attributes",
     "self_tuning",
 ]

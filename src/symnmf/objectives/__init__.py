@@ -1,6 +1,7 @@
 """What is minimised over U >= 0, and all that depends on it."""
 
 from symnmf.objectives.added import Added
+from symnmf.objectives.attributed import Attributed
 from symnmf.objectives.frobenius import Frobenius, MatrixObjective
 from symnmf.objectives.likelihood import Likelihood
 from symnmf.objectives.objective import CAPABILITIES, Measurement, Objective
@@ -12,6 +13,7 @@ __all__ = [
     "CAPABILITIES",
     "L1",
     "Added",
+    "Attributed",
     "Frobenius",
     "Likelihood",
     "Links",

@@ -95,6 +95,8 @@ class Objective(ABC):
 
     def __init__(self, storage: SymmetricArray) -> None:
         self.storage: Any = storage
+        #: rows of the factor that belong to rows of X; others stand below them
+        self.rows: int = storage.shape[0]
 
     # --- what X is
 
@@ -161,6 +163,14 @@ class Objective(ABC):
     def unit_weights(self) -> bool:
         """Whether every entry of X counts, and as much as any other."""
         return True
+
+    @property
+    def spectral(self) -> bool:
+        """Whether the eigenvectors of the storage say where U is.
+
+        A tensor has none, and with gaps or negative entries they say little.
+        """
+        return self.order == 2 and self.unit_weights and not self.signed
 
     def describe(self) -> str:
         """Return f in a formula, for people."""

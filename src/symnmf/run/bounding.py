@@ -10,7 +10,6 @@ from symnmf.bounds.bound import GLOBAL_TOL, Bound
 from symnmf.bounds.computing import best_bound
 from symnmf.bounds.target import Target, frobenius, weighted
 from symnmf.errors import InputError
-from symnmf.interchange import to_host
 from symnmf.objectives import L1, Added, Frobenius, Links, MatrixObjective, Objective, Ridge
 from symnmf.parallel import one_blas_thread
 from symnmf.run.problem import Problem
@@ -40,7 +39,7 @@ def quick_bound(problem: Problem, result: Result) -> Bound | None:
 
     No clock decides on it, so that it is always the same. None for an X that is too large.
     """
-    n = result.U.shape[0]
+    n = len(result.factors[0])
     if n > QUICK_UP_TO:
         return None
     steps = QUICK_STEPS if n <= SEARCHED_UP_TO else 0
@@ -50,7 +49,7 @@ def quick_bound(problem: Problem, result: Result) -> Bound | None:
 def _bound(problem: Problem, result: Result, **options: Any) -> Bound:
     ready = problem.for_rank(result.U.shape[1], warn=False)
     f, units = ready.scaled, ready.units
-    U = units.factor_in(to_host(result.U)).astype(np.float64)
+    U = units.factor_in(result.factors[0]).astype(np.float64)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         bound = best_bound(
             target_of(f, U),

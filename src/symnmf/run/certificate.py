@@ -291,7 +291,7 @@ def certify(problem: Any, result: Result, *, tol: float = 1e-5) -> Certificate:
     problem = problem_of(problem, result).for_rank(result.U.shape[1], warn=False)
     f, units = problem.scaled, problem.units
     splits = result.coupling > 0.0
-    given = (result.U, result.V, *result.others) if splits else (result.U,)
+    given = (*result.factors, *result.others) if splits else result.factors[:1]
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         points = [Point(f.ops, f.ops.put(units.factor_in(to_host(factor)))) for factor in given]
         state = State(points[0], points[1] if splits else points[0], others=points[2:])
@@ -338,7 +338,7 @@ def problem_of(given: Any, result: Result) -> Problem:
     if not isinstance(given, Problem) and result.order > 2:
         given = as_tensor(given)
     problem = Problem.of(given)
-    f, rows = problem.objective, result.U.shape[0]
+    f, rows = problem.objective, result.factors[0].shape[0]
     if (f.shape[0], f.order) != (rows, result.order):
         raise InputError(
             f"X has {f.shape[0]} rows and order {f.order} but the result has {rows} and "
@@ -363,7 +363,7 @@ def _same_problem(problem: Problem, result: Result) -> bool:
     ready = problem.for_rank(result.U.shape[1], warn=False)
     f, units = ready.scaled, ready.units
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        U = Point(f.ops, f.ops.put(units.factor_in(to_host(result.U)).astype(f.dtype)))
+        U = Point(f.ops, f.ops.put(units.factor_in(result.factors[0]).astype(f.dtype)))
         expected = result.value / units.data / units.data
         apart = abs(f.value(U) - expected)
     return bool(apart <= SAME_VALUE[f.dtype] * (f.sqnorm + abs(expected)))

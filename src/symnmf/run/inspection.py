@@ -129,6 +129,7 @@ def grown_rows(f: Objective, U: np.ndarray) -> np.ndarray:
     """
     if f.unit_weights:
         return np.empty(0, dtype=np.int64)
+    U = U[: f.rows]
     lengths = np.einsum("ij,ij->i", U, U, dtype=np.float64)
     return np.flatnonzero(lengths > GROWN * f.largest())
 

@@ -499,15 +499,16 @@ class Run:
         self.history.append(row)
         if self.callback is None:
             return False
-        U, V = (partial(self._shown, point) for point in (self.state.U, self.state.V))
+        n = self.f.rows
+        U, V = (partial(self._shown, point, n) for point in (self.state.U, self.state.V))
         try:
             return bool(self.callback(Snapshot(*row, _U=U, _V=V)))
         except KeyboardInterrupt:
             return True
 
-    def _shown(self, point: Point) -> np.ndarray:
-        """Return a factor on the host, in the caller's units."""
-        return self.units.factor_out(self.f.ops.get(point.values))
+    def _shown(self, point: Point, rows: int | None = None) -> np.ndarray:
+        """Return a factor, or the first rows of it, on the host, in the caller's units."""
+        return self.units.factor_out(self.f.ops.get(point.values)[:rows])
 
     def _at_limit(self) -> bool:
         limits = self.limits
@@ -582,11 +583,15 @@ class Run:
 
     def _result(self, status: Status) -> Result:
         # a method may have begun in float32 and not have needed more
-        U = self._shown(self.state.U).astype(self.f.dtype, copy=False)
+        whole = self._shown(self.state.U).astype(self.f.dtype, copy=False)
         split = self.state.V is not self.state.U
+        other = self._shown(self.state.V) if split else whole
+        n = self.f.rows
+        U = whole[:n]
         return Result(
             U=U,
-            V=self._shown(self.state.V) if split else U,
+            V=other[:n] if split else U,
+            attached=self.problem.attached(whole[n:], other[n:]),
             others=tuple(self._shown(point) for point in self.state.others),
             order=self.f.order,
             value=self.latest.value * self.units.data * self.units.data,
@@ -627,7 +632,7 @@ def _warn_of_growth(result: Result) -> None:
     problem = result.problem
     if problem is None or problem.scaled.order > 2 or problem.scaled.unit_weights:
         return
-    U = problem.units.factor_in(to_host(result.U))
+    U = problem.units.factor_in(result.factors[0])
     if not np.isfinite(U).all():
         return
     rows = grown_rows(problem.scaled, U)

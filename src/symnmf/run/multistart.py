@@ -194,8 +194,7 @@ class Plan:
 
     def _run(self, problem: Problem, settings: Settings) -> Search:
         f = problem.objective
-        # a tensor has no eigenvectors to turn; with gaps or negative entries they say little
-        if self._spectral and (f.order > 2 or not f.unit_weights or f.signed):
+        if self._spectral and not f.spectral:
             return dataclasses.replace(self, init="scaled-random")._run(problem, settings)
         workers, seats = self._at_once(f)
         apart = seats == 1 and self._apart(f)
@@ -260,7 +259,7 @@ class Plan:
         self, problem: Problem, first: Result | None, spectral: SpectralStarts
     ) -> bool:
         """Whether no other start can do better, or hardly."""
-        if first is None:
+        if first is None or not problem.objective.unit_weights:
             return False
         if spectral.explained(first.error) >= ENOUGH:
             return True

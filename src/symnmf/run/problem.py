@@ -22,11 +22,14 @@ from symnmf.objectives import (
     TensorMisfit,
     Term,
 )
+from symnmf.objectives.attributed import Attributed, with_table
 from symnmf.objectives.likelihood import FROBENIUS, LOSSES, likelihood_of
 from symnmf.objectives.observing import observed
 from symnmf.objectives.units import Units
 from symnmf.parallel import Threads
+from symnmf.run.result import Attached
 from symnmf.storage import SymmetricArray, as_symmetric, on_device
+from symnmf.storage.table import column_names
 from symnmf.storage.tensor import SymmetricTensor
 
 #: The arguments of a Problem besides X, its threads and its device.
@@ -40,6 +43,8 @@ OPTIONS = (
     "ridge",
     "links",
     "loss",
+    "attributes",
+    "attribute_weight",
 )
 
 
@@ -48,6 +53,7 @@ class Problem:
 
     .. math:: f(U) = \tfrac12 \sum_{ij} w_{ij} (x_{ij} - \langle u_i, u_j\rangle)^2
         + l_1 \sum_{ij} u_{ij} + \tfrac{\rho}{2} \|U\|_F^2 - \sum_{ij} c_{ij}\langle u_i, u_j\rangle
+        + \tfrac{a}{2} \frac{\|X\|^2}{\|F\|^2} \|F - UW^\top\|_F^2
 
     Every function that accepts X accepts a Problem, and then does not check or scan X again.
 
@@ -75,6 +81,12 @@ class Problem:
     loss : {"frobenius", "poisson", "bernoulli"}
         The misfit above, or the likelihood of counts or edges; see :func:`symnmf.factorize`. With
         a likelihood there are a mask and ``ignore_diagonal``, and no weights or terms.
+    attributes : array-like, scipy sparse or DataFrame, n x m, or None
+        F, what is known of the rows besides their similarities: words of documents, answers of
+        people. W >= 0, one row for each column of F, is found along with U, and a result has it
+        as ``W``: what each cluster is about. Names of columns are kept.
+    attribute_weight : float
+        a: how much F counts beside X. With 1 both count the same, whatever their units.
     n_jobs : int or None
         Threads; None for all cores.
     device : str, torch.device or None
@@ -115,6 +127,8 @@ class Problem:
         ridge: float = 0.0,
         links: Any = None,
         loss: str = "frobenius",
+        attributes: Any = None,
+        attribute_weight: float = 1.0,
         n_jobs: int | None = None,
         device: Any = None,
     ) -> None:
@@ -139,13 +153,17 @@ class Problem:
         terms: list[Term] = [term for term in (L1(l1), Ridge(ridge)) if term.weight > 0.0]
         if links is not None:
             terms.append(_links(links, f, n_jobs))
-        self._set(Added(f, tuple(terms)) if terms else f, X)
+        whole = Added(f, tuple(terms)) if terms else f
+        if attributes is not None:
+            whole = with_table(whole, attributes, attribute_weight)
+        self._set(whole, X, column_names(attributes))
 
-    def _set(self, f: Objective, given: Any) -> None:
+    def _set(self, f: Objective, given: Any, names: list[Any] | None = None) -> None:
         self.objective, self.given = f, given
         self.units = Units.of(f)
         self.scaled: Objective = f.scaled(self.units.exponent)
         self.rank: int | None = None
+        self.attribute_names = names
 
     @classmethod
     def of(cls, X: Any, **options: Any) -> Problem:
@@ -155,8 +173,9 @@ class Problem:
                 return cls.around(X)
             return cls(X, **options)
         n_jobs = options.pop("n_jobs", None)
-        if options.get("loss") == "frobenius":  # the default of every entry point says nothing
-            del options["loss"]
+        for name, default in (("loss", "frobenius"), ("attribute_weight", 1.0)):
+            if options.get(name) == default:  # that of every entry point says nothing
+                del options[name]
         named = sorted(name for name, value in options.items() if value is not None and value)
         if named:
             raise InputError(
@@ -195,8 +214,16 @@ class Problem:
         ready = copy.copy(self)
         if f is not self.objective:
             ready = Problem.around(f, self.given)
+            ready.attribute_names = self.attribute_names
         ready.rank = int(rank)
         return ready
+
+    def attached(self, U: np.ndarray, V: np.ndarray) -> Attached | None:
+        """Return what stands below the factors of a run; None where nothing does."""
+        f = self.objective
+        if not isinstance(f, Attributed):
+            return None
+        return Attached(U, V, f.weight, self.attribute_names)
 
     def on(self, threads: Threads) -> Problem:
         """Return it for use on these threads."""
@@ -215,8 +242,10 @@ class Problem:
 
 def _likelihood(X: Any, loss: str, told: dict[str, Any]) -> Objective:
     """Return the likelihood of X, and refuse what only a misfit has."""
-    for name in ("weights", "missing", "allow_negative", "l1", "ridge", "links", "device"):
-        if told[name] is not None and told[name]:
+    refused = ("weights", "missing", "allow_negative", "l1", "ridge", "links", "device")
+    for name in (*refused, "attributes"):
+        given = told[name]
+        if given is not None and (not isinstance(given, bool | float | str) or given):
             raise InputError(f"{name} does not go with loss={loss!r}; leave one of them out.")
     if isinstance(X, SymmetricTensor):
         raise InputError(f"loss={loss!r} is for matrices and X is a tensor; leave it out.")
@@ -225,7 +254,7 @@ def _likelihood(X: Any, loss: str, told: dict[str, Any]) -> Objective:
 
 
 def _of_tensor(T: SymmetricTensor, told: dict[str, Any]) -> TensorMisfit:
-    for name in (option for option in OPTIONS if option != "loss"):
+    for name in (option for option in OPTIONS if option not in ("loss", "attribute_weight")):
         given = told[name]
         if (given is not None and not isinstance(given, bool | float)) or given:
             raise InputError(f"{name} is for matrices and X is a tensor; leave it out.")

@@ -141,6 +141,31 @@ def cluster_labels(U: np.ndarray) -> np.ndarray:
     return np.where(U.any(axis=1), np.argmax(U, axis=1), OUTSIDE)
 
 
+@dataclass(frozen=True, eq=False)
+class Attached:
+    """What was fitted below U: the factor of a table of attributes.
+
+    Attributes
+    ----------
+    U, V : ndarray of shape (m, r)
+        Rows of the two factors of a run that belong to the columns of the table.
+    scale : float
+        They are this times W.
+    names : list or None
+        What the columns of the table are called.
+    """
+
+    U: np.ndarray
+    V: np.ndarray
+    scale: float
+    names: list[Any] | None = None
+
+    def in_order(self, order: np.ndarray) -> Attached:
+        """Return it with its columns in this order."""
+        U, V = (np.ascontiguousarray(factor[:, order]) for factor in (self.U, self.V))
+        return replace(self, U=U, V=V)
+
+
 def _name_array(names: Sequence[Any]) -> np.ndarray:
     whole = all(isinstance(name, int | np.integer) for name in names)
     return np.array([int(name) if whole else str(name) for name in names])
@@ -182,6 +207,8 @@ class Result:
     passes : int
         How often X was read: by its check, by every product with a factor, by every misfit formed
         from its entries and every sweep over them.
+    attached : Attached or None
+        The factor of a table of attributes as the run had it; ``W`` is it in the table's units.
     """
 
     U: np.ndarray
@@ -200,6 +227,7 @@ class Result:
     start_misfit: float = field(default=float("nan"), repr=False)
     seconds: Seconds = field(default_factory=lambda: Seconds(float("nan")), repr=False)
     passes: int = field(default=0, repr=False)
+    attached: Attached | None = field(default=None, repr=False)
     #: what was factorized; a result that was saved or pickled has left it behind
     problem: Problem | None = field(default=None, repr=False)
     #: the fingerprint of that, where it was left behind
@@ -218,6 +246,21 @@ class Result:
             f"Result({self.solver}, {n} x {r}, {self.status} after {self.n_iter} iterations, "
             f"error={self.error:.6g})"
         )
+
+    @property
+    def W(self) -> np.ndarray | None:
+        """What each cluster is about: F ~ U W^T, m x r; None without a table of attributes."""
+        found = self.attached
+        return None if found is None else found.U / found.scale
+
+    @property
+    def factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """The factors of the run as a whole: U and V, on top of W where there is a table."""
+        U, V, below = to_host(self.U), to_host(self.V), self.attached
+        if below is None:
+            return U, V
+        whole = np.vstack([U, below.U])
+        return whole, whole if self.V is self.U else np.vstack([V, below.V])
 
     @property
     def labels(self) -> np.ndarray:
@@ -319,6 +362,7 @@ class Result:
                 "start_misfit": np.array(self.start_misfit),
                 "order": np.array(self.order),
                 **{f"{OTHER}{number}": factor for number, factor in enumerate(self.others)},
+                **_kept_below(self.attached),
                 "history": self.history.to_array(),
                 "seconds": np.array(astuple(self.seconds)),
                 "passes": np.array(self.passes),
@@ -344,6 +388,7 @@ class Result:
                 start_misfit=float(stored["start_misfit"]),
                 order=int(stored["order"]),
                 others=tuple(stored[n] for n in sorted(stored) if n.startswith(OTHER)),
+                attached=_read_below(stored),
                 seconds=Seconds(*map(float, stored["seconds"])),
                 passes=int(stored["passes"]),
                 problem_digest=str(stored["problem"]),
@@ -374,3 +419,25 @@ class Result:
             raise ValueError("its numbers are not finite")
         if self.n_iter < 0 or not self.coupling >= 0 or not self.tol >= 0:
             raise ValueError("a number that cannot be negative is")
+
+
+def _kept_below(attached: Attached | None) -> dict[str, np.ndarray]:
+    """Return what an archive holds of a table's factor."""
+    if attached is None:
+        return {}
+    named = {} if attached.names is None else {"attribute_names": _name_array(attached.names)}
+    parts = {"below_U": attached.U, "below_V": attached.V, "below_scale": np.array(attached.scale)}
+    return parts | named
+
+
+def _read_below(stored: Any) -> Attached | None:
+    """Return what :func:`_kept_below` wrote."""
+    if "below_U" not in stored:
+        return None
+    names = stored["attribute_names"].tolist() if "attribute_names" in stored else None
+    U, V, scale = stored["below_U"], stored["below_V"], float(stored["below_scale"])
+    columns = stored["U"].shape[1]
+    right = U.ndim == 2 and U.shape == V.shape and U.shape[1] == columns and scale > 0.0
+    if not (right and np.isfinite(U).all() and np.isfinite(V).all() and U.min(initial=0.0) >= 0):
+        raise ValueError("the factor of its attributes is damaged")
+    return Attached(U, V, scale, names)

@@ -12,6 +12,7 @@ from symnmf.errors import InputError
 from symnmf.interchange import to_host
 from symnmf.naming import lookup
 from symnmf.objectives import Objective
+from symnmf.objectives.attributed import Attributed
 from symnmf.run.seeds import as_edges, neighborhood_seeds
 from symnmf.run.spectral import SpectralStart, spectral_start
 from symnmf.state import Point
@@ -138,7 +139,7 @@ def chosen_start(f: Objective, rank: int, *, at_random: bool) -> str:
     tensor, which has no eigenvectors, on an X with gaps or negative entries, of which they say
     little, and on a dense X on a GPU, where they would take longer than the run.
     """
-    if at_random or f.order > 2 or not f.unit_weights or f.signed:
+    if at_random or not f.spectral:
         return "scaled-random"
     if f.storage.sketch_pays(rank):
         return SKETCH
@@ -168,6 +169,8 @@ def check_start(init: Any, f: Objective, rank: int) -> np.ndarray:
         U = np.array(to_host(init), dtype=np.float64, order="C")
     except (ValueError, TypeError, OverflowError) as error:
         raise InputError(f"init cannot be read as a matrix: {error}.") from error
+    if isinstance(f, Attributed) and U.shape == (f.rows, rank) and (U >= 0).all():
+        U = f.stacked(U)
     if U.shape != expected:
         raise InputError(
             f"init must have shape {expected[0]} x {expected[1]} (rows of X by rank), got "

@@ -323,7 +323,7 @@ class TorchSparse(TorchMatrix):
         n = len(indptr) - 1
         super().__init__(n, _float_dtype(data.dtype, "X"), ops)
         self.indptr, self.indices, self.data = indptr, indices, data
-        with _quiet():
+        with quiet():
             self.csr = torch.sparse_csr_tensor(indptr, indices, data, (n, n))
         self._single: TorchSparse | None = None
 
@@ -390,7 +390,7 @@ class TorchSparse(TorchMatrix):
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Hold back torch's note that its sparse tensors may still change."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

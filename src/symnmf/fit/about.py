@@ -1,0 +1,40 @@
+"""What each cluster is about, from the factor of a table of attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from symnmf.errors import InputError
+from symnmf.interchange import to_host
+from symnmf.run.result import Result
+
+
+def about(
+    result: Result, clusters: int, count: int = 10, names: Sequence[Any] | None = None
+) -> list[list[Any]]:
+    """Return the attributes of each cluster that tell most of it, the most telling first.
+
+    An attribute tells as much as a cluster has of it, times the cluster's share in what all
+    clusters have: what is common to all of them tells little of any.
+    """
+    W, below = result.W, result.attached
+    if W is None or below is None:
+        raise InputError("there are no attributes to say what clusters are about; pass attributes.")
+    known = below.names if names is None else list(names)
+    if known is not None and len(known) != len(W):
+        raise InputError(
+            f"names must have one entry for each of the {len(W)} attributes, got {len(known)}."
+        )
+    # U W^T stays the same where a column of U is made shorter and that of W longer
+    sizes = W * np.linalg.norm(to_host(result.U), axis=0)
+    totals = sizes.sum(axis=1, keepdims=True)
+    telling = sizes**2 / np.where(totals > 0, totals, 1.0)
+    found = []
+    for column in range(clusters):
+        order = np.argsort(-telling[:, column], kind="stable")[:count]
+        kept = order[telling[order, column] > 0]
+        found.append([int(j) if known is None else known[j] for j in kept])
+    return found

@@ -1,0 +1,126 @@
+"""Tables of attributes: what their entries count before they are explained beside a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from symnmf.errors import InputError
+from symnmf.interchange import is_tensor, to_host
+from symnmf.naming import lookup
+
+#: Ways to scale a table.
+TFIDF, COLUMNS, NONE = "tfidf", "columns", "none"
+SCALINGS = ("auto", TFIDF, COLUMNS, NONE)
+
+
+def check_scaling(scaling: Any) -> str:
+    """Return the name of a way to scale a table, or say which there are."""
+    return str(lookup(scaling, {name: name for name in SCALINGS}, "attribute_scaling"))
+
+
+def scale_attributes(F: Any, scaling: str = "auto") -> Any:
+    """Return a table of attributes in which neither common columns nor long rows outweigh others.
+
+    Parameters
+    ----------
+    F : array-like, scipy sparse or DataFrame, n x m
+        One row for each node: words, tags, answers, measurements.
+    scaling : {"auto", "tfidf", "columns", "none"}
+        "tfidf" is for words and tags: a column counts less the more rows have it, and rows get
+        length 1. "columns" divides each column by its root mean square, so that units do not
+        matter. "auto" is "tfidf" where all entries are whole numbers of at least 0, or F is
+        sparse without negative entries, and "columns" elsewhere.
+
+    Returns
+    -------
+    ndarray or csr_array
+        Of float64.
+
+    Examples
+    --------
+    >>> import numpy as np, symnmf
+    >>> symnmf.graphs.scale_attributes(np.array([[1, 1], [1, 0]])).round(2)
+    array([[0.58, 0.81],
+           [1.  , 0.  ]])
+    """
+    check_scaling(scaling)
+    table = _table(F)
+    held = table.data if sp.issparse(table) else table
+    if not np.isfinite(held).all():
+        raise InputError("attributes has NaN or infinite entries; remove or replace them first.")
+    if scaling == "auto":
+        counted = sp.issparse(table) or bool((held == np.floor(held)).all())
+        scaling = TFIDF if counted and held.min(initial=0.0) >= 0 else COLUMNS
+    if scaling == NONE:
+        return table
+    if scaling == TFIDF and held.min(initial=0.0) < 0:
+        raise InputError(
+            "attributes has negative entries, which attribute_scaling='tfidf' has no meaning for; "
+            "use 'columns' or 'none'."
+        )
+    return _tfidf(table) if scaling == TFIDF else _by_column(table)
+
+
+def aligned(F: Any, names: list[Any] | None, called: str = "attributes") -> Any:
+    """Return the rows of a DataFrame in the order of the nodes, where both have names.
+
+    Anything else is in that order already.
+    """
+    index = getattr(F, "index", None)
+    if names is None or index is None or callable(index):
+        return F
+    missing = [name for name in names if name not in index]
+    if missing:
+        raise InputError(
+            f"{called} has no row for {missing[0]!r}; its index must have every node, or pass an "
+            f"array in the order of the nodes."
+        )
+    if not index.is_unique:
+        raise InputError(f"the index of {called} has a name twice; keep one row for each node.")
+    return F.loc[names]
+
+
+def _table(F: Any) -> Any:
+    if sp.issparse(F):
+        return sp.csr_array(F, dtype=np.float64)
+    if is_tensor(F):
+        F = to_host(F)
+    try:
+        table = np.array(F, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"attributes must hold numbers ({error}); turn columns of text into 0/1 columns first, "
+            f"for instance with pandas.get_dummies."
+        ) from error
+    if table.ndim != 2:
+        raise InputError(f"attributes must be two-dimensional, got {table.ndim} dimension(s).")
+    return table
+
+
+def _tfidf(table: Any) -> Any:
+    """Return counts times log((1 + n) / (1 + n_j)) + 1, n_j rows having column j; unit rows."""
+    n = table.shape[0]
+    having = np.asarray((table > 0).sum(axis=0)).ravel()
+    weighted = _times(table, columns=np.log((1.0 + n) / (1.0 + having)) + 1.0)
+    lengths = np.sqrt(_squares(weighted, axis=1))
+    return _times(weighted, rows=1.0 / np.where(lengths > 0, lengths, 1.0))
+
+
+def _by_column(table: Any) -> Any:
+    size = np.sqrt(_squares(table, axis=0) / max(table.shape[0], 1))
+    return _times(table, columns=1.0 / np.where(size > 0, size, 1.0))
+
+
+def _squares(table: Any, axis: int) -> np.ndarray:
+    squared = table.multiply(table) if sp.issparse(table) else table**2
+    return np.asarray(squared.sum(axis=axis)).ravel()
+
+
+def _times(table: Any, *, rows: Any = None, columns: Any = None) -> Any:
+    if not sp.issparse(table):
+        return table * (columns if rows is None else rows[:, None])
+    scaled = table @ sp.diags_array(columns) if rows is None else sp.diags_array(rows) @ table
+    return sp.csr_array(scaled)

@@ -1,0 +1,338 @@
+"""A misfit to X and one to a table of attributes, with U in both: f(U) and ||F - U W^T||^2."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, ClassVar
+
+import numpy as np
+
+from symnmf.errors import InputError
+from symnmf.objectives.frobenius import (
+    IDENTITY_TRUSTED_ABOVE,
+    Frobenius,
+    MatrixObjective,
+)
+from symnmf.objectives.objective import Coefficients, GramMaker, Objective, relative
+from symnmf.ops import Line, RowSolver, Tall, quartic
+from symnmf.parallel import Threads
+from symnmf.state import Point, State, Sums
+from symnmf.storage.bordered import Bordered
+from symnmf.storage.symmetric import SymmetricArray
+from symnmf.storage.table import Table, as_table
+
+
+def with_table(f: MatrixObjective, F: Any, weight: Any) -> Attributed:
+    """Return f and weight/2 ||X||^2 / ||F||^2 ||F - U W^T||^2, the table checked."""
+    number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
+    if not (number and np.isfinite(weight) and weight > 0):
+        raise InputError(f"attribute_weight must be a number above 0, got {weight!r}.")
+    table = as_table(F, f.shape[0], f.dtype, f.ops)
+    unit = f.sqnorm / table.sqnorm if f.sqnorm > 0.0 else 1.0
+    root = float(np.sqrt(0.5 * weight * unit))
+    return Attributed(f, table.scaled(root), root)
+
+
+class Attributed(MatrixObjective):
+    r"""f(U) + ||F - U W^T||_F^2 over U >= 0 and W >= 0, f an objective of X.
+
+    The factor of a run is Z = (U; W), U on top of W. With X as f sees it, this is the misfit of
+    Z Z^T to [[X, F], [F^T, *]] where * is not observed. So all that holds for a misfit with hidden
+    entries holds here: f falls in every step, and a critical point is one in U and W. The hidden
+    block is not gone through entry by entry: what it would add is known from W^T W.
+
+    Parameters
+    ----------
+    base : MatrixObjective
+        f, which may have weights and terms of its own; terms are on U alone.
+    table : Table
+        F, times the root of half its weight.
+    weight : float
+        That root, by which W is divided before it is given back.
+    """
+
+    offers: ClassVar[frozenset[str]] = frozenset({"rows", "line", "gradient"})
+    beyond: ClassVar[str] = "attributes"
+    homogeneous = False
+
+    def __init__(self, base: MatrixObjective, table: Table, weight: float = 1.0) -> None:
+        super().__init__(Bordered(base.storage, table))
+        self.base, self.table, self.weight = base, table, weight
+        self.rows = base.shape[0]
+        self.bounded = base.bounded
+        # products of a plain misfit move along a line as its factor does
+        self.plain = isinstance(base, Frobenius)
+
+    # --- what X is
+
+    @property
+    def sqnorm(self) -> float:
+        return self.base.sqnorm + 2.0 * self.table.sqnorm
+
+    def largest(self) -> float:
+        return max(self.base.largest(), self.table.largest())
+
+    @property
+    def unseen(self) -> np.ndarray | None:
+        return None  # a row of the table is always observed
+
+    @property
+    def term_slope(self) -> float:
+        return 0.0  # of W, on which there are no terms
+
+    @property
+    def term_curvature(self) -> float:
+        return self.base.term_curvature
+
+    @property
+    def unit_weights(self) -> bool:
+        return False
+
+    @property
+    def spectral(self) -> bool:
+        return self.base.spectral and not self.table.signed
+
+    def describe(self) -> str:
+        n, m = self.table.shape
+        share = 2.0 * self.weight**2
+        return f"{self.base.describe()} + {share:.6g}/2 ||F - U W^T||^2 with F {n} x {m}"
+
+    def digest(self) -> str:
+        both = f"{self.base.digest()}\n{self.table.digest()}"
+        return hashlib.blake2b(both.encode(), digest_size=16).hexdigest()
+
+    # --- f at a point
+
+    def _cut(self, Z: Tall) -> tuple[Tall, Tall]:
+        return Z[: self.rows], Z[self.rows :]
+
+    def _joined(self, upper: Tall, lower: Tall, out: Tall | None = None) -> Tall:
+        if out is None:
+            ops = self.ops
+            out = ops.zeros((self.shape[0], upper.shape[1]), ops.dtype(upper))
+        out[: self.rows], out[self.rows :] = upper, lower
+        return out
+
+    def _own(self, Z: Point) -> Point:
+        """Return the point of f alone."""
+        U, W = self._cut(Z.values)
+        product = Z.known_product
+        if product is not None:
+            product = self.ops.combine((1.0, product[: self.rows]), (-1.0, self.table.times(W)))
+        return Point(self.ops, U, product)
+
+    def stacked(self, U: np.ndarray, W: np.ndarray | None = None) -> np.ndarray:
+        """Return U on top of W, or of the least squares fit to the table where W is not known."""
+        if W is None:
+            tall = self.ops.put(np.ascontiguousarray(U, dtype=self.dtype))
+            below = self.ops.get(self.table.transposed(tall)).astype(np.float64)
+            return np.vstack([U, np.maximum(below @ np.linalg.pinv(U.T @ U), 0.0)])
+        return np.vstack([U, self.weight * W])
+
+    def product_and_sums(self, Z: Point) -> tuple[Tall, Sums | None]:
+        return self.product_at(Z.values, Z.values), None
+
+    def _table_misfit(self, fit: float, size: float, U: Tall, W: Tall) -> float:
+        total = self.table.sqnorm - 2.0 * fit + size
+        if total > IDENTITY_TRUSTED_ABOVE[self.dtype] * self.table.sqnorm:
+            return total
+        return self.table.residual_sqnorm(U, W)
+
+    def sums(self, Z: Point) -> Sums:
+        ops, (U, W) = self.ops, self._cut(Z.values)
+        squares = ops.gram(W)
+        gram = Z.gram - squares
+        size = float(np.vdot(gram, squares))
+        upper, lower = self._cut(Z.product(self))
+        fit = ops.inner(lower, W) - float(np.vdot(squares, squares))
+        if self.plain:
+            explained = ops.inner(upper, U) - fit
+            own = float(np.vdot(gram, gram))
+            misfit = self.base.sqnorm - 2.0 * explained + own
+        else:
+            misfit, explained, own = self.base.sums(self._own(Z))
+        total = misfit + 2.0 * (self.table.sqnorm - 2.0 * fit + size)
+        return total, explained + 2.0 * fit, own + 2.0 * size
+
+    def misfit(self, Z: Point) -> float:
+        total = Z.sums(self)[0]
+        if total > 2.0 * IDENTITY_TRUSTED_ABOVE[self.dtype] * self.sqnorm:
+            return total
+        U, W = self._cut(Z.values)
+        return self.base.misfit(self._own(Z)) + 2.0 * self.table.residual_sqnorm(U, W)
+
+    def added(self, Z: Point) -> float:
+        return self.base.added(Point(self.ops, self._cut(Z.values)[0]))
+
+    def _split_own(self, state: State) -> State:
+        V = state.V
+        top = Point(self.ops, self._cut(V.values)[0])
+        return State(self._own(state.U), top, coupling=state.coupling)
+
+    def split_added(self, state: State) -> float:
+        return self.base.split_added(self._split_own(state))
+
+    def _split_misfit(self, state: State) -> float:
+        """Return that of U V^T, where F and F^T have a misfit each."""
+        ops = self.ops
+        (U, W), (V, T) = self._cut(state.U.values), self._cut(state.V.values)
+        own = self.base.split_sums(self._split_own(state))[1]
+        for left, right in ((U, T), (V, W)):
+            fit = ops.inner(self.table.times(right), left)
+            size = float(np.vdot(ops.gram(left), ops.gram(right)))
+            own += self._table_misfit(fit, size, left, right)
+        return own
+
+    def split_sums(self, state: State) -> tuple[float, float, float, float]:
+        apart, _, size = self.ops.pair(state.U.values, state.V.values)
+        return self.misfit(state.U), self._split_misfit(state), apart, relative(apart, size)
+
+    def twice_split(self, state: State) -> float:
+        apart, _, _ = self.ops.pair(state.U.values, state.V.values)
+        own = self._split_misfit(state) + 2.0 * self.split_added(state)
+        return max(own, 0.0) + state.coupling * apart
+
+    # --- moving
+
+    def product_at(
+        self,
+        factor: Tall,
+        other: Tall,
+        *,
+        gram: np.ndarray | None = None,
+        out: Tall | None = None,
+    ) -> Tall:
+        ops = self.ops
+        (F, G), (V, W) = self._cut(factor), self._cut(other)
+        upper = ops.combine((1.0, self.base.product_at(F, V)), (1.0, self.table.times(W)))
+        bent = ops.times(G, ops.gram(W))  # of the hidden block: its model stands for its data
+        lower = ops.combine((1.0, self.table.transposed(V)), (1.0, bent))
+        return self._joined(upper, lower, out)
+
+    def update(
+        self, rows: RowSolver, factor: Tall, other: Tall, gram: GramMaker, coupling: float,
+        out: Tall | None = None,
+    ) -> tuple[Tall, Tall | None]:  # fmt: skip
+        """Minimise over U with the curvature of V and W, and over W with that of V alone."""
+        ops = self.ops
+        (U, G), (V, W) = self._cut(factor), self._cut(other)
+        inner, squares = ops.gram(V), ops.gram(W)
+        upper = ops.combine((1.0, self.base.product_at(U, V)), (1.0, self.table.times(W)))
+        U = ops.solve_rows(rows, U, upper, V, inner + squares, coupling)
+        G = ops.solve_rows(rows, G, self.table.transposed(V), W, inner, coupling)
+        return self._joined(U, G), None
+
+    def along(
+        self, Z: Tall, product: Tall, gram: np.ndarray, target: Tall, out: Tall
+    ) -> tuple[Line, Coefficients]:
+        ops, table = self.ops, self.table
+        U, W = self._cut(Z)
+        squares = ops.gram(W)
+        inner = gram - squares
+        E = ops.combine((1.0, target[self.rows :]), (-1.0, W))
+        line, (c1, c2, c3, c4) = self._own_line(U, W, product, inner, target, out)
+        D = line.D
+        beside, below = table.times(E), table.transposed(D)
+        slope = ops.inner(below, W)  # <F W, D>
+        if self.plain:  # the product had F W in it
+            c1 += 2.0 * slope
+        cross, lower = line.cross, ops.cross(W, E)
+        mixed, bent = cross + cross.T, lower + lower.T
+        moved, grown = line.gram, ops.gram(E)
+        # ||F - (U + t D)(W + t E)^T||^2 from products and r x r matrices
+        c1 += -2.0 * (slope + ops.inner(beside, U)) + _dot(inner, bent) + _dot(mixed, squares)
+        c2 += -2.0 * ops.inner(beside, D) + _dot(inner, grown) + _dot(moved, squares)
+        c2 += _dot(mixed, bent)
+        c3 += _dot(mixed, grown) + _dot(moved, bent)
+        c4 += _dot(moved, grown)
+        image = ops.combine((1.0, line.image), (1.0, beside)) if self.plain else beside
+        way = Line(
+            0.0, 0.0, cross + lower, moved + grown, self._joined(D, E),
+            self._joined(image, below, out),
+        )  # fmt: skip
+        return way, (c1, c2, c3, c4)
+
+    def _own_line(
+        self, U: Tall, W: Tall, product: Tall, gram: np.ndarray, target: Tall, out: Tall
+    ) -> tuple[Line, Coefficients]:
+        """Return what f alone does on the line; where it is plain, by the product of all of it."""
+        ops, n = self.ops, self.rows
+        if not self.plain:
+            own = ops.combine((1.0, product[:n]), (-1.0, self.table.times(W)))
+            return self.base.along(U, own, gram, target[:n], out[:n])
+        D = ops.combine((1.0, target[:n]), (-1.0, U))
+        image = self.base.storage.matmul(D, out[:n])
+        slope, bend = ops.inner(product[:n], D), ops.inner(image, D)
+        line = Line(slope, bend, ops.cross(U, D), ops.gram(D), D, image)
+        return line, quartic(gram, line)
+
+    def advance(
+        self, Z: Tall, product: Tall, line: Line, t: float
+    ) -> tuple[Tall, Tall | None, Tall]:
+        ops = self.ops
+        if not self.plain:
+            moved = ops.combine((t, line.D))
+            return ops.clip(ops.combine((1.0, Z), (1.0, moved))), None, moved
+        # all of the product moves in a straight line but for what the hidden block adds
+        W = Z[self.rows :]
+        product[self.rows :] -= ops.times(W, ops.gram(W))
+        Z, product, moved = ops.advance(Z, product, line, t)
+        W = Z[self.rows :]
+        product[self.rows :] += ops.times(W, ops.gram(W))
+        return Z, product, moved
+
+    def aim(self, Z: Point) -> Tall:
+        """Return the product with longer steps for W, whose curvature is that of U alone."""
+        ops = self.ops
+        size = float(np.trace(ops.gram(Z.values[: self.rows])))
+        if not size > 0.0:
+            return Z.product(self)
+        longer = np.ones(self.shape[0])
+        longer[self.rows :] = float(np.trace(Z.gram)) / size
+        curved = ops.times(Z.values, Z.gram)
+        gap = ops.weigh_rows(ops.combine((1.0, Z.product(self)), (-1.0, curved)), longer)
+        return ops.combine((1.0, curved), (1.0, gap))
+
+    def residual_times(self, U: Tall, V: Tall, T: np.ndarray) -> np.ndarray:
+        n, ops = self.rows, self.ops
+        (A, G), (B, H) = self._cut(U), self._cut(V)
+        upper = self.base.residual_times(A, B, T[:n])
+        thin = [ops.put(np.ascontiguousarray(T[part], dtype=self.dtype)) for part in _parts(n)]
+        left, lower, right, below = (ops.get(part).astype(np.float64) for part in (A, G, B, H))
+        # the symmetric part of what is left of F, at A H^T and at B G^T
+        upper = upper + ops.get(self.table.times(thin[1])).astype(np.float64)
+        upper -= 0.5 * (left @ (below.T @ T[n:]) + right @ (lower.T @ T[n:]))
+        lower_image = ops.get(self.table.transposed(thin[0])).astype(np.float64)
+        lower_image -= 0.5 * (below @ (left.T @ T[:n]) + lower @ (right.T @ T[:n]))
+        return np.vstack([upper, lower_image])
+
+    # --- the same f elsewhere
+
+    def over(self, storage: SymmetricArray) -> Attributed:
+        assert isinstance(storage, Bordered)
+        return Attributed(self.base.over(storage.inner), storage.table, self.weight)
+
+    def scaled(self, exponent: int) -> Attributed:
+        if exponent == 0:
+            return self
+        table = self.table
+        for _ in range(2):
+            table = table.scaled(2.0**-exponent)
+        return Attributed(self.base.scaled(exponent), table, self.weight)
+
+    def on(self, threads: Threads) -> Attributed:
+        return Attributed(self.base.on(threads), self.table.on(threads), self.weight)
+
+    def threads_for(self, rank: int) -> int:
+        return self.base.threads_for(rank)
+
+    def for_rank(self, rank: int, *, warn: bool = True) -> Objective:
+        return self  # the table observes rows that X does not
+
+
+def _parts(n: int) -> tuple[slice, slice]:
+    return slice(None, n), slice(n, None)
+
+
+def _dot(A: np.ndarray, B: Any) -> float:
+    return float(np.vdot(A, B))

@@ -1,0 +1,63 @@
+"""X with a table beside it and below it: [[X, F], [F^T, 0]]."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from typing import Self
+
+import numpy as np
+
+from symnmf.ops import Tall
+from symnmf.parallel import Threads
+from symnmf.storage.symmetric import SymmetricMatrix
+from symnmf.storage.table import Table
+
+
+class Bordered(SymmetricMatrix):
+    """The symmetric matrix of X and a table F, for products, spectra and starts.
+
+    The lower right block is not data: it is 0 here, and the objective leaves it out.
+    """
+
+    def __init__(self, X: SymmetricMatrix, F: Table) -> None:
+        super().__init__(X.shape[0] + F.shape[1], X.dtype, X.ops)
+        self.inner, self.table = X, F
+        self.signed = X.signed or F.signed
+
+    def matmul(self, V: Tall, out: Tall | None = None) -> Tall:
+        n = self.inner.shape[0]
+        product = self.ops.empty(V) if out is None else out
+        product[:n] = self.inner.matmul(V[:n])
+        product[:n] += self.table.times(V[n:])
+        product[n:] = self.table.transposed(V[:n])
+        return product
+
+    def compute_sqnorm(self) -> float:
+        return self.inner.sqnorm + 2.0 * self.table.sqnorm
+
+    def largest(self) -> float:
+        return max(self.inner.largest(), self.table.largest())
+
+    def scaled(self, factor: float) -> Bordered:
+        return Bordered(self.inner.scaled(factor), self.table.scaled(factor))
+
+    def digest(self) -> str:
+        both = f"{self.inner.digest()} {self.table.digest()}"
+        return hashlib.blake2b(both.encode(), digest_size=16).hexdigest()
+
+    def on(self, threads: Threads) -> Self:
+        other = copy.copy(self)
+        other.inner, other.table = self.inner.on(threads), self.table.on(threads)
+        other.ops = other.inner.ops
+        return other
+
+    def threads_for(self, rank: int) -> int:
+        return self.inner.threads_for(rank)
+
+    def residual_sqnorm(self, U: Tall, V: Tall) -> float | None:
+        """None: the lower right block would be part of it."""
+        return None
+
+    def values_at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return self.inner.values_at(rows, columns)
