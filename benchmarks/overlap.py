@@ -99,7 +99,7 @@ def _matched(ends: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return ends[: len(ends) // 2 * 2].reshape(-1, 2)
 
 
-def subgraphs(count: int = 150) -> Iterator[tuple[str, sp.csr_array, Sets]]:
+def subgraphs(count: int = 150, seed: int = 0) -> Iterator[tuple[str, sp.csr_array, Sets]]:
     """The communities of random com-DBLP nodes that are in two or more of the best 5000."""
     data = datasets.load_com_dblp(top5000=True)
     groups = list(data.communities or ())
@@ -108,15 +108,16 @@ def subgraphs(count: int = 150) -> Iterator[tuple[str, sp.csr_array, Sets]]:
     order = np.argsort(flat, kind="stable")
     flat, owner = flat[order], owner[order]
     several = np.flatnonzero(np.bincount(flat) >= 2)
-    rng, done = np.random.default_rng(0), 0
-    while done < count:
-        node = rng.choice(several)
+    done = 0
+    for node in np.random.default_rng(seed).permutation(several):
         mine = owner[np.searchsorted(flat, node) : np.searchsorted(flat, node, side="right")]
         nodes = np.unique(np.concatenate([groups[k] for k in mine]))
         if 20 <= len(nodes) <= 600:
             done += 1
             A = sp.csr_array(data.data[nodes][:, nodes])
             yield "com-DBLP subgraphs", A, [np.searchsorted(nodes, groups[k]) for k in mine]
+        if done == count:
+            return
 
 
 # --- methods

@@ -167,8 +167,12 @@ def test_overlapping_lists_every_cluster_above_the_threshold(run, tmp_path):
     np.save(tmp_path / "A.npy", U @ U.T)
     rows = table(run("cluster A.npy -k 2 --seed 0 --overlapping --tol 1e-8").stdout)
     assert [len(row["all_clusters"].split()) for row in rows] == [1, 1, 2, 1, 1]
+    strengths = [[float(s) for s in row["strengths"].split()] for row in rows]
+    assert list(map(len, strengths)) == [1, 1, 2, 1, 1]
+    assert all(s > 1 for row in strengths for s in row)
     rows = table(run("cluster A.npy -k 2 --seed 0 --overlapping --threshold 0.9").stdout)
     assert [len(row["all_clusters"].split()) for row in rows] == [1] * 5
+    assert "strengths" not in rows[0]  # read by shares
 
 
 def test_nodes_without_edges_have_no_cluster(run, tmp_path):

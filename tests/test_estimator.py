@@ -74,8 +74,10 @@ def test_attributes_are_what_they_say(fitted, blobs, affinity):
     assert U.shape == (90, 4)
     assert U.min() >= 0
     np.testing.assert_array_equal(fitted.labels_, U.argmax(axis=1))
-    np.testing.assert_allclose(fitted.membership_.sum(axis=1), 1)
-    np.testing.assert_allclose(fitted.membership_ * U.sum(axis=1, keepdims=True), U)
+    inside = fitted.strength_ > 1
+    np.testing.assert_array_equal(fitted.membership_ > 0, inside & (U > 0))
+    shares = U / U.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(fitted.membership_, np.where(inside, shares, 0))
     error = np.linalg.norm(A - U @ U.T) ** 2 / np.linalg.norm(A) ** 2
     assert fitted.reconstruction_err_ == pytest.approx(error, rel=1e-9)
     assert fitted.history_["error"][-1] == fitted.reconstruction_err_
@@ -89,7 +91,7 @@ def test_attributes_are_what_they_say(fitted, blobs, affinity):
 
 def test_nothing_is_there_before_fit():
     model = SymNMF()
-    for name in ("labels_", "embedding_", "membership_", "certificate_"):
+    for name in ("labels_", "embedding_", "membership_", "strength_", "certificate_"):
         assert not hasattr(model, name)
     with pytest.raises(NotFittedError):
         _ = model.membership_

@@ -129,6 +129,45 @@ def test_what_has_no_likelihood_is_refused(X, options, said):
         symnmf.factorize(X, 1, **options)
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_nan_is_as_hidden_as_by_a_mask(loss):
+    X = counts(5, loss=loss).toarray()
+    hidden = np.triu(np.random.default_rng(0).random(X.shape) < 0.1, 1)
+    hidden |= hidden.T
+    options = {"loss": loss, "tol": 1e-6, "random_state": 0}
+    masked = symnmf.factorize(X, 3, mask=~hidden, **options)
+    missing = symnmf.factorize(np.where(hidden, np.nan, X), 3, missing="nan", **options)
+    np.testing.assert_array_equal(masked.U, missing.U)
+    changed = np.where(hidden, 1.0, X)
+    np.testing.assert_array_equal(masked.U, symnmf.factorize(changed, 3, mask=~hidden, **options).U)
+    assert Problem(X, loss=loss, mask=~hidden).digest != Problem(X, loss=loss).digest
+    for wrong, said in (
+        ({"mask": np.triu(~hidden)}, "mask is not symmetric"),
+        ({"missing": "unstored"}, "does not go with loss="),
+        ({"weights": np.ones_like(X)}, "weights does not go with loss="),
+    ):
+        with pytest.raises(InputError, match=said):
+            symnmf.factorize(X, 3, loss=loss, **wrong)
+
+
+def test_every_entry_point_refines_and_hides_in_the_same_way():
+    X = counts(6, n=40)
+    hidden = np.triu(np.random.default_rng(0).random(X.shape) < 0.05, 1)
+    seen = ~(hidden | hidden.T)
+    found = symnmf.communities(X, 3, loss="poisson", random_state=0)
+    model = symnmf.SymNMF(
+        3, affinity="precomputed", normalize=True, loss="poisson", random_state=0
+    ).fit(X)
+    np.testing.assert_array_equal(model.labels_, found.labels)
+    np.testing.assert_allclose(model.embedding_, found.result.U)
+    assert model.certificate_.certified
+    masked = symnmf.communities(X, 3, loss="poisson", mask=seen, random_state=0)
+    f: Any = Problem(X, loss="poisson", mask=seen).objective
+    assert masked.result.value == pytest.approx(f.value(Point(f.ops, masked.result.U)), rel=1e-9)
+    with pytest.raises(InputError, match="l1 does not go with loss='poisson'"):
+        symnmf.SymNMF(3, loss="poisson", l1=0.1).fit(np.eye(4))
+
+
 def test_communities_are_refined_by_a_likelihood(real_data):
     """NMI of polbooks 0.563 to 0.585."""
     data = datasets.load("polbooks", real_data)

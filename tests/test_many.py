@@ -167,7 +167,11 @@ def test_caves_are_found_and_counted():
     for number, nodes in enumerate(found[:20]):
         column = found.strength[:, [number]].toarray().ravel()
         assert nodes == set(np.flatnonzero(column > 1).tolist())
-    np.testing.assert_allclose(found.membership.sum(axis=1), np.diff(found.result.U.indptr) > 0)
+    shares = sp.csr_array(found.result.membership).toarray()
+    np.testing.assert_allclose(shares.sum(axis=1), np.diff(found.result.U.indptr) > 0)
+    np.testing.assert_allclose(
+        found.membership.toarray(), np.where(found.strength.toarray() > 1, shares, 0)
+    )
     counted = communities(A, "auto", overlapping=True, row_sparse=True)
     assert 290 <= len(counted) <= 330
     assert metrics.best_match_f1(known, counted)[0] > 0.95

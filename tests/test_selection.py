@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import symnmf
 from conftest import synthetic_problem
+from symnmf import InputError, metrics, select_rank
 from symnmf.agreement import adjusted_mutual_information
 from symnmf.archives import read_archive, write_archive
 from symnmf.parallel import Threads
@@ -21,7 +22,7 @@ from symnmf.run.problem import Problem
 from symnmf.run.settings import Settings
 from symnmf.selection import search, selecting
 from symnmf.selection.choosing_rank import Choice, by_eigengap, by_heldout, by_stability, recommend
-from symnmf.selection.folds import pair_folds
+from symnmf.selection.folds import deviances, pair_folds
 from symnmf.selection.paths import rank_path
 from symnmf.selection.search import spaced
 from symnmf.selection.spectra import bethe_hessian_count
@@ -549,3 +550,39 @@ def test_the_command_recommends_and_reports(tmp_path):
     assert table.read_text().startswith("rank,heldout_error")
     wrong = CliRunner().invoke(app, ["rank", str(tmp_path / "A.npz"), "--min", "9", "--max", "3"])
     assert wrong.exit_code == 2
+
+
+@pytest.mark.parametrize("bernoulli", [False, True])
+def test_deviances_are_zero_at_the_best_rate_and_only_there(bernoulli):
+    x = np.array([0.0, 0.3, 0.8, 1.0] if bernoulli else [0.0, 0.5, 1.0, 4.0])
+    rates = np.geomspace(1e-6, 50, 4000)
+    costs = np.array([deviances(np.full(4000, one), rates, bernoulli=bernoulli) for one in x])
+    assert (costs >= -1e-12).all()
+    np.testing.assert_allclose(costs.min(axis=1), 0, atol=1e-5)
+    best = rates[costs.argmin(axis=1)]
+    expected = -np.log1p(-x[1:3]) if bernoulli else x[1:3]
+    np.testing.assert_allclose(best[1:3], expected, rtol=0.01)
+
+
+def test_a_likelihood_sees_two_groups_that_squares_do_not(tmp_path):
+    """Mean degree 10, and the groups 1.6 times as far apart as can be told at all."""
+    n, group = 600, np.arange(600) % 2
+    apart = 1.6 * np.sqrt(10.0)
+    chance = np.where(group[:, None] == group, 10 + apart, 10 - apart) / n
+    upper = np.triu(np.random.default_rng(0).random((n, n)) < chance, 1)
+    A = sp.csr_array((upper + upper.T).astype(float))
+    options = {"criteria": ("heldout",), "random_state": 0}
+    assert select_rank(A, range(2, 5), **options).recommendation is None
+    path = tmp_path / "ranks.npz"
+    found = select_rank(A, range(2, 5), loss="poisson", checkpoint=path, **options)
+    assert found.recommendation == 2
+    assert found.settings["loss"] == "poisson"
+    assert found.table["heldout_error"][0] == pytest.approx(1.0, abs=1e-3)  # degrees alone
+    assert found.best is not None
+    assert metrics.clustering_accuracy(group, found.best.labels) > 0.8
+    again = select_rank(A, range(2, 5), loss="poisson", checkpoint=path, **options)
+    np.testing.assert_array_equal(again.table["heldout_error"], found.table["heldout_error"])
+    with pytest.raises(InputError, match=r"ranks\.npz"):
+        select_rank(A, range(2, 5), loss="bernoulli", checkpoint=path, **options)
+    with pytest.raises(InputError, match="loss 'gauss' is not known"):
+        select_rank(A, range(2, 5), loss="gauss")

@@ -3,7 +3,7 @@ A graph: the karate club
 ========================
 
 Members of a club fell out and the club split in two. The friendships alone tell who went where.
-The size of a circle says how sure the membership is.
+The size of a circle says how strong the membership is.
 """
 
 import matplotlib.pyplot as plt
@@ -15,7 +15,7 @@ G = nx.karate_club_graph()
 found = symnmf.communities(G, 2, random_state=0)
 
 colours = ["tab:blue" if label == 0 else "tab:orange" for label in found.labels]
-sizes = 100 + 500 * (found.membership.max(axis=1) - 0.5)
+sizes = 60 * found.strength.max(axis=1)
 figure, ax = plt.subplots(figsize=(7, 5))
 nx.draw_networkx(
     G, nx.spring_layout(G, seed=4), ax=ax, node_color=colours, node_size=sizes, edge_color="0.7"

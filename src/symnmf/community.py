@@ -42,10 +42,13 @@ class Communities(Sequence[frozenset[Hashable]]):
     labels : ndarray of shape (n,)
         The index of each node's community; -1 for a node in none.
     membership : ndarray of shape (n, communities)
-        Shares of each node, in the order of the communities; zeros for a node in none.
+        The share of each node's row of U in each community that it belongs to, and zeros
+        elsewhere. It is read by the same rule whether the sets overlap or not, so a node may have
+        shares in several communities, or in none.
     strength : ndarray of shape (n, communities) or None
         How strongly each node belongs to each community, in units of the background: a node is a
-        member if the value is above 1. None unless memberships are based on the background.
+        member if the value is above 1. None if there is no background: for triangles, with
+        negative weights, and if the graph is not in memory.
     outside : list
         Nodes in no community: nodes without edges, outside the chosen component, or, if
         communities overlap, not above the background in any of them.
@@ -72,9 +75,6 @@ class Communities(Sequence[frozenset[Hashable]]):
         self.names: list[Any] = fitted.names
         self.labels = fitted.labels
         self._sets = [frozenset(self.names[i] for i in rows) for rows in fitted.sets]
-        self.membership = fitted.result.membership[:, : len(self._sets)]
-        strength = fitted.strengths
-        self.strength = None if strength is None else strength[:, : len(self._sets)]
         self.outside = [self.names[i] for i in np.flatnonzero(self.labels == OUTSIDE)]
         self.result: Result = fitted.result
         self.rank_selection: RankSelection | None = getattr(fitted, "selection", None)
@@ -101,6 +101,17 @@ class Communities(Sequence[frozenset[Hashable]]):
     def __repr__(self) -> str:
         sizes = ", ".join(str(len(nodes)) for nodes in self._sets)
         return f"Communities({len(self)} of {len(self.names)} nodes, of sizes {sizes or 'none'})"
+
+    @property
+    def membership(self) -> Any:
+        """Shares of U in the communities that a node belongs to."""
+        return self._fitted.membership[:, : len(self._sets)]
+
+    @property
+    def strength(self) -> Any:
+        """U in units of the background."""
+        strength = self._fitted.strengths
+        return None if strength is None else strength[:, : len(self._sets)]
 
     @property
     def quality(self) -> Quality:

@@ -79,6 +79,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         :func:`symnmf.factorize`.
     ignore_diagonal, allow_negative, l1, ridge
         As in :class:`symnmf.Problem`. ``l1`` makes memberships sharper.
+    loss : {"frobenius", "poisson", "bernoulli"}
+        The best of the starts is refined by a likelihood of the similarities, see
+        docs/howto/overlap.md; by default it is not.
     constraint_strength : float, default 1
         The weight of the pairs that are passed to :meth:`fit`, see
         :func:`symnmf.graphs.constrained`.
@@ -146,7 +149,15 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     embedding_ : ndarray of shape (n_samples, n_clusters)
         U.
     membership_ : ndarray of shape (n_samples, n_clusters)
-        U with rows scaled to sum to 1; a row of zeros stays zero.
+        The share of each row of U in the clusters that the sample belongs to, and zeros elsewhere.
+        A sample belongs to the clusters where ``strength_`` is above 1, which may be several or
+        none; ``labels_`` has the cluster of its largest entry in any case. ``embedding_`` has the
+        whole rows.
+    strength_ : ndarray of shape (n_samples, n_clusters) or None
+        How strongly each sample belongs to each cluster, in units of what chance explains, see
+        docs/howto/overlap.md. None with negative similarities, and if X is not in memory; a sample
+        then belongs to its own cluster and to every other that holds more than a quarter of its
+        row.
     affinity_matrix_ : ndarray or csr_array of shape (n_samples, n_samples)
         A, as it was factorized.
     n_iter_ : int
@@ -212,6 +223,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         allow_negative: bool = False,
         l1: float = 0.0,
         ridge: float = 0.0,
+        loss: str = "frobenius",
         constraint_strength: float = 1.0,
         solver: str | Solver = "auto",
         coupling: str | float | Coupling | None = None,
@@ -241,6 +253,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.allow_negative = allow_negative
         self.l1 = l1
         self.ridge = ridge
+        self.loss = loss
         self.constraint_strength = constraint_strength
         self.solver = solver
         self.coupling = coupling
@@ -405,9 +418,15 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     @property
     def membership_(self) -> np.ndarray:
-        """U with rows scaled to sum to 1."""
+        """Shares of U in the clusters that a sample belongs to."""
         check_is_fitted(self)
-        return self._fitted.result.membership
+        return self._fitted.membership
+
+    @property
+    def strength_(self) -> np.ndarray | None:
+        """U in units of the background: a sample belongs where it is above 1."""
+        check_is_fitted(self)
+        return self._fitted.strengths
 
     @property
     def outlier_score_(self) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf.interchange import as_given, to_host
 from symnmf.run.result import OUTSIDE, Result, cluster_labels, membership_shares
 from symnmf.run.seeds import as_edges
 from symnmf.storage import SymmetricArray
@@ -50,7 +51,16 @@ def members_of(
     """
     if threshold == BACKGROUND and strengths is not None:
         return np.asarray(strengths > 1.0)
-    return _by_share(result.U, SHARE if isinstance(threshold, str) else threshold)
+    return _by_share(to_host(result.U), SHARE if isinstance(threshold, str) else threshold)
+
+
+def shares_of(result: Result, members: np.ndarray) -> np.ndarray:
+    """Return the shares of the rows of U in the clusters that they belong to, and zeros elsewhere.
+
+    A row sums to less than 1 where part of it lies in clusters that it does not belong to.
+    """
+    shares = membership_shares(to_host(result.U))
+    return as_given(np.where(members, shares, np.zeros((), shares.dtype)), result.U)
 
 
 def background_strengths(

@@ -257,18 +257,14 @@ class Found:
     def table(self) -> dict[str, Any]:
         """Return the columns of the table of labels."""
         fitted = self.fitted
-        shares = fitted.result.membership.max(axis=1).round(6)
+        shares = fitted.membership.max(axis=1).round(6)
         names = self.loaded.names
-        columns: dict[str, Any] = {
+        return {
             "row" if names is None else "name": names or list(range(len(shares))),
             "cluster": fitted.labels,
             "membership": shares,
+            **fitted.listed,
         }
-        if fitted.threshold is not None:
-            columns["all_clusters"] = [
-                " ".join(map(str, row.nonzero()[0].tolist())) for row in fitted.members
-            ]
-        return columns
 
     def scores(self) -> dict[str, float]:
         """Return how well the labels agree with known classes, where there are any."""
@@ -315,7 +311,6 @@ class Found:
             image_shape=loaded.image_shape,
             features=loaded.features,
             data=loaded.original if loaded.features is not None else None,
-            all_clusters=self.table().get("all_clusters"),
             settings=told,
         )
 

@@ -52,9 +52,7 @@ def factorize(
         typer.Option("--normalize", help="Divide X by the roots of its row sums first."),
     ] = False,
     missing: inputs.Missing = None,
-    loss: Annotated[
-        str, typer.Option(help="frobenius, or the likelihood poisson or bernoulli.")
-    ] = "frobenius",
+    loss: options.Loss = "frobenius",
     starts: Annotated[
         int, typer.Option(help="Starts; the best is kept.", rich_help_panel=options.RUN)
     ] = 1,

@@ -29,6 +29,7 @@ Coupling = Annotated[
         show_default="the solver's own",
     ),
 ]
+Loss = Annotated[str, typer.Option(help="frobenius, or the likelihood poisson or bernoulli.")]
 L1 = Annotated[
     float,
     typer.Option(help="Weight of the sum of U's entries; makes it sparser.", rich_help_panel=RUN),

@@ -39,6 +39,7 @@ def rank(
     affinity: inputs.Affinity = None,
     neighbors: inputs.Neighbors = None,
     normalize: inputs.Normalize = None,
+    loss: options.Loss = "frobenius",
     seed: options.Seed = None,
     jobs: options.Jobs = None,
     output: Annotated[
@@ -87,6 +88,8 @@ def rank(
         raise InputError(f"--folds must be at least 2, got {folds}.")
     with step("reading and building the graph", quiet=quiet):
         loaded = inputs.load(given, table=tables.Table(header, decimal, columns))
+        if loss != "frobenius" and normalize is None and loaded.is_graph:
+            normalize = False  # degrees are in the model
         A = inputs.similarities(loaded, affinity, neighbors, normalize, jobs, scale)
     n = loaded.data.shape[0]
     if most > n:
@@ -103,6 +106,7 @@ def rank(
             A,
             range(least, most + 1),
             n_folds=folds,
+            loss=loss,
             random_state=seed,
             n_jobs=jobs,
             checkpoint=checkpoint,

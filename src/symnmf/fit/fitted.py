@@ -14,7 +14,7 @@ from symnmf.fit.outside import with_connected_rows
 from symnmf.fit.similarities import Similarities
 from symnmf.graphs.constraints import numbered_by_class
 from symnmf.interchange import to_host
-from symnmf.membership import BACKGROUND, background_strengths, members_of
+from symnmf.membership import BACKGROUND, background_strengths, members_of, shares_of
 from symnmf.placing import place
 from symnmf.quality import Quality, assess, warn_of
 from symnmf.run.loop import warn_unless_converged
@@ -44,11 +44,9 @@ def in_order(result: Result, order: np.ndarray) -> Result:
     return replace(result, U=U, V=V, others=tuple(map(ordered, result.others)), attached=below)
 
 
-def strengths_of(
-    result: Result, similarities: Similarities, threshold: float | str | None
-) -> np.ndarray | None:
-    """U in units of the background, where that is the rule and the graph has one."""
-    if threshold != BACKGROUND or result.order > 2:
+def strengths_of(result: Result, similarities: Similarities) -> np.ndarray | None:
+    """U in units of the background; None where the graph has none."""
+    if result.order > 2:
         return None
     return background_strengths(to_host(result.U), similarities.graph, similarities.roots)
 
@@ -103,7 +101,7 @@ class Fitted:
         """Number the clusters."""
         similar, threshold = others["similarities"], others.get("threshold")
         best = with_connected_rows(search.best, similar.A, similar.graph)
-        strengths = strengths_of(best, similar, threshold)
+        strengths = strengths_of(best, similar) if threshold == BACKGROUND else None
         order = by_size(members_of(best, threshold, strengths))
         if classes is not None:
             best, order = in_order(best, order), np.arange(len(order))
@@ -130,19 +128,46 @@ class Fitted:
 
     @cached_property
     def strengths(self) -> np.ndarray | None:
-        """U in units of the background, where memberships are read in these."""
-        return strengths_of(self.result, self.similarities, self.threshold)
+        """U in units of the background: above 1 where a row belongs; None without a background.
+
+        There is none for triangles, with negative similarities, and where the graph is not in
+        memory.
+        """
+        return strengths_of(self.result, self.similarities)
 
     @cached_property
     def members(self) -> np.ndarray:
         """Which clusters each row belongs to, an array of bool with a column for each."""
         return members_of(self.result, self.threshold, self.strengths)
 
+    @cached_property
+    def membership(self) -> np.ndarray:
+        """Shares of the rows of U in the clusters that they belong to, and zeros elsewhere.
+
+        Where every row has one label, memberships are read all the same by the rule for clusters
+        that overlap: a row may have shares in several clusters, or in none.
+        """
+        rule = BACKGROUND if self.threshold is None else self.threshold
+        return shares_of(self.result, members_of(self.result, rule, self.strengths))
+
     @property
     def sets(self) -> list[np.ndarray]:
         """The members of each cluster that has any; these are the first ones."""
         columns = (np.flatnonzero(column) for column in self.members.T)
         return [rows for rows in columns if rows.size]
+
+    @property
+    def listed(self) -> dict[str, list[str]]:
+        """The clusters of each row and its strengths in them, as text; empty without overlap."""
+        if self.threshold is None:
+            return {}
+        inside = [np.flatnonzero(row) for row in self.members]
+        lists = {"all_clusters": [" ".join(map(str, row.tolist())) for row in inside]}
+        strengths = self.strengths if self.threshold == BACKGROUND else None
+        if strengths is not None:
+            pairs = zip(strengths, inside, strict=True)
+            lists["strengths"] = [" ".join(f"{s:.4g}" for s in row[mine]) for row, mine in pairs]
+        return lists
 
     @property
     def names(self) -> list[Any]:

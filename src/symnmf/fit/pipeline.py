@@ -18,7 +18,7 @@ from symnmf.fit.fitted import Fitted
 from symnmf.fit.joint import OFFSETS, AttributeWeight, choose_weight
 from symnmf.fit.judging import NoTime, verdict_of
 from symnmf.fit.refining import refined
-from symnmf.fit.similarities import Building, Similarities, says
+from symnmf.fit.similarities import Building, Similarities
 from symnmf.fit.words import Spelling, in_python
 from symnmf.graphs.adjacency import degrees
 from symnmf.graphs.attributes import aligned, check_scaling, scale_attributes
@@ -28,7 +28,7 @@ from symnmf.naming import lookup
 from symnmf.objectives.likelihood import FROBENIUS, LOSSES
 from symnmf.run.loop import Callback
 from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, SPECTRAL, Plan, Progress
-from symnmf.run.problem import Problem, check_weight
+from symnmf.run.problem import Problem, check_weight, says
 from symnmf.run.result import Result
 from symnmf.run.settings import Settings
 from symnmf.run.spectral import SpectralStarts
@@ -113,8 +113,8 @@ class Pipeline(Building):
         if self.threshold is not None:
             check_threshold(self.threshold, spell)
         lookup(self.loss, dict.fromkeys(LOSSES, self.loss), spell("loss"))
-        if self.loss != FROBENIUS and self.order == 3:
-            raise InputError(f"{spell('loss')} is for edges, not for triangles; leave it out.")
+        if self.loss != FROBENIUS:
+            self._check_loss()
         self._check_attributes()
         check_missing(self.objective.get("missing"), spell("missing"))
         for name in ("ignore_diagonal", "allow_negative"):
@@ -160,6 +160,18 @@ class Pipeline(Building):
             if refused:
                 raise InputError(
                     f"{spell('attributes')} does not go with {spell(name)}; leave one of them out."
+                )
+
+    def _check_loss(self) -> None:
+        """Refuse what a likelihood does not have, before any work is done."""
+        spell = self.spell
+        if self.order == 3:
+            raise InputError(f"{spell('loss')} is for edges, not for triangles; leave it out.")
+        for name in ("weights", "missing", "allow_negative", "l1", "ridge"):
+            if says(self.objective.get(name)):
+                raise InputError(
+                    f"{spell(name)} does not go with {spell('loss', self.loss)}; leave one of them "
+                    f"out."
                 )
 
     @property

@@ -17,7 +17,7 @@ from symnmf.fit.similarities import Similarities
 from symnmf.interchange import to_host
 from symnmf.run.loop import solve
 from symnmf.run.multistart import Search
-from symnmf.run.problem import Problem
+from symnmf.run.problem import Problem, says
 from symnmf.run.settings import Limits, Settings
 from symnmf.storage import SymmetricArray
 
@@ -32,8 +32,7 @@ def refined(
     objective: Mapping[str, Any],
 ) -> tuple[Search, Similarities, Problem]:
     """Return the search with its best refined by a likelihood of the graph as it was given."""
-    told = {name: objective[name] for name in ("mask", "ignore_diagonal") if objective.get(name)}
-    problem = likelihood_problem(similar.graph, loss, n_jobs, told)
+    problem = likelihood_problem(similar.graph, loss, n_jobs, objective)
     roots = 1.0 if similar.roots is None else similar.roots[:, None]
     start = np.asarray(to_host(search.best.U), dtype=np.float64) * roots
     rank = start.shape[1]
@@ -47,9 +46,10 @@ def refined(
 
 
 def likelihood_problem(
-    graph: Any, loss: str, n_jobs: int | None, told: Mapping[str, Any]
+    graph: Any, loss: str, n_jobs: int | None, objective: Mapping[str, Any]
 ) -> Problem:
     """Return the problem of a likelihood of a graph, or say why there is none."""
+    told = {name: value for name, value in objective.items() if says(value)}
     if isinstance(graph, SymmetricArray):
         raise InputError(
             f"loss={loss!r} needs the graph in memory, as an array or a sparse matrix."

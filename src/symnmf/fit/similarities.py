@@ -27,7 +27,7 @@ from symnmf.graphs.degree_offsets import with_degree_offset
 from symnmf.graphs.scales import describe_dominance, dominant_columns
 from symnmf.graphs.warning import warn
 from symnmf.naming import lookup
-from symnmf.run.problem import Problem
+from symnmf.run.problem import Problem, says
 from symnmf.run.spectral import Basis
 from symnmf.storage import LowRank, SymmetricArray, as_symmetric
 from symnmf.storage.wrapping import in_memory, is_storage
@@ -317,11 +317,6 @@ class Building:
             scaled, basis = normalized(A, tau, known), None
         roots = np.sqrt(known + tau * known[known > 0].mean())
         return Similarities(scaled, seen, names, connected, tau, roots, basis)
-
-
-def says(value: Any) -> bool:
-    """Whether an argument of a Problem says anything: arrays do, None, False and 0 do not."""
-    return value is not None and (not isinstance(value, bool | int | float) or bool(value))
 
 
 def _connected(A: Any) -> int:

@@ -144,6 +144,11 @@ class SparseFitted:
         return self.found.strengths
 
     @property
+    def membership(self) -> sp.csr_array:
+        """Shares of the rows of U in the communities that they belong to, sparse."""
+        return self.found.membership
+
+    @property
     def certificate(self) -> Any:
         """Whether U is stationary, on its support and off it."""
         return self.result.certificate()

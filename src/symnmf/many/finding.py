@@ -64,6 +64,14 @@ class SparseFound:
         return sp.csr_array(self.result.U / np.sqrt(self.result.background))
 
     @cached_property
+    def membership(self) -> sp.csr_array:
+        """Shares of the rows of U where a node belongs; nothing is stored elsewhere."""
+        shares = self.result.membership.copy()
+        shares.data[self.strengths.data <= 1.0] = 0.0
+        shares.eliminate_zeros()
+        return shares
+
+    @cached_property
     def labels(self) -> np.ndarray:
         """The community of each node in which it is strongest; -1 for a node in none."""
         if not self.sets:

@@ -108,8 +108,8 @@ class SparseResult(Result):
     @property
     def membership(self) -> Any:
         """U with rows scaled to sum 1, sparse."""
-        totals = np.asarray(self.U.sum(axis=1)).ravel()
-        return sp.csr_array(sp.diags_array(1 / np.where(totals > 0, totals, 1)) @ self.U)
+        totals = np.repeat(np.asarray(self.U.sum(axis=1)).ravel(), np.diff(self.U.indptr))
+        return sp.csr_array((self.U.data / totals, self.U.indices, self.U.indptr), self.U.shape)
 
     @property
     def dead_columns(self) -> np.ndarray:

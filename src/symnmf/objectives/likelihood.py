@@ -11,6 +11,7 @@ Degrees are in the model: X needs no normalisation.
 
 from __future__ import annotations
 
+import hashlib
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -18,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.errors import InputError
+from symnmf.interchange import to_host
 from symnmf.kernels.likelihood import likelihood_rows, newton_sweep
 from symnmf.objectives.objective import (
     LEAST_SIZE,
@@ -26,11 +28,13 @@ from symnmf.objectives.objective import (
     Objective,
     downscaled,
 )
+from symnmf.objectives.observing import checked_weights, hide_missing
 from symnmf.ops import Tall
 from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
-from symnmf.storage import SymmetricArray
-from symnmf.storage.sparse import SparseMatrix
+from symnmf.storage import DenseMatrix, HostMatrix, SparseMatrix, SymmetricArray, as_symmetric
+from symnmf.storage.border import check_missing, check_shape
+from symnmf.storage.wrapping import in_memory
 
 FROBENIUS = "frobenius"
 LOSSES = (FROBENIUS, "poisson", "bernoulli")
@@ -65,8 +69,11 @@ class Likelihood(Objective):
         return f"1/2 sum_ij <u_i, u_j> - x_ij {name}"
 
     def digest(self) -> str:
-        hidden = 0 if self.hidden is None else self.hidden.nnz
-        return f"{self.storage.digest()} {'bernoulli' if self.bernoulli else 'poisson'} {hidden}"
+        digest = hashlib.blake2b(digest_size=8)
+        for part in () if self.hidden is None else (self.hidden.indptr, self.hidden.indices):
+            digest.update(np.asarray(part, np.int64).tobytes())
+        name = "bernoulli" if self.bernoulli else "poisson"
+        return f"{self.storage.digest()} {name} {digest.hexdigest()}"
 
     # --- f at a point
 
@@ -205,11 +212,21 @@ class Likelihood(Objective):
     split_step = coupling_bound = split_gradients = split_curvature = _refuse
 
 
-def likelihood_of(X: Any, loss: str, mask: Any = None, ignore_diagonal: bool = False) -> Likelihood:
-    """Return the likelihood of a matrix, or say why it has none."""
-    if X.order != 2 or not hasattr(X, "threads"):
-        raise InputError(f"loss={loss!r} needs X in memory, as a sparse matrix or an array.")
-    stored = X if isinstance(X, SparseMatrix) else _sparse(X, loss)
+def likelihood_of(
+    X: Any,
+    loss: str,
+    *,
+    mask: Any = None,
+    missing: str | None = None,
+    ignore_diagonal: bool = False,
+    n_jobs: int | None = None,
+) -> Likelihood:
+    """Return the likelihood of what was observed of a matrix, or say why it has none."""
+    check_missing(missing)
+    W = None
+    if mask is not None or missing is not None:
+        X, W = _seen(X, loss, mask, missing)
+    stored = _stored(as_symmetric(X, n_jobs=n_jobs), loss)
     data = stored.data
     if data.size and data.min() < 0:
         raise InputError(f"loss={loss!r} needs X >= 0, got an entry of {data.min():.6g}.")
@@ -218,45 +235,77 @@ def likelihood_of(X: Any, loss: str, mask: Any = None, ignore_diagonal: bool = F
             f"loss='bernoulli' is for edges, entries from 0 to 1, and X has {data.max():.6g}; use "
             f"loss='poisson', or (X > 0)."
         )
-    hidden = _hidden(stored.shape[0], mask, ignore_diagonal)
-    if hidden is not None:
-        stored = _without(stored, hidden)
-    elif not data.all():
-        stored = _without(stored, sp.csr_array(stored.shape))
-    return Likelihood(stored, bernoulli=loss == "bernoulli", hidden=hidden)
+    hidden = _hidden(stored.shape[0], W, ignore_diagonal)
+    return Likelihood(_without(stored, hidden), bernoulli=loss == "bernoulli", hidden=hidden)
 
 
-def _sparse(X: Any, loss: str) -> SparseMatrix:
-    from symnmf.storage.dense import DenseMatrix
+def likelihood_without(
+    X: HostMatrix, loss: str, rows: np.ndarray, columns: np.ndarray
+) -> Likelihood:
+    """Return the likelihood of X but for the entries (i, j) and (j, i) of rows and columns."""
+    stored, n = _stored(X, loss), X.shape[0]
+    i, j = np.concatenate([rows, columns]), np.concatenate([columns, rows])
+    hidden = sp.csr_array((np.ones(len(i)), (i, j)), shape=(n, n))
+    hidden.data[:] = 1.0  # a pair that is named twice
+    return Likelihood(_without(stored, hidden), bernoulli=loss == "bernoulli", hidden=hidden)
 
+
+def _stored(X: Any, loss: str) -> SparseMatrix:
+    """X with its entries in sparse form."""
+    if isinstance(X, SparseMatrix):
+        return X
     if not isinstance(X, DenseMatrix):
         raise InputError(
             f"loss={loss!r} needs X in memory, as a sparse matrix or an array, not as "
             f"{type(X).__name__}."
         )
-    return _stored(sp.csr_array(X.array), X.threads)
+    return _sparse(sp.csr_array(X.array), X.threads)
 
 
-def _stored(A: sp.csr_array, threads: Threads) -> SparseMatrix:
+def _sparse(A: sp.csr_array, threads: Threads) -> SparseMatrix:
     A.eliminate_zeros()
     A.sort_indices()
     return SparseMatrix(A.indptr, A.indices, A.data, threads)
 
 
-def _without(X: SparseMatrix, hidden: sp.csr_array) -> SparseMatrix:
+def _without(X: SparseMatrix, hidden: sp.csr_array | None) -> SparseMatrix:
+    """X with nothing stored where entries are hidden or zero."""
+    if hidden is None and X.data.all():
+        return X
     A = sp.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
-    return _stored(sp.csr_array(A - A.multiply(hidden)), X.threads)
+    return _sparse(A if hidden is None else sp.csr_array(A - A.multiply(hidden)), X.threads)
 
 
-def _hidden(n: int, mask: Any, ignore_diagonal: bool) -> sp.csr_array | None:
-    if mask is None and not ignore_diagonal:
+def _seen(X: Any, loss: str, mask: Any, missing: str | None) -> tuple[Any, Any]:
+    """X with zeros for what was not observed, and where it was: 1 there and 0 elsewhere."""
+    values: Any = to_host(in_memory(X) if isinstance(X, SymmetricArray) else X)
+    if isinstance(values, SymmetricArray):
+        raise InputError(
+            f"loss={loss!r} needs X in memory, as a sparse matrix or an array, not as "
+            f"{type(values).__name__}."
+        )
+    if missing == "unstored":
+        raise InputError(
+            f"missing='unstored' does not go with loss={loss!r}, for which what is not stored is "
+            f"0; pass a mask instead."
+        )
+    values = sp.csr_array(values) if sp.issparse(values) else np.asarray(values)
+    check_shape(values.shape, "X")
+    W = hide_missing(values, checked_weights(mask, "mask", values.shape[0]), missing)
+    if W is None:
+        return X, None
+    if sp.issparse(values):
+        return sp.csr_array(values.multiply(W != 0)), W
+    seen = W.toarray() if sp.issparse(W) else W
+    return np.where(seen != 0, values, 0), W
+
+
+def _hidden(n: int, W: Any, ignore_diagonal: bool) -> sp.csr_array | None:
+    if W is None and not ignore_diagonal:
         return None
     hidden = sp.csr_array((n, n))
-    if mask is not None:
-        seen = mask.toarray() if sp.issparse(mask) else np.asarray(mask)
-        if seen.shape != (n, n):
-            raise InputError(f"mask must have the shape of X, {n} x {n}, got {seen.shape}.")
-        hidden = sp.csr_array((seen == 0).astype(np.float64))
+    if W is not None:
+        hidden = sp.csr_array(((W.toarray() if sp.issparse(W) else W) == 0).astype(np.float64))
     if ignore_diagonal:
-        hidden = hidden.maximum(sp.eye_array(n, format="csr"))
-    return sp.csr_array(hidden)
+        hidden = sp.csr_array(hidden.maximum(sp.eye_array(n, format="csr")))
+    return hidden

@@ -74,8 +74,8 @@ def observed(
     check_shape(values.shape, "X")
     if sp.issparse(values):
         values = checked_csr(values, float_dtype(values.dtype, "X"), "X")
-    W = _weights(given, name, values.shape[0])
-    W = _hide_missing(values, W, missing)
+    W = checked_weights(given, name, values.shape[0])
+    W = hide_missing(values, W, missing)
     if W is None:
         if ignore_diagonal:
             values = _with_plain_diagonal(values)
@@ -100,12 +100,12 @@ def _where_it_lies(
                 f"entries were observed by a mask instead."
             )
         values = to_host(X)
-        W = _hide_missing(values, _weights(given, name, values.shape[0]), missing)
+        W = hide_missing(values, checked_weights(given, name, values.shape[0]), missing)
         if not sp.issparse(values):
             X = _in_place_of_nan(X)
     storage = as_symmetric(X, **settings)
     if missing is None:
-        W = _weights(given, name, storage.shape[0])
+        W = checked_weights(given, name, storage.shape[0])
     if not storage.has_parts:
         raise InputError(
             f"a {type(storage).__name__} offers no parts of X, so it takes no mask, weights, "
@@ -227,7 +227,7 @@ def _array(X: Any) -> np.ndarray:
     return array
 
 
-def _weights(given: Any, name: str, n: int) -> Any:
+def checked_weights(given: Any, name: str, n: int) -> Any:
     """Return the weights, at most 1, as an array or in CSR form; None where there are none."""
     if given is None:
         return None
@@ -264,7 +264,7 @@ def _weights(given: Any, name: str, n: int) -> Any:
     return W
 
 
-def _hide_missing(X: Any, W: Any, missing: str | None) -> Any:
+def hide_missing(X: Any, W: Any, missing: str | None) -> Any:
     """Give weight 0 to the entries of X that are missing."""
     if missing is None:
         return W

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from html import escape
 from importlib.metadata import version
@@ -102,7 +102,8 @@ def write_report(
         Names of the columns of the data, such as words; adds the most telling ones of each
         cluster.
     all_clusters : sequence of str or None
-        Every cluster a row has a part in, shown beside its own.
+        Every cluster a row belongs to, shown beside its own; None for those of a fit whose
+        clusters overlap, with the strengths.
     max_rows : int
         Rows in the searchable table; the page says so where there are more.
 
@@ -116,9 +117,10 @@ def write_report(
         with said_as_input_errors():
             all_clusters = [str(one) for one in all_clusters]
         _check_length("all_clusters", all_clusters, len(subject.names))
+        subject = replace(subject, listed={"all_clusters": all_clusters})
     words = None
     if features is not None and data is not None:
-        words = top_features(data, subject.result.membership, features, TOP_FEATURES)
+        words = top_features(data, subject.membership, features, TOP_FEATURES)
     stamp = {"symnmf": version("symnmf"), "written": f"{datetime.now():%Y-%m-%d %H:%M}"}
     sheet = None
     if images is not None and image_shape is not None:
@@ -131,7 +133,7 @@ def write_report(
         section("Pictures", _pictures(subject, sheet)),
         section("Links between clusters", _links(subject)),
         _certificate(subject.certificate),
-        section("Rows", _rows(subject, max_rows, all_clusters)),
+        section("Rows", _rows(subject, max_rows)),
         section("Settings", _settings({**(settings or {}), **stamp})),
     ]
     page = whole_page(title, "\n".join(part for part in parts if part)).encode("utf-8", "replace")
@@ -150,6 +152,8 @@ class _Subject:
     truth: np.ndarray | None
     certificate: Certificate
     quality: Quality | None
+    membership: np.ndarray
+    listed: Mapping[str, Sequence[str]]
 
     @property
     def U(self) -> np.ndarray:
@@ -158,7 +162,7 @@ class _Subject:
     @property
     def shares(self) -> np.ndarray:
         """The largest share of each row; 0 where the row belongs nowhere."""
-        largest = self.result.membership.max(axis=1)
+        largest = self.membership.max(axis=1)
         return np.where(self.labels == NOWHERE, 0.0, largest)
 
 
@@ -171,11 +175,13 @@ def _subject(
     certificate: Certificate | None,
     quality: Quality | None,
 ) -> _Subject:
+    listed: dict[str, list[str]] = {}
     if isinstance(fit, Result):
         result = fit
         if A is None:
             raise InputError("A must be the matrix that was factorized; a Result does not hold it.")
         certificate = fit.certificate(A) if certificate is None else certificate
+        membership, own = result.membership, result.labels
     else:
         fitted = getattr(fit, "_fitted", fit)
         if not isinstance(fitted, Fitted):
@@ -188,15 +194,18 @@ def _subject(
         names = similar.names if names is None else names
         certificate = fitted.certificate if certificate is None else certificate
         quality = fitted.quality if quality is None else quality
+        membership, listed, own = fitted.membership, fitted.listed, fitted.labels
     n = result.U.shape[0]
     with said_as_input_errors():
-        labels = result.labels if labels is None else np.asarray(labels)
+        labels = own if labels is None else np.asarray(labels)
         names = list(range(n)) if names is None else list(names)
         truth = None if truth is None else np.asarray(truth)
     for argument, given in (("labels", labels), ("names", names), ("truth", truth)):
         if given is not None:
             _check_length(argument, given, n)
-    return _Subject(result, A, labels, names, truth, certificate, quality)
+    return _Subject(
+        result, A, labels, names, truth, certificate, quality, np.asarray(membership), listed
+    )
 
 
 def _check_length(argument: str, given: Any, n: int) -> None:
@@ -276,7 +285,7 @@ def _pictures(subject: _Subject, sheet: Figure | None) -> str:
     names = [short(name, 14) for name in subject.names]
     return pictures(
         subject.A,
-        subject.U,
+        subject.membership,
         subject.labels,
         names,
         subject.result.history,
@@ -362,11 +371,10 @@ def _clusters(subject: _Subject, words: list[list[tuple[Any, float]]] | None) ->
     return table("clusters", head, rows)
 
 
-def _rows(subject: _Subject, most: int, all_clusters: Sequence[str] | None) -> str:
+def _rows(subject: _Subject, most: int) -> str:
     n = len(subject.names)
     head = ["name", "cluster", "membership"]
-    if all_clusters is not None:
-        head.append("all clusters")
+    head += [name.replace("_", " ") for name in subject.listed]
     if subject.truth is not None:
         head.append("class")
     shares = subject.shares
@@ -377,8 +385,7 @@ def _rows(subject: _Subject, most: int, all_clusters: Sequence[str] | None) -> s
             cluster_cell(int(subject.labels[i])),
             number_cell(float(shares[i])),
         ]
-        if all_clusters is not None:
-            row.append(all_clusters[i])
+        row += [words[i] for words in subject.listed.values()]
         if subject.truth is not None:
             row.append(name_cell(subject.truth[i]))
         rows.append(row)

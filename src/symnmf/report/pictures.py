@@ -24,7 +24,7 @@ GREY, SIZE = "#999999", 70
 
 def pictures(
     A: Any,
-    U: np.ndarray,
+    membership: np.ndarray,
     labels: np.ndarray,
     names: Sequence[str],
     history: History,
@@ -34,7 +34,7 @@ def pictures(
     """Return the pictures of a clustering; ``sheet`` shows photographs, if there are any."""
     shown = [
         ("Similarity matrix, by cluster", plots.similarity(A, labels)),
-        ("Memberships", plots.memberships(U, labels)),
+        ("Memberships", plots.memberships(membership, labels)),
     ]
     if sp.issparse(A) and A.shape[0] <= DRAWN_UP_TO and find_spec("networkx"):
         shown.insert(0, ("The graph, coloured by cluster", drawing(A, labels, names)))

@@ -80,7 +80,8 @@ class Problem:
         c: a pair of rows with a positive number is drawn together, one with a negative is not.
     loss : {"frobenius", "poisson", "bernoulli"}
         The misfit above, or the likelihood of counts or edges; see :func:`symnmf.factorize`. With
-        a likelihood there are a mask and ``ignore_diagonal``, and no weights or terms.
+        a likelihood there are ``mask``, ``missing="nan"`` and ``ignore_diagonal``, and no weights
+        or terms.
     attributes : array-like, scipy sparse or DataFrame, n x m, or None
         F, what is known of the rows besides their similarities: words of documents, answers of
         people. W >= 0, one row for each column of F, is found along with U, and a result has it
@@ -242,21 +243,24 @@ class Problem:
 
 def _likelihood(X: Any, loss: str, told: dict[str, Any]) -> Objective:
     """Return the likelihood of X, and refuse what only a misfit has."""
-    refused = ("weights", "missing", "allow_negative", "l1", "ridge", "links", "device")
-    for name in (*refused, "attributes"):
-        given = told[name]
-        if given is not None and (not isinstance(given, bool | float | str) or given):
+    refused = ("weights", "allow_negative", "l1", "ridge", "links", "device", "attributes")
+    for name in refused:
+        if says(told[name]):
             raise InputError(f"{name} does not go with loss={loss!r}; leave one of them out.")
     if isinstance(X, SymmetricTensor):
         raise InputError(f"loss={loss!r} is for matrices and X is a tensor; leave it out.")
-    stored = as_symmetric(X, n_jobs=told["n_jobs"])
-    return likelihood_of(stored, loss, told["mask"], bool(told["ignore_diagonal"]))
+    names = ("mask", "missing", "ignore_diagonal", "n_jobs")
+    return likelihood_of(X, loss, **{name: told[name] for name in names})
+
+
+def says(value: Any) -> bool:
+    """Whether an option says anything: arrays do, None, False and 0 do not."""
+    return value is not None and (not isinstance(value, bool | int | float) or bool(value))
 
 
 def _of_tensor(T: SymmetricTensor, told: dict[str, Any]) -> TensorMisfit:
     for name in (option for option in OPTIONS if option not in ("loss", "attribute_weight")):
-        given = told[name]
-        if (given is not None and not isinstance(given, bool | float)) or given:
+        if says(told[name]):
             raise InputError(f"{name} is for matrices and X is a tensor; leave it out.")
     threads = told["n_jobs"]
     return TensorMisfit(T if threads is None else T.on(Threads(threads)))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from symnmf.objectives.likelihood import FROBENIUS
 from symnmf.selection.choosing_rank import Choice
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def _panel(axes: Any, selection: RankSelection, name: str) -> None:
         axes.errorbar(
             ranks, table["heldout_error"], table["heldout_spread"], color=BLUE, marker="o", ms=3
         )
-        axes.set(ylabel="relative squared error")
+        squares = selection.settings.get("loss", FROBENIUS) == FROBENIUS
+        axes.set(ylabel="relative squared error" if squares else "part of the deviance left")
         if table["heldout_error"].min() * 20 < table["heldout_error"].max():
             axes.set_yscale("log")
     elif name == "stability":

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from symnmf.graphs.adjacency import degrees, normalized
+from symnmf.objectives.likelihood import Likelihood
 from symnmf.run.loop import solve
 from symnmf.run.problem import Problem
 from symnmf.run.result import Result
 from symnmf.run.settings import Settings
 from symnmf.run.spectral import leading_subspace
-from symnmf.storage import SymmetricMatrix
+from symnmf.storage import SymmetricMatrix, as_symmetric
+from symnmf.storage.wrapping import in_memory
 
 
 def rank_path(
@@ -23,12 +26,32 @@ def rank_path(
     The eigenvectors for the largest rank serve all of them. A fit from there takes half the
     iterations of one from the rank before and a column of the residual, and ends no higher.
     """
-    basis = leading_subspace(problem.scaled.storage, ranks[-1])
+    start: Any
+    if isinstance(problem.objective, Likelihood):
+        start = scaled_start(problem, ranks[-1])
+    else:
+        basis = leading_subspace(problem.scaled.storage, ranks[-1])
 
-    def start(X: SymmetricMatrix, rank: int, random_state: Any) -> np.ndarray:
-        return basis.leading(rank).start(X, None)
+        def start(X: SymmetricMatrix, rank: int, random_state: Any) -> np.ndarray:
+            return basis.leading(rank).start(X, None)
 
     for rank in ranks:
         if stop():
             return
         yield solve(problem, rank, settings, init=start)
+
+
+def scaled_start(problem: Problem, most: int) -> Callable[..., np.ndarray]:
+    """Return starts from the eigenvectors of the normalised X, in the units of X.
+
+    Likelihoods have degrees in the model. Of X itself the leading eigenvectors are those of hubs.
+    """
+    A: Any = in_memory(problem.scaled.storage)
+    known = degrees(A)
+    scaled: Any = as_symmetric(normalized(A, 0.0, known), n_jobs=1)
+    basis, roots = leading_subspace(scaled, most), np.sqrt(known)[:, None]
+
+    def start(X: SymmetricMatrix, rank: int, random_state: Any) -> np.ndarray:
+        return basis.leading(rank).start(scaled, None) * roots
+
+    return start

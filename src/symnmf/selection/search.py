@@ -15,6 +15,8 @@ import numpy as np
 
 from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError
+from symnmf.objectives import Objective
+from symnmf.objectives.likelihood import FROBENIUS, likelihood_without
 from symnmf.objectives.observing import hide
 from symnmf.parallel import Threads
 from symnmf.run.checkpoint import check_identity
@@ -65,6 +67,7 @@ class Search:
     settled: bool
     settings: Settings
     callback: Progress | None
+    loss: str = FROBENIUS
     done: dict[str, np.ndarray] = field(default_factory=dict)
     fits: int = 0
     halt: threading.Event = field(default_factory=threading.Event)
@@ -124,7 +127,12 @@ class Search:
         """Return the factors of all ranks side by side, or None where it was stopped."""
         fold = self.tasks[name]
         source = self.null if name.startswith("null") else self.X
-        hidden = hide(source.on(Threads(1)), fold.rows, fold.columns)
+        alone = source.on(Threads(1))
+        hidden: Objective
+        if self.loss == FROBENIUS:
+            hidden = hide(alone, fold.rows, fold.columns)
+        else:
+            hidden = likelihood_without(alone, self.loss, fold.rows, fold.columns)
         ranks, factors = self.ranks_of(name), []
         for result in rank_path(Problem.of(hidden), ranks, stop, self.settings):
             factors.append(result.U)
@@ -143,6 +151,7 @@ class Search:
             "n_runs": self.n_runs,
             "n_folds": self.n_folds,
             "solver": repr(self.settings.solver),
+            **({} if self.loss == FROBENIUS else {"loss": self.loss}),
             "tol": self.settings.limits.tol,
             "max_iter": self.settings.limits.max_iter,
             "random_state": self.random_state,
@@ -250,13 +259,17 @@ class Search:
             "n_folds": self.n_folds,
             "n_runs": self.n_runs,
             "random_state": self.random_state,
+            "loss": self.loss,
             "fits_done": self.fits,
             "fits": self._count(self.tasks),
         }
 
     def _heldout(self, runs: list[str], table: dict[str, np.ndarray]) -> Choice:
         errors = np.array(
-            [[self.tasks[run].error(self.factors(run, k)) for k in self.ranks] for run in runs]
+            [
+                [self.tasks[run].error(self.factors(run, k), self.loss) for k in self.ranks]
+                for run in runs
+            ]
         )
         table["heldout_error"] = errors.mean(axis=0)
         table["heldout_spread"] = errors.std(axis=0, ddof=1) / np.sqrt(len(runs))

@@ -14,13 +14,16 @@ import scipy.sparse as sp
 from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import edge_list, from_graph
+from symnmf.naming import lookup
+from symnmf.objectives.likelihood import FROBENIUS, LOSSES
 from symnmf.parallel import Threads, one_blas_thread
 from symnmf.run.interrupts import watching
-from symnmf.run.multistart import DEFAULT_STARTS, Plan
+from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, Plan
 from symnmf.run.problem import Problem
 from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState, as_generator, drawn_seed
 from symnmf.selection.found import RankSelection
+from symnmf.selection.paths import scaled_start
 from symnmf.selection.search import Progress, Search
 from symnmf.storage import DenseMatrix, HostMatrix, SparseMatrix
 
@@ -43,6 +46,7 @@ def select_rank(
     tol: float = 1e-2,
     max_iter: int = 200,
     solver: Any = "auto",
+    loss: str = FROBENIUS,
 ) -> RankSelection:
     """Recommend a number of clusters for a symmetric nonnegative X, or say that none is clear.
 
@@ -72,6 +76,9 @@ def select_rank(
         Called with the number of fits done and of all fits; a true return value stops.
     tol, max_iter
         For the runs; the final fit has the defaults of :class:`symnmf.SymNMF`.
+    loss : {"frobenius", "poisson", "bernoulli"}
+        What the fits minimise, as in :func:`symnmf.factorize`. With a likelihood hidden pairs are
+        judged by it too, see docs/how-many-clusters.md, and ``solver="auto"`` is "em".
 
     Returns
     -------
@@ -86,11 +93,14 @@ def select_rank(
     >>> symnmf.select_rank(X, range(2, 8), criteria=("heldout",), random_state=0).recommendation
     4
     """
+    lookup(loss, dict.fromkeys(LOSSES, loss), "loss")
+    if loss != FROBENIUS and solver == "auto":  # Newton's method has a cost of O(nnz r^2)
+        solver = "em"
     settings = Settings.of(solver, tol=tol, max_iter=max_iter)
     if edge_list(X, "X") is not None:
         X, _ = from_graph(X)
     _refuse_nan(X)
-    problem = Problem.of(X, n_jobs=n_jobs)
+    problem = Problem.of(X, n_jobs=n_jobs, loss=loss)
     matrix = problem.scaled.storage
     wanted = _checked_ranks(ranks, matrix.shape[0])
     _check(criteria, n_runs, n_folds, matrix)
@@ -107,6 +117,7 @@ def select_rank(
         isinstance(random_state, int | np.integer),
         settings,
         callback,
+        loss,
     )
     path = None if checkpoint is None else Path(checkpoint)
     with watching(signal.SIGINT) as interrupt, one_blas_thread():
@@ -121,6 +132,7 @@ def select_rank(
         n_init=n_init,
         random_state=seed if drawn is None else drawn,
         n_jobs=n_jobs,
+        init=DEFAULT_INIT if loss == FROBENIUS else scaled_start(problem, found.recommendation),
     )
     try:
         best = plan.best(problem)
