@@ -351,8 +351,8 @@ def test_clone_pickle_and_set_params(fitted):
     loaded = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(loaded.membership_, fitted.membership_)
     assert loaded.certificate_.verdict == fitted.certificate_.verdict
-    with pytest.raises(ValueError, match="Invalid parameter 'gamma'"):
-        SymNMF().set_params(gamma=1)
+    with pytest.raises(ValueError, match="Invalid parameter 'eigen_solver'"):
+        SymNMF().set_params(eigen_solver="arpack")
 
 
 def test_pandas_in_and_out(fitted, blobs):

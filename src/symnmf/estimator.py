@@ -23,6 +23,7 @@ from symnmf.errors import InputError, said_as_input_errors
 from symnmf.fit import CLUSTER_TOL, PRECOMPUTED, Fitted, Pipeline, rows_of
 from symnmf.fit.outside import outlier_scores
 from symnmf.graphs.adjacency import check_order, refuse_foreign
+from symnmf.graphs.pairwise import DISTANCES
 from symnmf.placing import Places, top_features
 from symnmf.quality import Quality
 from symnmf.run.certificate import Certificate
@@ -61,10 +62,19 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         no clusters, the number is 1, with a warning.
     affinity : str or callable, default "self-tuning"
         "self-tuning", "nearest_neighbors", "rbf" and "cosine" build a sparse normalised graph of
-        the rows of X, see :mod:`symnmf.graphs`; "precomputed" uses X itself as A, unchanged; a
-        callable gets X (and ``n_neighbors`` if it is set) and returns A.
+        the rows of X, see :mod:`symnmf.graphs`; "precomputed" uses X itself as A, unchanged;
+        "precomputed_nearest_neighbors" takes X as distances; every other kernel of
+        :mod:`sklearn.metrics.pairwise` gives a dense graph. A callable gets X (and ``n_neighbors``
+        if it is set) and returns A, or it gets two rows and returns their affinity.
     n_neighbors : int or None
         Neighbours per sample; None for the default of the affinity, mostly floor(log2 n) + 1.
+    gamma : float or None
+        The coefficient of the kernels "rbf", "laplacian", "polynomial", "sigmoid" and "chi2"; None
+        for their default, which for "rbf" is 1 / (columns * variance of X).
+    degree, coef0 : float
+        The degree and the constant of "polynomial"; "sigmoid" has the constant too.
+    kernel_params : dict or None
+        Further arguments of a kernel or a callable.
     normalize : bool or None
         Whether a precomputed affinity is divided by the square roots of its degrees, so that hubs
         do not dominate. By default it is used unchanged. Graphs of samples are always normalized.
@@ -194,9 +204,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     -----
     Differences from ``SpectralClustering``: ``eigen_solver``, ``n_components``, ``eigen_tol`` and
     ``assign_labels`` have no counterpart, because eigenvectors are only a start and the labels
-    come from U. ``gamma`` and other kernel parameters go into a callable, as in
-    ``affinity=functools.partial(symnmf.graphs.rbf, gamma=0.1)``. It normalizes a precomputed
-    affinity internally; here, pass ``normalize=True``.
+    come from U. "rbf" and "cosine" are sparse here; for the full kernel pass
+    ``affinity=functools.partial(symnmf.graphs.rbf, n_neighbors="all")``. ``SpectralClustering``
+    normalizes a precomputed affinity internally; here, pass ``normalize=True``.
 
     Unlike ``SpectralClustering``, this class has ``predict`` and ``transform`` for new samples.
 
@@ -215,6 +225,10 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         *,
         affinity: str | Callable[..., Any] = "self-tuning",
         n_neighbors: int | None = None,
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
         normalize: bool | None = None,
         degree_offset: float | None = None,
         components: str = "all",
@@ -245,6 +259,10 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.n_clusters = n_clusters
         self.affinity = affinity
         self.n_neighbors = n_neighbors
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
         self.normalize = normalize
         self.degree_offset = degree_offset
         self.components = components
@@ -325,7 +343,11 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self._fitted: Fitted = fitted
         self._outlier_score: np.ndarray | None = None
         self._places = Places(
-            data, self.affinity, self.n_neighbors, fitted.similarities.scaled_rows
+            data,
+            self.affinity,
+            self.n_neighbors,
+            fitted.similarities.scaled_rows,
+            pipeline.kernel_options,
         )
         result = fitted.result
         self.n_clusters_ = self._n_features_out = result.U.shape[1]
@@ -473,7 +495,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.pairwise = self._precomputed or self.affinity == DISTANCES
         tags.input_tags.positive_only = self._precomputed and not self.allow_negative
         return tags
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from symnmf import graphs
 from symnmf.arguments import checked
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.neighbors import variance
+from symnmf.graphs.pairwise import DISTANCES, KERNELS, kernel, nearest_by_distance
 from symnmf.graphs.warning import unsaid
 from symnmf.storage.indices import check_indices
 
@@ -53,15 +54,21 @@ class Neighbourhood:
     widths: np.ndarray | None
     gamma: float
     finder: Any
+    options: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, points: Any, kind: str, n_neighbors: int | None) -> Neighbourhood:
+    def of(
+        cls, points: Any, kind: str, n_neighbors: int | None, options: dict[str, Any]
+    ) -> Neighbourhood:
         """Measure the fitted points once."""
         from sklearn.neighbors import NearestNeighbors
 
         kind = kind.lower().replace("_", "-")
         with unsaid():  # the fit has said it
-            A = graphs.build(points, kind, n_neighbors=n_neighbors, normalize=False)
+            A = graphs.build(points, kind, n_neighbors=n_neighbors, normalize=False, **options)
+        degrees = np.asarray(A.sum(axis=1)).ravel()
+        if kind.replace("-", "_") in (*KERNELS, DISTANCES):
+            return cls(points, kind, n_neighbors, degrees, None, 1.0, None, options)
         metric = "cosine" if kind == "cosine" else "euclidean"
         finder = NearestNeighbors(algorithm="brute", metric=metric).fit(points)
         widths = None
@@ -72,7 +79,7 @@ class Neighbourhood:
             widths[widths == 0] = np.median(widths[widths > 0]) if (widths > 0).any() else 1.0
         spread = points.shape[1] * variance(points)
         gamma = 1 / spread if spread > 0 else 1.0
-        degrees = np.asarray(A.sum(axis=1)).ravel()
+        gamma = options.get("gamma", gamma)
         return cls(points, kind, n_neighbors, degrees, widths, gamma, finder)
 
     def similarities(self, new: Any) -> sp.csr_array:
@@ -88,6 +95,11 @@ class Neighbourhood:
 
     def _block(self, new: Any) -> sp.csr_array:
         m, n = new.shape[0], self.points.shape[0]
+        name = self.kind.replace("-", "_")
+        if name in KERNELS:
+            return sp.csr_array(kernel(new, name, Y=self.points, **self.options))
+        if name == DISTANCES:
+            return nearest_by_distance(new, n, self.n_neighbors)
         default = 10 if self.kind == "nearest-neighbors" else n.bit_length()
         k = min(self.n_neighbors or default, n)
         found = max(k, min(SCALE_NEIGHBOR, n))
@@ -118,11 +130,17 @@ class Places:
     """Where new points belong; what that needs is measured at the first call."""
 
     def __init__(
-        self, points: Any, kind: Any, n_neighbors: int | None, scaled: Callable[[Any], Any]
+        self,
+        points: Any,
+        kind: Any,
+        n_neighbors: int | None,
+        scaled: Callable[[Any], Any],
+        options: dict[str, Any] | None = None,
     ) -> None:
         self.points = points
         self.kind = kind
         self.n_neighbors = n_neighbors
+        self.options = options or {}
         self.scaled = scaled  # brings given similarities to the scale of those that were fitted
 
     def _known(self, new: Any) -> np.ndarray:
@@ -137,7 +155,7 @@ class Places:
 
     @cached_property
     def _neighbourhood(self) -> Neighbourhood:
-        return Neighbourhood.of(self.points, self.kind, self.n_neighbors)
+        return Neighbourhood.of(self.points, self.kind, self.n_neighbors, self.options)
 
     def of(self, new: Any, U: np.ndarray) -> np.ndarray:
         """Return a row of U for each new point; one equal to a fitted point has that one's."""

@@ -47,6 +47,6 @@ def choose_count(
         graph = graph.maximum(0) if sp.issparse(graph) else np.maximum(graph, 0)
     seed = random_state if isinstance(random_state, int | np.integer) else 0
     draw: Callable[[np.random.Generator], Any] | None = None
-    if not building.given:
+    if building.has_points:
         draw = clouds_of(data, building)
     return count_clusters(graph, draw=draw, random_state=int(seed))

@@ -67,7 +67,7 @@ def verdict_of(
     if graph.min() < 0:  # of a signed graph, what ties nodes together
         graph = graph.maximum(0) if sp.issparse(graph) else np.maximum(graph, 0)
     most = max(MOST_ROWS, ROWS_EACH * clusters)
-    if building.given:
+    if not building.has_points:
         if not sp.issparse(graph) and len(graph) > most:
             rows = np.sort(rng.choice(len(graph), most, replace=False))
             graph, labels = graph[np.ix_(rows, rows)], labels[rows]
@@ -107,7 +107,7 @@ def verdict_of(
         quick_labels=quick_labels,
         rng=rng,
         size=float(stored * clusters),
-        remark=LOCAL if building.given and joins_neighbours(graph) else "",
+        remark=LOCAL if not building.has_points and joins_neighbours(graph) else "",
     )
 
 

@@ -48,6 +48,7 @@ def graph_of_points(points: Any, null: Callable[..., Any], building: Building) -
                 n_jobs=building.n_jobs,
                 device=building.device,
                 n_clusters=points.shape[0],
+                **building.kernel_options,
             )
 
     return draw

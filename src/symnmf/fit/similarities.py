@@ -24,6 +24,7 @@ from symnmf.graphs.adjacency import (
 )
 from symnmf.graphs.components import CHOICES, restrict
 from symnmf.graphs.degree_offsets import with_degree_offset
+from symnmf.graphs.pairwise import DISTANCES, KERNELS
 from symnmf.graphs.scales import describe_dominance, dominant_columns
 from symnmf.graphs.warning import warn
 from symnmf.naming import lookup
@@ -105,6 +106,8 @@ class Building:
         What the data are called in messages.
     spell : callable
         How the entry point spells arguments.
+    gamma, degree, coef0, kernel_params
+        Parameters of a kernel; those that it does not have are left out.
     column_names : sequence or None
         What the columns of points are called.
     scales_meant : bool
@@ -123,6 +126,10 @@ class Building:
     device: Any = None
     argument: str = "X"
     spell: Spelling = in_python
+    gamma: float | None = None
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: Mapping[str, Any] | None = None
     column_names: Sequence[Any] | None = None
     scales_meant: bool = False
 
@@ -178,6 +185,23 @@ class Building:
         """Whether the data are similarities, not points."""
         return isinstance(self.affinity, str) and self.affinity == PRECOMPUTED
 
+    @property
+    def has_points(self) -> bool:
+        """Whether the rows of the data are points, and neither similarities nor distances."""
+        return not self.given and self.affinity != DISTANCES
+
+    @property
+    def kernel_options(self) -> dict[str, Any]:
+        """What :func:`symnmf.graphs.build` is told of a kernel."""
+        if callable(self.affinity):
+            return dict(self.kernel_params or {})
+        name = str(self.affinity).lower().replace("-", "_")
+        if name in KERNELS:
+            told: dict[str, Any] = {"degree": self.degree, "coef0": self.coef0}
+            told |= {} if self.gamma is None else {"gamma": self.gamma}
+            return {**(self.kernel_params or {}), **told}
+        return {"gamma": self.gamma} if name == "rbf" and self.gamma is not None else {}
+
     def similarities(self, data: Any, clusters: int) -> Similarities:
         """Return the similarities of the data, for so many clusters.
 
@@ -207,7 +231,7 @@ class Building:
         return chosen._normalised(similar.graph, similar.graph, similar.names, 0)
 
     def _of_points(self, data: Any, clusters: int) -> Similarities:
-        if isinstance(self.affinity, str) and not self.scales_meant:
+        if isinstance(self.affinity, str) and self.has_points and not self.scales_meant:
             self._look_at_scales(data)
         A = graphs.build(
             data,
@@ -216,6 +240,7 @@ class Building:
             n_jobs=self.n_jobs,
             device=self.device,
             n_clusters=clusters or data.shape[0],
+            **self.kernel_options,
         )
         if self.components != "all":  # else the builder has warned of components already
             A = restrict(A, self.components, clusters, "")

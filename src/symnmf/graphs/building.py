@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,14 @@ from symnmf.graphs import adjacency
 from symnmf.graphs.adjacency import Graph, from_graph
 from symnmf.graphs.assembling import csr
 from symnmf.graphs.neighbors import Array, Points, nearest, norms, over_pairs, row_dots, variance
+from symnmf.graphs.pairwise import (
+    DISTANCES,
+    KERNELS,
+    called_on_pairs,
+    is_pairwise,
+    kernel,
+    neighbors_by_distance,
+)
 from symnmf.graphs.streaming import ROWS_AT_ONCE, is_streamed, mapped, scratch
 from symnmf.graphs.warning import warn
 from symnmf.naming import lookup
@@ -237,8 +246,12 @@ def build(
     X : array-like, sparse matrix, or graph
         Points for the named kinds; the affinities themselves for ``"precomputed"``, as
         anything :func:`from_graph` takes.
-    affinity : {"self-tuning", "nearest_neighbors", "rbf", "cosine", "precomputed"} or callable
-        A callable gets X (and ``n_neighbors`` where given) and returns n x n affinities.
+    affinity : str or callable
+        "self-tuning", "nearest_neighbors", "rbf", "cosine" or "precomputed"; the name of another
+        kernel of :mod:`sklearn.metrics.pairwise`, which gives a dense graph; or
+        "precomputed_nearest_neighbors" for X that holds distances. A callable gets X (and
+        ``n_neighbors`` where given) and returns n x n affinities, or it gets two rows and returns
+        their affinity.
     n_neighbors : int, optional
         The kind's own default where None; ``"precomputed"`` has no use for it.
     n_jobs, device
@@ -255,6 +268,8 @@ def build(
     if n_neighbors is not None:
         params["n_neighbors"] = n_neighbors
     if callable(affinity):
+        if is_pairwise(affinity, params):
+            return adjacency.affinities(called_on_pairs(affinity, X, params), "affinity's result")
         return _called(affinity, X, params, n_clusters)
     kind = lookup(str(affinity), _KINDS, "affinity")
     return kind(X, n_jobs=n_jobs, device=device, n_clusters=n_clusters, **params)
@@ -303,12 +318,49 @@ def _precomputed(
     return from_graph(X)[0] if adjacency.edge_list(X, "X") else adjacency.affinities(X, "X")
 
 
+def _kernel(
+    X: Any,
+    *,
+    kernel_name: str,
+    normalize: bool = True,
+    n_neighbors: int | None = None,
+    n_jobs: int | None = None,
+    device: Any = None,
+    n_clusters: int = 1,
+    **params: Any,
+) -> Array:
+    """A kernel of scikit-learn, dense; the others are there because every kind gets them."""
+    if n_neighbors is not None:
+        raise InputError(
+            f"n_neighbors is for sparse graphs, and affinity={kernel_name!r} compares all pairs; "
+            f"leave it out."
+        )
+    A = kernel(_points(X), kernel_name, **params)
+    return adjacency.normalized(A) if normalize else A
+
+
+def _by_distance(
+    X: Any,
+    *,
+    normalize: bool = True,
+    n_neighbors: int | None = None,
+    n_jobs: int | None = None,
+    device: Any = None,
+    n_clusters: int = 1,
+) -> Graph:
+    """The graph of the nearest by distances that are given."""
+    A = neighbors_by_distance(X, n_neighbors)
+    return adjacency.normalized(A) if normalize else A
+
+
 _KINDS: dict[str, Callable[..., Any]] = {
     "self-tuning": self_tuning,
     "nearest_neighbors": nearest_neighbors,
     "rbf": rbf,
     "cosine": cosine,
     "precomputed": _precomputed,
+    DISTANCES: _by_distance,
+    **{name: partial(_kernel, kernel_name=name) for name in KERNELS},
 }
 
 
