@@ -106,6 +106,10 @@ KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "table": ("an array or a list of rows", _is_table),
     "axes": ("axes of matplotlib", lambda value: hasattr(value, "get_figure")),
     "matrix": ("a matrix", lambda value: len(getattr(value, "shape", ())) == 2),
+    "entries": (
+        "an array or a sparse matrix",
+        lambda value: len(getattr(value, "shape", ())) == 2 and hasattr(value, "sum"),
+    ),
     "texts": ("a list of names", _is_texts),
     "device": ("'cpu', 'cuda' or a device of torch's", _is_device),
     "result": ("what symnmf.factorize returned", lambda value: hasattr(value, "history")),

@@ -14,11 +14,11 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 from symnmf.errors import InputError
+from symnmf.pools import Pool, Task
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ class _Workers:
 
     def _begin(self) -> None:
         self._starting = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: Pool | None = None
 
     def _enter(self) -> None:
         self.here.inside = True
@@ -61,15 +61,11 @@ class _Workers:
         return getattr(self.here, "inside", False)
 
     @property
-    def pool(self) -> ThreadPoolExecutor:
+    def pool(self) -> Pool:
         with self._starting:
             if self._pool is None:
                 # threads start when they are first needed, so a generous limit costs nothing
-                self._pool = ThreadPoolExecutor(
-                    max_workers=os.cpu_count() or 1,
-                    thread_name_prefix="symnmf",
-                    initializer=self._enter,
-                )
+                self._pool = Pool(os.cpu_count() or 1, self._enter)
             return self._pool
 
 
@@ -208,6 +204,13 @@ class Threads:
         if len(bounds) == 1 or _workers.inside:
             return [task(*part) for part in bounds]
         pool = _workers.pool
-        others = [pool.submit(task, begin, end) for begin, end in bounds[1:]]
-        first = task(*bounds[0])
-        return [first, *(other.result() for other in others)]
+        others: list[Task[T]] = []
+        try:
+            for begin, end in bounds[1:]:
+                others.append(pool.submit(task, begin, end))
+            first = task(*bounds[0])
+            return [first, *(other.result() for other in others)]
+        except BaseException:
+            for other in others:  # none may write into an array that the caller has left
+                other.settle()
+            raise

@@ -217,7 +217,7 @@ def _draw(
     return line
 
 
-@checked(A=("matrix",))
+@checked(A=("entries",))
 def similarity(A: Any, labels: Any, *, max_pixels: int = 600, ax: Axes | None = None) -> Figure:
     """Draw a similarity matrix with its rows and columns reordered by cluster.
 
@@ -395,8 +395,10 @@ def most_typical(U: Any, count: int, labels: Any = None) -> dict[int, np.ndarray
 
 
 def _one_label_per_row(labels: Any, n: int) -> np.ndarray:
-    with said_as_input_errors():
+    with said_as_input_errors("labels"):
         labels = np.asarray(labels)
+        if labels.dtype == object:
+            np.unique(labels)  # rows are put in their order
     if labels.shape != (n,):
         raise InputError(f"labels must be {n} cluster numbers, got shape {labels.shape}.")
     return labels

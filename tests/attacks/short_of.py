@@ -25,8 +25,13 @@ import symnmf
 from symnmf.errors import InputError
 from symnmf.storage import Blocks
 
+#: X is large enough that its copies are asked of the system, and small enough for many runs.
+ROWS = 500
+#: Bytes above what the process has already: about what the tasks need at most.
+MOST = 30e6
+
 RNG = np.random.default_rng(0)
-FACTOR = RNG.random((300, 4))
+FACTOR = RNG.random((ROWS, 4))
 X = FACTOR @ FACTOR.T
 SPARSE = sp.csr_array(np.where(np.quantile(X, 0.9) < X, X, 0.0))
 PATIENCE = 120
@@ -53,7 +58,11 @@ def tasks(folder: Path) -> dict[str, Any]:
         "reader": lambda: check(
             symnmf.factorize(symnmf.readers.read_matrix(folder / "X.csv").data, 4, **run), X
         ),
-        "threads": lambda: check(symnmf.factorize(X, 4, **{**run, "n_jobs": 4}), X),
+        "threads": lambda: check(symnmf.factorize(X, 12, **{**run, "n_jobs": 4}), X),
+        "starts": lambda: check(symnmf.factorize(X, 4, n_init=3, **{**run, "n_jobs": 3}), X),
+        "shared readings": lambda: check(
+            symnmf.factorize(Blocks(folder / "X.npy", memory="1MB"), 4, n_init=3, **run), X
+        ),
         "checkpoint": lambda: check(
             symnmf.factorize(X, 4, **run, checkpoint=folder / f"{os.getpid()}.npz"), X
         ),
@@ -62,11 +71,11 @@ def tasks(folder: Path) -> dict[str, Any]:
 
 
 def limit(rng: random.Random, step: float) -> tuple[str, int]:
-    """Draw a limit; address space falls with ``step``, from a fair amount to nothing."""
+    """Draw a limit; address space falls with ``step``, from what is needed to nothing."""
     kind = rng.choice(["memory"] * 5 + ["files", "processes", "disk"])
     if kind == "memory":
         pages = int(Path("/proc/self/statm").read_text().split()[0])
-        most = pages * resource.getpagesize() + int(16e6 * (1 - step) + 1e5)
+        most = pages * resource.getpagesize() + int(MOST * (1 - step) * rng.random())
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
         return kind, most
     if kind == "files":

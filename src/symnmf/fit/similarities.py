@@ -358,9 +358,10 @@ def _seen(A: Any, objective: Mapping[str, Any]) -> Any:
         shown = shown if sp.issparse(shown) else np.asarray(shown)
     if shown.shape != A.shape:  # there is none, or the Problem says what is wrong
         return A
-    if sp.issparse(A) or sp.issparse(shown):
-        return sp.csr_array(sp.csr_array(A).multiply(sp.csr_array(shown) != 0))
-    return np.where(shown != 0, A, 0.0)
+    seen = shown != 0
+    if sp.issparse(A) or sp.issparse(seen):
+        return sp.csr_array(sp.csr_array(A).multiply(sp.csr_array(seen)))
+    return np.where(seen, A, 0.0)
 
 
 def _only(A: Any, kept: np.ndarray) -> Any:

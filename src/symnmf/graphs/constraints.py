@@ -114,7 +114,8 @@ def _same(groups: np.ndarray) -> np.ndarray:
 
 def known_classes(labels: Any, n: int, clusters: int | None = None) -> np.ndarray:
     """Return the known classes of n rows, checked; there may be no more of them than clusters."""
-    known = np.asarray(labels)
+    with said_as_input_errors("labels"):
+        known = np.asarray(labels)
     if known.shape != (n,) or known.dtype.kind not in "iu":
         raise InputError(
             f"labels must be {n} whole numbers, one for each row, with -1 where none is known."

@@ -97,6 +97,11 @@ def _numbered(
 ) -> tuple[list[int], np.ndarray, np.ndarray | None]:
     """The nodes, ends and weights of an array."""
     table = np.asarray(numbers(edges, "edges"))
+    if table.ndim != 2:
+        raise InputError(
+            f"edges must be a table of pairs, one edge per row, got {type(edges).__name__}; a "
+            f"matrix is read by symnmf.graphs.from_graph."
+        )
     ends = table[:, :2]
     if table.shape[1] not in (2, 3) or (ends < 0).any() or (ends != np.floor(ends)).any():
         raise InputError(

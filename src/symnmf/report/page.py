@@ -36,6 +36,7 @@ from symnmf.report.markup import (
 from symnmf.report.pictures import pictures
 from symnmf.run.certificate import Certificate
 from symnmf.run.result import OUTSIDE, Result
+from symnmf.storage.wrapping import is_storage
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -195,6 +196,11 @@ def _subject(
         certificate = fitted.certificate if certificate is None else certificate
         quality = fitted.quality if quality is None else quality
         membership, listed, own = fitted.membership, fitted.listed, fitted.labels
+    if is_storage(A):
+        raise InputError(
+            f"A is a {type(A).__name__}, of which only products are made; a page needs the entries "
+            f"of an array or a sparse matrix."
+        )
     n = result.U.shape[0]
     with said_as_input_errors():
         labels = own if labels is None else np.asarray(labels)

@@ -7,7 +7,6 @@ import functools
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +20,7 @@ from symnmf.errors import InputError
 from symnmf.naming import lookup
 from symnmf.objectives import Added, Objective
 from symnmf.parallel import Threads
+from symnmf.pools import Pool
 from symnmf.run.bounding import quick_bound
 from symnmf.run.checkpoint import Keeping, values_so_far
 from symnmf.run.fits import check_path, open_fit
@@ -343,7 +343,7 @@ def _in_order(
             if result is not None and result.status == "stopped":
                 return
     else:
-        with ThreadPoolExecutor(workers, thread_name_prefix="symnmf-start") as pool:
+        with Pool(workers) as pool:
             yield from pool.map(calls.in_this_call(run), starts)
 
 
@@ -356,10 +356,13 @@ def _sharing(
     """Run ``seats`` starts at a time, the same ones from first to last, so that nothing is luck."""
     for first in range(starts.start, starts.stop, seats):
         group = range(first, min(first + seats, starts.stop))
-        reading = SharedReading(X, len(group))
-        with ThreadPoolExecutor(len(group), thread_name_prefix="symnmf-start") as pool:
-            task = calls.in_this_call(lambda start, shared=reading: run(start, shared))
-            results = list(pool.map(task, group))
+        with Pool(len(group)) as pool:
+            if pool.gather():
+                reading = SharedReading(X, len(group))
+                task = calls.in_this_call(lambda start, shared=reading: run(start, shared))
+                results = list(pool.map(task, group))
+            else:  # starts that share a reading wait for each other, so all of them must run
+                results = [run(start, SharedReading(X, 1)) for start in group]
         yield from results
         if _stopped(results):
             return

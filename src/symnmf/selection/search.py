@@ -6,7 +6,6 @@ import dataclasses
 import json
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from symnmf.objectives import Objective
 from symnmf.objectives.likelihood import FROBENIUS, likelihood_without
 from symnmf.objectives.observing import hide
 from symnmf.parallel import Threads
+from symnmf.pools import Pool
 from symnmf.run.checkpoint import check_identity
 from symnmf.run.interrupts import Interrupt
 from symnmf.run.problem import Problem
@@ -103,7 +103,7 @@ class Search:
         self.fits = self._count(set(self.tasks) - set(todo))
         if self.X.shape[0] * self.ranks[-1] < TOGETHER_FROM:
             workers = 1
-        with ThreadPoolExecutor(workers) as pool:
+        with Pool(workers) as pool:
 
             def one(name: str) -> None:
                 factors = self._path(name, lambda: self.halt.is_set() or bool(interrupt))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,6 +13,7 @@ from symnmf.calls import read_once
 from symnmf.errors import InputError
 from symnmf.kernels.coordinate import sweep_block
 from symnmf.parallel import Threads
+from symnmf.pools import Pool
 from symnmf.storage.dense import SWEPT_ROWS
 from symnmf.storage.opening import open_store
 from symnmf.storage.stores import Store, squares
@@ -221,16 +220,14 @@ def _ahead(
     tiles: Sequence[Tile], read: Callable[[Tile, int], T]
 ) -> Generator[tuple[Tile, T], None, None]:
     """Yield tiles with what ``read`` gives for them; the next is read meanwhile."""
-    reader = ThreadPoolExecutor(1, thread_name_prefix="symnmf-reader")
+    reader = Pool(1)
     try:
         coming = None
         for place, tile in enumerate(tiles):
             block = read(tile, 0) if coming is None else coming.result()
             coming = None
             if place + 1 < len(tiles):
-                # where the system starts no thread, the next tile is read when it is asked for
-                with contextlib.suppress(RuntimeError):
-                    coming = reader.submit(read, tiles[place + 1], (place + 1) % 2)
+                coming = reader.submit(read, tiles[place + 1], (place + 1) % 2)
             yield tile, block
             del block
     finally:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from symnmf.ops import Tall
+from symnmf.pools import PATIENCE
 from symnmf.storage.symmetric import Entries, Square, SymmetricMatrix
 
 #: What a start asked for: its seat, the right factor and where the product goes.
@@ -55,7 +56,9 @@ class SharedReading:
         mine = self._round
         self._asked.append((number, V, out))
         self._compute_if_due()
-        self._turn.wait_for(lambda: self._round > mine)
+        # a start that has no memory left to wake the others with must not leave them waiting
+        while not self._turn.wait_for(lambda: self._round > mine, PATIENCE):
+            self._compute_if_due()
         if self._failure is not None and self._failure[0] == mine:
             raise RuntimeError("the product of several starts failed") from self._failure[1]
         return self._products.pop(number)
