@@ -90,6 +90,16 @@ def test_threads_give_the_iterates_of_memory(X, path):
     assert str(found.certificate(matrix))
 
 
+@pytest.mark.parametrize("sizes", [(0, 40, 20), (30, 0, 30), (60, 0), (0, 0, 60)])
+def test_chunks_without_rows_change_nothing(sizes):
+    B = np.random.default_rng(0).random((60, 3))
+    X = B @ B.T
+    chunks = (sizes, tuple(reversed(sizes)))
+    found = symnmf.factorize(da.from_array(X, chunks=chunks), 3, random_state=0, max_iter=30)
+    there = symnmf.factorize(X, 3, random_state=0, max_iter=30)
+    np.testing.assert_allclose(found.U, there.U, atol=1e-6)
+
+
 def test_sparse_blocks_give_the_iterates_of_memory(X):
     A = sp.csr_array(np.where(np.quantile(X, 0.9) < X, X, 0))
     blocks = da.from_array(A.toarray(), chunks=SIDE).map_blocks(sp.csr_array)
@@ -310,3 +320,73 @@ def test_a_scheduler_without_the_package_is_named(path, tmp_path):
         pytest.raises(InputError, match="not installed where the Dask scheduler runs"),
     ):  # fmt: skip
         DaskMatrix(from_file(path))
+
+
+def test_a_closed_client_or_cluster_is_said_to_be_closed(X):
+    cluster = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    )
+    with (
+        cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        client.as_current(),
+    ):
+        there = da.from_array(X, chunks=20).persist()
+        matrix = DaskMatrix(there)
+        client.close()
+        for gone in (matrix, there):
+            with pytest.raises(InputError, match="cannot be reached: its client is closed"):
+                symnmf.factorize(gone, RANK, **RUN)
+    with pytest.raises(InputError, match="cannot be reached"):  # no client at all
+        symnmf.factorize(matrix, RANK, **RUN)
+
+
+def test_a_scheduler_that_dies_ends_the_run(path, tmp_path):
+    written = tmp_path / "scheduler.json"
+    run = [sys.executable, "-m"]
+    quiet = {"stderr": subprocess.DEVNULL}
+    scheduler = subprocess.Popen(
+        [*run, "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
+         "--no-dashboard", "--scheduler-file", str(written)], **quiet,
+    )  # fmt: skip
+    worker = subprocess.Popen(
+        [*run, "distributed.cli.dask_worker", "--scheduler-file", str(written), "--no-nanny"],
+        **quiet,
+    )
+
+    def kill(now):
+        if now.iteration == 2:
+            scheduler.kill()
+            scheduler.wait()
+
+    try:
+        with (
+            distributed.Client(
+                scheduler_file=str(written), set_as_default=False, timeout=300
+            ) as client,
+            client.as_current(),
+        ):
+            client.wait_for_workers(1, timeout=300)
+            matrix = DaskMatrix(from_file(path), patience=30)
+            with pytest.raises(InputError, match="Dask cluster"):
+                symnmf.factorize(matrix, RANK, callback=kill, **RUN)
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
+
+
+def test_workers_of_another_release_are_refused(path, monkeypatch):
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        client.as_current(),
+    ):
+        found = client.get_versions()
+        for there in found["workers"].values():
+            there["packages"]["dask"] = "2023.1.0"
+        monkeypatch.setattr(client, "get_versions", lambda check: found)
+        with pytest.raises(InputError, match=r"Dask is 2023\.1\.0 on the worker .* here; install"):
+            DaskMatrix(from_file(path))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import _thread
 import multiprocessing
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -272,3 +274,49 @@ def test_a_full_disk_under_the_cache_of_numba_stops_nothing(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout == "3.0 8\n"
     assert done.stderr.count("numba's cache in") == 1
+
+
+@pytest.mark.parametrize("clock", [lambda: 0.0, lambda: 7.3e9, lambda: random.uniform(-1e9, 9e9)])
+def test_the_wall_clock_may_say_what_it_likes(clock, monkeypatch, tmp_path):
+    """A machine whose clock is at 1970, or jumps: limits of time are those of another clock."""
+    X = synthetic_problem(30, 2, 0.1, seed=0)
+    run = {"random_state": 0, "tol": 0, "max_iter": 20}
+    usual = symnmf.factorize(X, 2, **run)
+    monkeypatch.setattr(time, "time", clock)
+    monkeypatch.setattr(time, "time_ns", lambda: int(clock() * 1e9))
+    kept = tmp_path / "run.npz"
+    symnmf.factorize(X, 2, **(run | {"max_iter": 9}), checkpoint=kept, checkpoint_every=0)
+    found = symnmf.factorize(X, 2, **run, checkpoint=kept, max_time=1e4)
+    assert found.status == "max_iter"
+    assert np.array_equal(found.U, usual.U)
+    found.save(tmp_path / "fit.npz")
+    assert np.array_equal(symnmf.Result.load(tmp_path / "fit.npz").U, usual.U)
+
+
+FACTORIZED = """
+import sys, multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
+def work(seed):
+    import numpy as np, symnmf
+    B = np.random.default_rng(0).random((200, 4))
+    run = {"n_jobs": 2, "n_init": 2, "max_iter": 10, "tol": 0.1}
+    return symnmf.factorize(B @ B.T, 4, random_state=seed, **run).U
+
+if __name__ == "__main__":
+    here = work(0)  # so that a fork has had threads
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context(sys.argv[1])) as pool:
+        assert (next(pool.map(work, [0])) == here).all()
+    print("the same")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="not every system forks")
+@pytest.mark.parametrize("how", ["spawn", "forkserver", "fork"])
+def test_a_worker_process_finds_what_its_parent_finds(how, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(FACTORIZED)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", program, how], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "the same\n", done.stderr

@@ -7,12 +7,14 @@ OSError or an ``InputError`` that says what was missing; never in a crash, a han
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import resource
 import signal
 import sys
 import tempfile
+import threading
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -28,13 +30,14 @@ from symnmf.storage import Blocks
 #: X is large enough that its copies are asked of the system, and small enough for many runs.
 ROWS = 500
 #: Bytes above what the process has already: about what the tasks need at most.
-MOST = 30e6
+MOST = 8e6
 
 RNG = np.random.default_rng(0)
 FACTOR = RNG.random((ROWS, 4))
 X = FACTOR @ FACTOR.T
 SPARSE = sp.csr_array(np.where(np.quantile(X, 0.9) < X, X, 0.0))
 PATIENCE = 120
+libc = ctypes.CDLL(None)
 CODES = {0: "done", 10: "MemoryError", 11: "OSError", 12: "InputError", 13: "could not start"}
 
 
@@ -70,10 +73,20 @@ def tasks(folder: Path) -> dict[str, Any]:
     }
 
 
+def _give_back_memory() -> None:
+    """Return free memory to the system, and let large arrays be asked of it one by one."""
+    libc.mallopt(-3, 1 << 16)  # M_MMAP_THRESHOLD
+    libc.mallopt(-1, 1 << 16)  # M_TRIM_THRESHOLD
+    libc.malloc_trim(0)
+
+
 def limit(rng: random.Random, step: float) -> tuple[str, int]:
     """Draw a limit; address space falls with ``step``, from what is needed to nothing."""
-    kind = rng.choice(["memory"] * 5 + ["files", "processes", "disk"])
+    kind = rng.choice(["memory"] * 12 + ["files", "processes", "disk"])
     if kind == "memory":
+        _give_back_memory()
+        # stacks of threads that ended before are kept; another size needs new ones
+        threading.stack_size(rng.choice([1 << 18, 1 << 20, 1 << 22]))
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         most = pages * resource.getpagesize() + int(MOST * (1 - step) * rng.random())
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
@@ -124,6 +137,7 @@ def in_child(task: Any, rng: random.Random, step: float) -> int:
 
 def main(count: int, seed: int) -> int:
     rng, seen = random.Random(seed), Counter[str]()
+    libc.mallopt(-8, 1)  # M_ARENA_MAX: each thread's own would be a reserve that no limit counts
     with tempfile.TemporaryDirectory() as place:
         todo = tasks(Path(place))
         for task in todo.values():

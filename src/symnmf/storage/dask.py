@@ -35,7 +35,13 @@ from symnmf.storage.tiles import (
     split_tile,
     tile_facts,
 )
-from symnmf.storage.workers import check_workers, compute_on, current_client, has_futures
+from symnmf.storage.workers import (
+    check_open,
+    check_workers,
+    client_of,
+    compute_on,
+    current_client,
+)
 
 log = logging.getLogger(__name__)
 
@@ -271,8 +277,9 @@ class DaskMatrix(TiledMatrix):
         dtype = float_dtype(np.dtype(X.dtype), name)
         self.name, self.patience = name, patience
         super().__init__(int(X.shape[0]), dtype, Threads(n_jobs), Facts())
-        if X.chunks[0] != X.chunks[1]:
-            X = X.rechunk({1: X.chunks[0]})
+        sizes = tuple(size for size in X.chunks[0] if size)  # slicing leaves chunks of no rows
+        if X.chunks != (sizes, sizes):
+            X = X.rechunk((sizes, sizes))
         check_workers(patience)
         self._plan(X, assume_symmetric)
         self.facts = self.look_again((1.0, 1.0))
@@ -293,7 +300,10 @@ class DaskMatrix(TiledMatrix):
             for j in range(count)
         }
         on_cluster = current_client() is not None
-        held = X if on_cluster and has_futures(X) else None
+        owner = client_of(X)
+        if owner is not None:
+            check_open(owner if on_cluster else None)
+        held = X if owner is not None else None
 
         def recipes(graphs: dict[Any, dict[Any, Any]]) -> dict[tuple[int, int], Recipe]:
             return {
@@ -424,9 +434,10 @@ class DaskMatrix(TiledMatrix):
             yield from split_tile(self.recipes[i, j].tile, block)
 
     def _compute(self, graph: dict[Any, Any], keys: list[Any]) -> list[Any]:
-        if self._held is not None:
-            graph = dict(self._held.dask) | graph
         client = current_client()
+        if self._held is not None:
+            check_open(client)
+            graph = dict(self._held.dask) | graph
         if client is None:
             from dask.base import get_scheduler
             from dask.threaded import get

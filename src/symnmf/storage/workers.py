@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from symnmf.errors import InputError
@@ -26,11 +28,34 @@ def current_client() -> Any:
     return client if type(client).__module__.startswith("distributed") else None
 
 
-def has_futures(X: Any) -> bool:
-    """Whether an array is on the cluster already."""
-    from distributed import Future
+def client_of(X: Any) -> Any:
+    """Return the client of the cluster that an array is on already, or None."""
+    values = dict(X.dask).values()
+    futures = (one for one in values if type(one).__module__.startswith("distributed"))
+    return next((one.client for one in futures if hasattr(one, "client")), None)
 
-    return any(isinstance(value, Future) for value in dict(X.dask).values())
+
+def check_open(client: Any) -> None:
+    """Refuse a client that is closed, or whose scheduler is gone."""
+    status = "closed" if client is None else client.status
+    if status not in ("running", "connecting", "newly-created"):
+        raise _without_scheduler(f"its client is {status}")
+
+
+def _without_scheduler(why: str) -> InputError:
+    return InputError(
+        f"the Dask cluster that X is on cannot be reached: {why}; connect a new Client, make X "
+        f"again there and go on from the last checkpoint."
+    )
+
+
+@contextlib.contextmanager
+def _answered() -> Iterator[None]:
+    """Say in one sentence that a scheduler no longer answers."""
+    try:
+        yield
+    except OSError as error:  # distributed's CommClosedError is one, and so is a timeout
+        raise _without_scheduler("its scheduler does not answer") from error
 
 
 def check_workers(patience: float) -> None:
@@ -38,6 +63,12 @@ def check_workers(patience: float) -> None:
     client = current_client()
     if client is None:
         return
+    check_open(client)
+    with _answered():
+        _check_packages(client, patience)
+
+
+def _check_packages(client: Any, patience: float) -> None:
     from importlib.util import find_spec
 
     if client.run_on_scheduler(find_spec, "symnmf") is None:
@@ -53,6 +84,20 @@ def check_workers(patience: float) -> None:
             f"symnmf is not installed on {len(lacking)} of {len(found)} Dask workers, such as "
             f"{lacking[0]}; install it there, the same version as here."
         )
+    _check_versions(client)
+
+
+def _check_versions(client: Any) -> None:
+    """Refuse workers of another release of Dask: they cannot unpack its tasks, and die of them."""
+    found = client.get_versions(check=False)
+    here = found["client"]["packages"]["dask"]
+    for name, there in found["workers"].items():
+        version = there["packages"]["dask"] if there else here  # none where a worker just left
+        if version.split(".")[:2] != here.split(".")[:2]:
+            raise InputError(
+                f"Dask is {version} on the worker {name} and {here} here; install the same "
+                f"version everywhere."
+            )
 
 
 def _wait_for_workers(client: Any, patience: float) -> None:
@@ -77,12 +122,14 @@ def compute_on(client: Any, graph: dict[Any, Any], keys: list[Any], patience: fl
     from distributed.scheduler import KilledWorker
 
     for attempt in range(RETRIES + 1):
+        check_open(client)
         with warnings.catch_warnings():
             # factors are part of the graph, so that they are there again after a loss
             warnings.filterwarnings("ignore", message="Sending large graph")
             futures = client.get(graph, keys, sync=False)
         try:
-            return _collected(client, futures, patience)
+            with _answered():
+                return _collected(client, futures, patience)
         except (KilledWorker, FutureCancelledError) as error:
             if attempt == RETRIES:
                 raise InputError(
@@ -115,8 +162,9 @@ def _collected(client: Any, futures: list[Any], patience: float) -> list[Any]:
         try:
             future, result = next(coming)
         except (TimeoutError, StopIteration):
+            check_open(client)
             coming, now = None, time.monotonic()
-            if client.scheduler_info()["workers"]:
+            if client.scheduler_info().get("workers"):
                 seen, alone = now, False
             elif now - seen > patience:
                 client.cancel(futures)
