@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf import graphs
 from symnmf.arguments import checked
 from symnmf.coupling import Coupling
 from symnmf.errors import InputError, said_as_input_errors
@@ -260,6 +261,9 @@ def communities(
         ``allow_negative`` is set.
         A table is a frame of pandas, polars or pyarrow with the columns source, target and
         optionally weight, or a list of named pairs; see :func:`symnmf.graphs.from_edges`.
+        A :class:`symnmf.graphs.Hypergraph`, or one of XGI, HGX or HyperNetX, is clustered by its
+        clique graph, over the sizes that carry groups; ``loss="poisson"`` refines that by a
+        model of the hyperedges, and ``order=3`` takes their triples (docs/howto/hypergraphs.md).
         A matrix of :mod:`symnmf.storage`, a Dask array or a :class:`symnmf.Problem` also works,
         with ``normalize=False`` unless it is a :class:`symnmf.storage.LowRank`.
     n_clusters : int or "auto"
@@ -354,7 +358,8 @@ def communities(
         if not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name} must be True or False, got {flag!r}.")
     check_threshold(threshold)  # even if it is not used
-    G = with_edges_read(G, weight)
+    hypergraph = graphs.hypergraph_of(G, weight)
+    G = with_edges_read(G, weight) if hypergraph is None else hypergraph
     sparse = SparsePipeline(
         n_clusters=n_clusters,
         wanted=row_sparse if overlapping or row_sparse else False,

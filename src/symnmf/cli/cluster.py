@@ -201,7 +201,9 @@ def cluster(
             loaded = inputs.stored(given, memory, pipeline.plan.rank, jobs, bool(normalize))
             how: dict[str, Any] = {}
         else:
-            loaded = inputs.load(given, missing, signed=allow_negative, table=table)
+            loaded = inputs.load(
+                given, missing, signed=allow_negative, table=table, hypergraphs=True
+            )
             how = inputs.chosen(loaded, affinity, neighbors, False if triangles else normalize)
             loaded, how = tables.scaled(loaded, scale, how)
         classes = inputs.with_truth(loaded, truth)

@@ -16,7 +16,7 @@ Input = Annotated[
     typer.Argument(
         metavar="INPUT",
         help="A file (.csv .tsv .parquet .npz .npy .mtx .h5ad .cool .mcool, or a graph .edges .txt "
-        ".ncol .gml .graphml .net; each also .gz), or a data set's name, such as "
+        ".ncol .gml .graphml .net .hyperedges; each also .gz), or a data set's name, such as "
         "[bold]digits[/] or [bold]karate[/].",
         show_default=False,
     ),
@@ -102,12 +102,17 @@ class Loaded:
 
 
 def load(
-    given: str, missing: str | None = None, signed: bool = False, table: Table | None = None
+    given: str,
+    missing: str | None = None,
+    signed: bool = False,
+    table: Table | None = None,
+    hypergraphs: bool = False,
 ) -> Loaded:
     """Read a file, or a data set by its name.
 
     A file may hold NaN where ``missing`` says so, and a graph negative weights where it may be
-    ``signed``; ``table`` is what the user says of a table.
+    ``signed``; ``table`` is what the user says of a table. A hypergraph becomes its clique
+    graph unless ``hypergraphs`` are taken.
     """
     table = Table() if table is None else table
     path = Path(given)
@@ -120,10 +125,13 @@ def load(
             _check_weights(path, file.data, names)
         if file.part is not None:
             note(f"{path.name}: {file.part} was read.")
-        graph = file.kind == "graph"
+        graph = file.kind != "matrix"
         columns = None if graph else file.columns
         title = Path(given.partition("::")[0]).name
-        return Loaded(title, file.data, graph, names, file.labels, features=columns)
+        data = file.data
+        if file.kind == "hypergraph" and not hypergraphs:
+            data = data.clique_graph()
+        return Loaded(title, data, graph, names, file.labels, features=columns)
     table.check(given, True)
     return _built_in(given)
 

@@ -15,6 +15,7 @@ from symnmf.fit.similarities import Similarities
 from symnmf.graphs.constraints import numbered_by_class
 from symnmf.interchange import to_host
 from symnmf.membership import BACKGROUND, background_strengths, members_of, shares_of
+from symnmf.objectives import HyperedgeLikelihood
 from symnmf.placing import place
 from symnmf.quality import Quality, assess, warn_of
 from symnmf.run.loop import warn_unless_converged
@@ -48,7 +49,10 @@ def strengths_of(result: Result, similarities: Similarities) -> np.ndarray | Non
     """U in units of the background; None where the graph has none."""
     if result.order > 2:
         return None
-    return background_strengths(to_host(result.U), similarities.graph, similarities.roots)
+    U, problem = to_host(result.U), result.problem
+    if problem is not None and isinstance(problem.objective, HyperedgeLikelihood):
+        U = problem.objective.explained(U)
+    return background_strengths(U, similarities.graph, similarities.roots)
 
 
 @dataclass(frozen=True, eq=False)

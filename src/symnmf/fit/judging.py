@@ -11,6 +11,7 @@ from symnmf import calls, nulls
 from symnmf.fit.nulls_of import Draw, graph_of_points, has_normal, table_of
 from symnmf.fit.similarities import Building, Similarities
 from symnmf.graphs.adjacency import normalized
+from symnmf.graphs.hypergraph import Hypergraph
 from symnmf.graphs.locality import joins_neighbours
 from symnmf.parallel import one_blas_thread
 from symnmf.run.spectral import Basis, leading_subspace
@@ -20,6 +21,9 @@ from symnmf.verdict import Verdict, judge
 #: Rows of points, or of an array of similarities, that are judged: so many are drawn, or so many
 #: for each cluster, where there are more.
 MOST_ROWS, ROWS_EACH = 1000, 20
+
+#: Entries of the clique graph of a hypergraph that is judged.
+MOST_PAIRS = 5_000_000
 
 #: Columns up to which they are shuffled too: of more, independent ones make a cloud of so many
 #: dimensions that anything is more than its clusters.
@@ -31,6 +35,7 @@ ROUNDS = 10
 DEGREES = "random graphs with the same degrees"
 SHUFFLED = "similarities shuffled beside their degrees"
 COLUMNS = "points with the same columns, each shuffled"
+HYPERGRAPHS = "random hypergraphs with the same sizes and degrees"
 NORMAL = "normal points with the same covariances"
 
 LOCAL = (
@@ -67,7 +72,12 @@ def verdict_of(
     if graph.min() < 0:  # of a signed graph, what ties nodes together
         graph = graph.maximum(0) if sp.issparse(graph) else np.maximum(graph, 0)
     most = max(MOST_ROWS, ROWS_EACH * clusters)
-    if not building.has_points:
+    if similar.hypergraph is not None:
+        if similar.graph.nnz > MOST_PAIRS:  # each draw is spelt out as pairs
+            return None
+        graph = similar.hypergraph.clique_graph()
+        drawn = {HYPERGRAPHS: _dealing(similar.hypergraph)}
+    elif not building.has_points:
         if not sp.issparse(graph) and len(graph) > most:
             rows = np.sort(rng.choice(len(graph), most, replace=False))
             graph, labels = graph[np.ix_(rows, rows)], labels[rows]
@@ -107,7 +117,9 @@ def verdict_of(
         quick_labels=quick_labels,
         rng=rng,
         size=float(stored * clusters),
-        remark=LOCAL if not building.has_points and joins_neighbours(graph) else "",
+        remark=LOCAL
+        if not building.has_points and similar.hypergraph is None and joins_neighbours(graph)
+        else "",
     )
 
 
@@ -132,6 +144,10 @@ def nearest_centres(basis: Basis) -> np.ndarray:
         if np.array_equal(before, labels):
             break
     return labels
+
+
+def _dealing(H: Hypergraph) -> Draw:
+    return lambda rng: H.shuffled(rng).clique_graph()
 
 
 def _rewiring(graph: Any) -> Draw:

@@ -202,6 +202,10 @@ class Pipeline(Building):
 
     def prepare(self, data: Any) -> Prepared:
         """Return the problem that the data pose, with everything but the search done."""
+        read = graphs.hypergraph_of(data, self.weight)
+        if read is not None:
+            data = read
+            self._check_hypergraph()
         n = rows_of(data)
         count = 0 if self.automatic else int(self.n_clusters)
         if n is not None and count > n:
@@ -273,6 +277,18 @@ class Pipeline(Building):
         else:
             choice = AttributeWeight(float(weight), tau)
         return similar, choice, {"attributes": F, "attribute_weight": choice.weight}
+
+    def _check_hypergraph(self) -> None:
+        if self.loss == "bernoulli":
+            raise InputError(
+                f"{self.spell('loss', self.loss)} is for edges and {self.argument} is a "
+                f"hypergraph; use {self.spell('loss', 'poisson')}."
+            )
+        if self.constrained:
+            raise InputError(
+                f"constraints are for graphs and points, and {self.argument} is a hypergraph; "
+                f"pass its clique graph, {self.argument}.clique_graph()."
+            )
 
     def _check_told(self, n: int | None, count: int) -> None:
         if n is None or not self.constrained:

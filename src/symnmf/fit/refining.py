@@ -32,7 +32,10 @@ def refined(
     objective: Mapping[str, Any],
 ) -> tuple[Search, Similarities, Problem]:
     """Return the search with its best refined by a likelihood of the graph as it was given."""
-    problem = likelihood_problem(similar.graph, loss, n_jobs, objective)
+    if similar.hypergraph is not None:
+        problem = similar.hypergraph.problem(n_jobs=n_jobs)
+    else:
+        problem = likelihood_problem(similar.graph, loss, n_jobs, objective)
     roots = 1.0 if similar.roots is None else similar.roots[:, None]
     start = np.asarray(to_host(search.best.U), dtype=np.float64) * roots
     rank = start.shape[1]

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from symnmf import graphs, tensors
 from symnmf.errors import InputError, said_as_input_errors
+from symnmf.fit.hyperedges import choose_sizes
 from symnmf.fit.words import Spelling, in_python
 from symnmf.graphs.adjacency import (
     affinities,
@@ -32,6 +33,7 @@ from symnmf.run.problem import Problem, says
 from symnmf.run.spectral import Basis
 from symnmf.storage import LowRank, SymmetricArray, as_symmetric
 from symnmf.storage.wrapping import in_memory, is_storage
+from symnmf.tensors.hypergraphs import tensor_of
 
 PRECOMPUTED = "precomputed"
 
@@ -58,6 +60,8 @@ class Similarities:
         The leading eigenvectors of A, where they were looked at.
     checked : SymmetricArray or None
         A as it was checked, where nothing was changed since.
+    hypergraph : Hypergraph or None
+        The hyperedges that A is the clique graph of, where the data are a hypergraph.
     """
 
     A: Any
@@ -68,6 +72,7 @@ class Similarities:
     roots: np.ndarray | None = None
     basis: Basis | None = None
     checked: SymmetricArray | None = None
+    hypergraph: graphs.Hypergraph | None = None
 
     def scaled_rows(self, rows: Any) -> Any:
         """Return similarities of new rows to the fitted ones in the scale of A."""
@@ -212,6 +217,8 @@ class Building:
             return self._of_problem(data)
         if not self.given:
             return self._of_points(data, clusters)
+        if isinstance(data, graphs.Hypergraph):
+            return self._of_hypergraph(data, clusters)
         if is_storage(data):
             stored = in_memory(as_symmetric(data, n_jobs=self.n_jobs, device=self.device))
             if isinstance(stored, SymmetricArray):
@@ -221,6 +228,8 @@ class Building:
 
     def for_count(self, similar: Similarities, clusters: int) -> Similarities:
         """Return the similarities for a number of clusters that has been found since."""
+        if similar.hypergraph is not None:
+            return self._of_hypergraph(similar.hypergraph, clusters)
         if similar.roots is None or self.degree_offset is not None:
             return similar
         return self._normalised(similar.graph, similar.graph, similar.names, clusters)
@@ -283,6 +292,31 @@ class Building:
         found = self._normalised(A, seen, names, clusters)
         unchanged = checked is not None and found.A is untouched
         return replace(found, checked=checked) if unchanged else found
+
+    def _of_hypergraph(self, H: graphs.Hypergraph, clusters: int) -> Similarities:
+        """Take the clique graph of the sizes that carry the groups."""
+        names = ("mask", "weights", "missing", "allow_negative")
+        self._refuse("a hypergraph", **{name: says(self.objective.get(name)) for name in names})
+        advice = self.spell("components", "largest")
+        whole = H.clique_graph()
+        inside = restrict(whole, self.components, clusters or len(H.names), advice)
+        if inside is not whole:
+            kept = degrees(inside) > 0
+            first = H.members[np.minimum(H.indptr[:-1], len(H.members) - 1)]
+            H = H.kept((H.sizes > 1) & kept[first])
+        if self.order == 3:
+            T = tensor_of(H, order=3, repeated="observed", n_jobs=self.n_jobs)
+            return Similarities(T, inside, H.names, int(np.count_nonzero(T.rows_in_use)))
+        if not clusters:
+            return replace(self._normalised(inside, inside, H.names, 0), hypergraph=H)
+        choice = choose_sizes(H, clusters)
+        if choice.reason is not None:
+            warn(f"{choice.reason}; pass {self.argument}.of_sizes(...) to decide it.")
+        taken = choice.of(H)
+        A = inside if taken is H else taken.clique_graph()
+        found = self._normalised(A, A, H.names, clusters)
+        connected = int(np.count_nonzero(degrees(inside)))
+        return replace(found, graph=inside, connected=connected, hypergraph=taken)
 
     def _of_storage(self, X: SymmetricArray, clusters: int) -> Similarities:
         """Take X where it is: only products with it are made."""

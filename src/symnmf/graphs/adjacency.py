@@ -42,9 +42,10 @@ def from_graph(
 
     Parameters
     ----------
-    G : networkx.Graph, igraph.Graph, table of edges, sparse matrix or array
+    G : networkx.Graph, igraph.Graph, table of edges, sparse matrix, array or hypergraph
         Undirected, without parallel edges; weights finite and nonnegative. A table is a data frame
-        or a list of named pairs, as :func:`from_edges` takes them.
+        or a list of named pairs, as :func:`from_edges` takes them. The matrix of a
+        :class:`symnmf.graphs.Hypergraph`, or one of XGI, HGX or HyperNetX, is its clique graph.
     weight : str, optional
         Edge attribute, or column of a table, to use.  Edges without it count 1, and with None
         every edge does; a name other than ``"weight"`` that no edge has is an error.
@@ -64,6 +65,11 @@ def from_graph(
             f"weight must be the name of an edge attribute, or None to count every edge as 1, got "
             f"{weight!r}."
         )
+    from symnmf.graphs.hypergraph import hypergraph_of
+
+    hypergraph = hypergraph_of(G, weight)
+    if hypergraph is not None:
+        return hypergraph.clique_graph(), hypergraph.names
     G = with_edges_read(G, weight)
     read = edge_list(G, "G")
     if read is None:

@@ -3,6 +3,7 @@
 from symnmf.objectives.added import Added
 from symnmf.objectives.attributed import Attributed
 from symnmf.objectives.frobenius import Frobenius, MatrixObjective
+from symnmf.objectives.hyperedges import HyperedgeLikelihood
 from symnmf.objectives.likelihood import Likelihood
 from symnmf.objectives.objective import CAPABILITIES, Measurement, Objective
 from symnmf.objectives.tensor import TensorMisfit
@@ -15,6 +16,7 @@ __all__ = [
     "Added",
     "Attributed",
     "Frobenius",
+    "HyperedgeLikelihood",
     "Likelihood",
     "Links",
     "MatrixObjective",

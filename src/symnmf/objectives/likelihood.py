@@ -53,7 +53,8 @@ class Likelihood(Objective):
         1 where an entry was not observed, 0 elsewhere; symmetric.
     """
 
-    offers: ClassVar[frozenset[str]] = frozenset({"likelihood"})
+    offers: ClassVar[frozenset[str]] = frozenset({"likelihood", "pairs"})
+    default_solver: ClassVar[str] = "row-newton"
     beyond: ClassVar[str] = "a likelihood"
     homogeneous = False
 

@@ -32,6 +32,7 @@ CAPABILITIES = {
     "gradient": "a gradient and the change of f between two points",
     "entries": "single entries of X",
     "likelihood": "a Poisson or Bernoulli loss (loss='poisson')",
+    "pairs": "a loss that is a sum over pairs of rows",
 }
 
 Coefficients = tuple[float, ...]
@@ -90,6 +91,8 @@ class Objective(ABC):
     beyond: ClassVar[str] = "this objective"
     homogeneous: bool = True
     bounded: bool = True
+    #: the solver that ``solver="auto"`` stands for; "auto" for that one itself
+    default_solver: ClassVar[str] = "auto"
     #: the rule for lambda where neither the caller nor the solver names one
     default_coupling: str = "rising"
 

@@ -16,6 +16,7 @@ Ending              What it holds
 .el .txt .ncol      commas; lines that start with ``#`` or ``%`` are comments; a .csv or .tsv
                     that begins with ``source,target`` is one too, and so is a .parquet with such
                     columns; a column called ``weight``, or the third of three, holds the weights
+.hyperedges         one hyperedge per line, its nodes separated by spaces, tabs or commas
 .graphml .gml       a graph, parsed by networkx
 .net                a graph of Pajek; arcs are read as edges
 .json               a network of VOSviewer

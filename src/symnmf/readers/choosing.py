@@ -12,6 +12,7 @@ from symnmf.readers.edge_tables import read_edge_table
 from symnmf.readers.edges import TABLES, is_header, read_edges
 from symnmf.readers.graph_files import read_gml, read_graphml
 from symnmf.readers.hdf5 import read_cool, read_h5ad
+from symnmf.readers.hyperedges import read_hyperedges
 from symnmf.readers.market import read_mtx
 from symnmf.readers.matrix_file import MatrixFile
 from symnmf.readers.npz import read_npz
@@ -48,6 +49,7 @@ READERS: dict[str, Callable[[Source], MatrixFile]] = {
     ".el": read_edges,
     ".txt": read_edges,
     ".ncol": read_edges,
+    ".hyperedges": read_hyperedges,
     ".graphml": read_graphml,
     ".gml": read_gml,
     ".net": read_pajek,
@@ -140,8 +142,8 @@ def read_matrix(
     ----------
     path : str or path
         Ends in .npy, .npz, .csv, .tsv, .parquet, .mtx, .edges, .edgelist, .el, .txt, .ncol,
-        .graphml, .gml, .net, .json, .h5ad, .cool or .mcool, or in one of these and .gz. A table
-        that begins with source,target (or from,to or src,dst) is an edge list; see
+        .hyperedges, .graphml, .gml, .net, .json, .h5ad, .cool or .mcool, or in one of these and
+        .gz. A table that begins with source,target (or from,to or src,dst) is an edge list; see
         :mod:`symnmf.readers` for what each may hold.
     missing : "nan", "unstored" or None
         As for :func:`symnmf.factorize`: with "nan" a dense matrix may hold NaN, and in a table

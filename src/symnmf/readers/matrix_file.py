@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 
 @dataclass(frozen=True, eq=False)
@@ -14,10 +14,11 @@ class MatrixFile:
 
     Attributes
     ----------
-    data : ndarray or csr_array of float64
+    data : ndarray or csr_array of float64, or Hypergraph
         The table or matrix, or the symmetric adjacency matrix of a graph.
-    kind : {"matrix", "graph"}
-        "graph" for edge lists and archives of edges; "matrix" for everything else, square or not.
+    kind : {"matrix", "graph", "hypergraph"}
+        "graph" for edge lists and archives of edges, "hypergraph" for lists of hyperedges;
+        "matrix" for everything else, square or not.
     names : ndarray or None
         One name per row: int64 ids, or text in an object array (so that one long name does not
         widen all). None where rows are only numbered 0..n-1.
@@ -29,7 +30,7 @@ class MatrixFile:
         What was read, of a file that holds several matrices.
     """
 
-    data: np.ndarray | sp.csr_array
+    data: Any
     kind: str
     names: np.ndarray | None = None
     labels: np.ndarray | None = None

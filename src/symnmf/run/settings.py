@@ -77,8 +77,8 @@ class Settings:
 
     def checked(self, f: Objective) -> Self:
         """Return what a run on f uses, or say in one sentence why it cannot be used on f."""
-        if "likelihood" in f.offers and self.solver.name == "auto":
-            return replace(self, solver=as_solver("row-newton"))
+        if self.solver.name == "auto" and f.default_solver != "auto":
+            return replace(self, solver=as_solver(f.default_solver))
         self.solver.check(f)
         if not self.solver.has_coupling:
             return self

@@ -75,6 +75,7 @@ class RowNewton(ExpectationMaximization):
     name: ClassVar[str] = "row-newton"
     summary: ClassVar[str] = "Newton on rows for a Poisson or Bernoulli loss"
     cost: ClassVar[str] = "2 passes over X, and O(nnz r^2)"
+    asks: ClassVar[frozenset[str]] = frozenset({"likelihood", "pairs"})
 
     def step(self, f: Objective, state: State) -> None:
         if f.has_diagonal:  # type: ignore[attr-defined]

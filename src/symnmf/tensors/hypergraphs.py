@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from symnmf import graphs
 from symnmf.arguments import checked
 from symnmf.errors import InputError
+from symnmf.graphs.hypergraph import checked_weights, numbered
 from symnmf.kernels.tuples import list_triangles
 from symnmf.storage.sparse_tensor import SparseTensor
 from symnmf.storage.tensor_checking import ORDERS, Repeated, from_tuples
@@ -65,10 +66,10 @@ def from_hyperedges(
     """
     if order not in ORDERS:
         raise InputError(f"order must be 3 or 4, got {order!r}; for pairs use a matrix.")
-    groups, names = _numbered(hyperedges)
+    groups, names = numbered(hyperedges)
     if not groups:
         raise InputError("hyperedges is empty; pass at least one group of nodes.")
-    values = _weights(weights, len(groups))
+    values = checked_weights(weights, len(groups))
     wrong = next((number for number, group in enumerate(groups) if len(group) != order), None)
     if wrong is not None and not subsets:
         raise InputError(
@@ -76,6 +77,28 @@ def from_hyperedges(
             f"{len(groups[wrong])}; leave it out, or pass subsets=True to count larger ones for "
             f"each of their subsets of {order}."
         )
+    tensor = _spelt_out(groups, values, len(names), order, repeated, n_jobs)
+    return tensor, names
+
+
+def tensor_of(
+    H: graphs.Hypergraph, *, order: int, repeated: Repeated, n_jobs: int | None = None
+) -> SparseTensor:
+    """Return the tensor of a hypergraph, with larger hyperedges for each of their subsets."""
+    ends, members = H.indptr.tolist(), H.members.tolist()
+    groups = [members[begin:end] for begin, end in itertools.pairwise(ends)]
+    return _spelt_out(groups, H.weights, len(H.names), order, repeated, n_jobs)
+
+
+def _spelt_out(
+    groups: list[list[int]],
+    values: np.ndarray,
+    side: int,
+    order: int,
+    repeated: Repeated,
+    n_jobs: int | None,
+) -> SparseTensor:
+    """Return the tensor of all subsets of ``order`` nodes of the groups."""
     count = sum(math.comb(len(group), order) for group in groups)
     if count > MOST_SUBSETS:
         raise InputError(
@@ -90,8 +113,7 @@ def from_hyperedges(
     tuples = np.fromiter(flat, np.int64, count * order).reshape(count, order)
     per_group = [math.comb(len(group), order) for group in groups]
     tuples, values = _summed(np.sort(tuples, axis=1), np.repeat(values, per_group))
-    tensor = from_tuples(tuples, values, side=len(names), repeated=repeated, n_jobs=n_jobs)
-    return tensor, names
+    return from_tuples(tuples, values, side=side, repeated=repeated, n_jobs=n_jobs)
 
 
 @checked()
@@ -161,42 +183,6 @@ def normalize(T: SparseTensor) -> SparseTensor:
     degrees = T.matmul(np.ones((T.shape[0], 1), T.dtype))[:, 0]
     roots = np.where(degrees > 0, degrees, 1) ** (-1.0 / T.order)
     return T.reweighted(T.data * roots[T.indices].prod(axis=1))
-
-
-def _numbered(hyperedges: Iterable[Iterable[Hashable]]) -> tuple[list[list[int]], list[Hashable]]:
-    places: dict[Hashable, int] = {}
-    groups = []
-    for number, group in enumerate(hyperedges):
-        if isinstance(group, str | bytes) or not isinstance(group, Iterable):
-            raise InputError(
-                f"hyperedges must be collections of nodes, but number {number} is "
-                f"{type(group).__name__}."
-            )
-        try:
-            nodes = dict.fromkeys(group)
-        except TypeError as error:
-            raise InputError(
-                f"hyperedge number {number} holds a node that cannot be a name ({error})."
-            ) from error
-        groups.append([places.setdefault(node, len(places)) for node in nodes])
-    return groups, list(places)
-
-
-def _weights(weights: Sequence[float] | None, count: int) -> np.ndarray:
-    if weights is None:
-        return np.ones(count)
-    try:
-        values = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"weights must be numbers: {error}.") from error
-    if values.shape != (count,):
-        raise InputError(
-            f"weights must hold one number for each of the {count} hyperedges, got shape "
-            f"{values.shape}."
-        )
-    if not (np.isfinite(values).all() and values.min() >= 0):
-        raise InputError("weights must be finite and at least 0.")
-    return values
 
 
 def _summed(tuples: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

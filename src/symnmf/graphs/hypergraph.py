@@ -1,0 +1,374 @@
+"""Hypergraphs: groups of two nodes or more that belong together, of all sizes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from symnmf.arguments import checked
+from symnmf.errors import InputError
+from symnmf.graphs.adjacency import Graph
+from symnmf.naming import USUAL_WEIGHT
+from symnmf.objectives.hyperedges import PRIOR, HyperedgeLikelihood
+from symnmf.parallel import Threads
+from symnmf.run.problem import Problem
+from symnmf.storage.sparse import SparseMatrix
+
+#: Pairs of nodes, counted once for each hyperedge, beyond which no clique graph is made.
+MOST_PAIRS = 400_000_000
+
+
+class Hypergraph:
+    """Hyperedges of any sizes, with the names of their nodes.
+
+    Parameters
+    ----------
+    hyperedges : iterable of collections of nodes
+        Groups of things that belong together; nodes are any hashable names. A group that comes
+        more than once counts as often. A group of one node says nothing of others, and counts for
+        nothing.
+    weights : sequence of float or None
+        One per hyperedge, at least 0; None for 1 each.
+    nodes : iterable or None
+        All nodes in the order that is wanted, those in no hyperedge too. None takes those of the
+        hyperedges, in the order of first appearance.
+
+    Attributes
+    ----------
+    names : list
+        The nodes.
+    members, indptr : ndarray of int
+        The nodes of hyperedge e, by number, are ``members[indptr[e]:indptr[e + 1]]``.
+    weights : ndarray of shape (hyperedges,)
+    sizes : ndarray of shape (hyperedges,)
+        How many nodes each has.
+    shape : tuple of int
+        Nodes and hyperedges.
+
+    Examples
+    --------
+    >>> from symnmf.graphs import Hypergraph
+    >>> H = Hypergraph([("ann", "bob"), ("bob", "cat", "dan")])
+    >>> H
+    Hypergraph(4 nodes, 2 hyperedges of 2 to 3 nodes)
+    >>> list(H)
+    [('ann', 'bob'), ('bob', 'cat', 'dan')]
+    """
+
+    @checked()
+    def __init__(
+        self,
+        hyperedges: Iterable[Iterable[Hashable]],
+        weights: Sequence[float] | None = None,
+        *,
+        nodes: Iterable[Hashable] | None = None,
+    ) -> None:
+        groups, names = numbered(hyperedges, nodes)
+        if not groups:
+            raise InputError("hyperedges is empty; pass at least one group of nodes.")
+        sizes = np.fromiter(map(len, groups), np.int64, len(groups))
+        members = np.fromiter((i for group in groups for i in group), np.int64, int(sizes.sum()))
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        self._set(members, indptr, checked_weights(weights, len(groups)), names)
+
+    def _set(
+        self, members: np.ndarray, indptr: np.ndarray, weights: np.ndarray, names: list[Any]
+    ) -> None:
+        self.members, self.indptr, self.weights, self.names = members, indptr, weights, names
+
+    @classmethod
+    @checked()
+    def from_arrays(
+        cls, members: Any, indptr: Any, weights: Any = None, *, names: Sequence[Any] | None = None
+    ) -> Self:
+        """Return the hypergraph of arrays, without a loop over hyperedges.
+
+        ``members[indptr[e]:indptr[e + 1]]`` are the nodes of hyperedge e, numbered from 0, each
+        once. ``names`` says what they are called; by default their numbers.
+        """
+        members, indptr = (np.asarray(array) for array in (members, indptr))
+        for name, array in (("members", members), ("indptr", indptr)):
+            if array.ndim != 1 or array.dtype.kind not in "iu":
+                raise InputError(f"{name} must be a list of whole numbers, got {array.dtype}.")
+        if len(indptr) < 2 or indptr[0] != 0 or indptr[-1] != len(members):
+            raise InputError(
+                f"indptr must begin with 0 and end with the {len(members)} members, and hold one "
+                f"number more than there are hyperedges."
+            )
+        if (np.diff(indptr) < 0).any():
+            raise InputError("indptr must not fall; it says where each hyperedge begins.")
+        n = int(members.max(initial=-1)) + 1 if names is None else len(names)
+        if len(members) and (members.min() < 0 or members.max() >= n):
+            raise InputError(f"members must be numbers from 0 to {n - 1}, the last of the nodes.")
+        own = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        order = np.lexsort((members, own))
+        twice = (np.diff(members[order]) == 0) & (np.diff(own[order]) == 0)
+        if twice.any():
+            raise InputError(
+                f"hyperedge number {own[order][1:][twice][0]} has the node "
+                f"{members[order][1:][twice][0]} more than once; each may be there once."
+            )
+        made = cls.__new__(cls)
+        count = len(indptr) - 1
+        made._set(
+            members.astype(np.int64),
+            indptr.astype(np.int64),
+            checked_weights(weights, count),
+            list(range(n)) if names is None else list(names),
+        )
+        return made
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.names), len(self.indptr) - 1
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.diff(self.indptr)
+
+    def __len__(self) -> int:
+        return self.shape[1]
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        names, members = self.names, self.members.tolist()
+        ends = self.indptr.tolist()
+        for begin, end in itertools.pairwise(ends):
+            yield tuple(names[i] for i in members[begin:end])
+
+    def __repr__(self) -> str:
+        n, count = self.shape
+        least, most = (int(self.sizes.min()), int(self.sizes.max())) if count else (0, 0)
+        span = f"{least}" if least == most else f"{least} to {most}"
+        return f"Hypergraph({n} nodes, {count} hyperedges of {span} nodes)"
+
+    # --- parts of it
+
+    def kept(self, which: np.ndarray) -> Hypergraph:
+        """Return the hyperedges where ``which`` is True, over the same nodes."""
+        sizes = self.sizes
+        made = Hypergraph.__new__(Hypergraph)
+        made._set(
+            self.members[np.repeat(which, sizes)],
+            np.concatenate([[0], np.cumsum(sizes[which])]),
+            self.weights[which],
+            self.names,
+        )
+        return made
+
+    @checked()
+    def of_sizes(self, least: int = 2, most: int | None = None) -> Hypergraph:
+        """Return the hyperedges of ``least`` to ``most`` nodes, over the same nodes."""
+        sizes = self.sizes
+        found = self.kept((sizes >= least) & ((sizes <= most) if most is not None else True))
+        if not len(found):
+            raise InputError(f"no hyperedge has {least} to {most or 'any number of'} nodes.")
+        return found
+
+    @checked()
+    def split(self, share: float = 0.2, random_state: Any = None) -> tuple[Hypergraph, Hypergraph]:
+        """Return the hypergraph without a random ``share`` of its hyperedges, and those."""
+        if not 0 < share < 1:
+            raise InputError(f"share must be between 0 and 1, got {share!r}.")
+        held = np.random.default_rng(random_state).random(len(self)) < share
+        return self.kept(~held), self.kept(held)
+
+    def shuffled(self, rng: np.random.Generator) -> Hypergraph:
+        """Return random hyperedges of the same sizes, whose nodes have about the same degrees.
+
+        All places in hyperedges are dealt out anew. A node that would come twice in one is left
+        out of it the second time.
+        """
+        own = np.repeat(np.arange(len(self)), self.sizes)
+        dealt = rng.permutation(self.members)
+        order = np.lexsort((dealt, own))
+        dealt, own = dealt[order], own[order]
+        new = np.ones(len(dealt), bool)
+        new[1:] = (np.diff(dealt) != 0) | (np.diff(own) != 0)
+        return self.with_members(dealt[new], own[new])
+
+    def with_members(self, members: np.ndarray, own: np.ndarray) -> Hypergraph:
+        """Return the hypergraph with other nodes in its hyperedges.
+
+        ``own`` says in which hyperedge each of ``members`` is, in increasing order.
+        """
+        sizes = np.bincount(own, minlength=len(self))
+        made = Hypergraph.__new__(Hypergraph)
+        made._set(members, np.concatenate([[0], np.cumsum(sizes)]), self.weights, self.names)
+        return made
+
+    # --- what it becomes
+
+    @cached_property
+    def _incidence(self) -> sp.csr_array:
+        ones = np.ones(len(self.members))
+        return sp.csr_array((ones, self.members, self.indptr), shape=(len(self), len(self.names)))
+
+    def clique_graph(self) -> Graph:
+        """Return the graph in which a hyperedge of s nodes is s (s - 1) / 2 edges of w / (s - 1).
+
+        The degree of a node is then the weight of all hyperedges it is in, whatever their sizes.
+        """
+        sizes = self.sizes
+        pairs = int(np.sum(sizes * (sizes - 1)))
+        if pairs > MOST_PAIRS:
+            raise InputError(
+                f"the hyperedges have {pairs // 2} pairs of nodes, too many for a clique graph; "
+                f"leave out the largest, for instance with of_sizes(2, {_most_affordable(sizes)})."
+            )
+        share = np.where(sizes > 1, self.weights / np.maximum(sizes - 1, 1), 0.0)
+        used = share > 0
+        B = self._incidence[used].T.tocsr()
+        A = sp.csr_array(B @ sp.diags_array(share[used]) @ B.T)
+        rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+        A.data[rows == A.indices] = 0.0
+        A.eliminate_zeros()
+        A.sort_indices()
+        return A
+
+    @checked()
+    def problem(
+        self, *, prior: float = PRIOR, n_jobs: int | None = None, clique_graph: Any = None
+    ) -> Problem:
+        """Return what :func:`symnmf.factorize` minimises for a Poisson model of the hyperedges.
+
+        See :class:`symnmf.objectives.HyperedgeLikelihood`. ``prior`` = 0 is the plain likelihood;
+        ``clique_graph`` is that of :meth:`clique_graph` where it is known.
+        """
+        if not 0 <= prior < np.inf:
+            raise InputError(f"prior must be a number of at least 0, got {prior!r}.")
+        used = self.kept((self.sizes > 1) & (self.weights > 0))
+        if not len(used):
+            raise InputError("no hyperedge has two nodes and a weight above 0.")
+        A = used.clique_graph() if clique_graph is None else clique_graph
+        stored = SparseMatrix(A.indptr, A.indices, A.data, Threads(n_jobs))
+        f = HyperedgeLikelihood(stored, used.members, used.indptr, used.weights, prior=prior)
+        return Problem.around(f, self)
+
+    def rates(self, U: Any) -> np.ndarray:
+        """Return sum_{i<j in e} <u_i, u_j> for each hyperedge e: how likely U makes it.
+
+        Rates of hyperedges of one size can be compared. U has a row for each node, in the units of
+        the graph: ``result.U`` of :meth:`problem`, or ``Communities.rates`` for communities.
+        """
+        U = np.asarray(U, dtype=np.float64)
+        if U.ndim != 2 or len(U) != len(self.names):
+            raise InputError(f"U must have a row for each of the {len(self.names)} nodes.")
+        sums = self._incidence @ U
+        alone = self._incidence @ np.einsum("ij,ij->i", U, U)
+        return np.maximum(0.5 * (np.einsum("ij,ij->i", sums, sums) - alone), 0.0)
+
+
+def numbered(
+    hyperedges: Iterable[Iterable[Hashable]], nodes: Iterable[Hashable] | None = None
+) -> tuple[list[list[int]], list[Hashable]]:
+    """Return the nodes of each hyperedge by number, each once, and the names of the nodes."""
+    places: dict[Hashable, int] = {}
+    for node in () if nodes is None else nodes:
+        places.setdefault(node, len(places))
+    known, groups = len(places), []
+    for number, group in enumerate(hyperedges):
+        if isinstance(group, str | bytes) or not isinstance(group, Iterable):
+            raise InputError(
+                f"hyperedges must be collections of nodes, but number {number} is "
+                f"{type(group).__name__}."
+            )
+        try:
+            once = dict.fromkeys(group)
+        except TypeError as error:
+            raise InputError(
+                f"hyperedge number {number} holds a node that cannot be a name ({error})."
+            ) from error
+        groups.append([places.setdefault(node, len(places)) for node in once])
+        if nodes is not None and len(places) > known:
+            raise InputError(
+                f"hyperedge number {number} holds {list(places)[known]!r}, which nodes does not "
+                f"list."
+            )
+    return groups, list(places)
+
+
+def checked_weights(weights: Any, count: int) -> np.ndarray:
+    """Return one weight for each of so many hyperedges, or say what is wrong with them."""
+    if weights is None:
+        return np.ones(count)
+    try:
+        values = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"weights must be numbers: {error}.") from error
+    if values.shape != (count,):
+        raise InputError(
+            f"weights must hold one number for each of the {count} hyperedges, got shape "
+            f"{values.shape}."
+        )
+    if not (np.isfinite(values).all() and values.min(initial=0.0) >= 0):
+        raise InputError("weights must be finite and at least 0.")
+    return values
+
+
+def _most_affordable(sizes: np.ndarray) -> int:
+    """Return the largest size up to which all hyperedges can be spelt out as pairs."""
+    known, counts = np.unique(sizes, return_counts=True)
+    within = np.cumsum(known * (known - 1) * counts) <= MOST_PAIRS
+    return int(known[within].max(initial=2))
+
+
+# --- hypergraphs of other libraries, told by their methods so that none need be installed
+
+
+def hypergraph_of(G: Any, weight: str | None = USUAL_WEIGHT) -> Hypergraph | None:
+    """Return a Hypergraph of what XGI, HGX or HyperNetX made; None for anything else."""
+    if isinstance(G, Hypergraph):
+        return G
+    read = _reader_of(G)
+    return None if read is None else read(G, weight)
+
+
+def _reader_of(G: Any) -> Callable[[Any, str | None], Hypergraph] | None:
+    if hasattr(getattr(G, "edges", None), "members") and hasattr(G, "nodes"):
+        return _read_xgi
+    if hasattr(G, "get_edges") and hasattr(G, "get_nodes"):
+        return _read_hgx
+    if hasattr(G, "incidence_dict") and hasattr(G, "nodes"):
+        return _read_hypernetx
+    return None
+
+
+def _read_xgi(G: Any, weight: str | None) -> Hypergraph:
+    if hasattr(G.edges, "dimembers"):
+        raise InputError("G is a directed hypergraph; pass xgi.Hypergraph(G.edges.members()).")
+    weights = None
+    if weight is not None and G.num_edges:
+        weights = [1.0 if w is None else w for w in G.edges.attrs(weight, missing=1.0).aslist()]
+    return Hypergraph(G.edges.members(), weights, nodes=G.nodes)
+
+
+def _read_hgx(G: Any, weight: str | None) -> Hypergraph:
+    edges = list(G.get_edges())
+    if "Directed" in type(G).__name__ or "Temporal" in type(G).__name__:
+        raise InputError(
+            f"G is a {type(G).__name__}; pass a hypergraphx.Hypergraph of its hyperedges."
+        )
+    weights = None if weight is None else [float(G.get_weight(edge)) for edge in edges]
+    return Hypergraph(edges, weights, nodes=_sorted_or_not(G.get_nodes()))
+
+
+def _read_hypernetx(G: Any, weight: str | None) -> Hypergraph:
+    edges = G.incidence_dict
+    weights = None
+    if weight is not None:
+        weights = [float(getattr(G.edges[name], "weight", 1.0) or 1.0) for name in edges]
+    return Hypergraph(edges.values(), weights, nodes=list(G.nodes))
+
+
+def _sorted_or_not(nodes: Iterable[Any]) -> list[Any]:
+    """Return nodes in order where they have one."""
+    listed = list(nodes)
+    try:
+        return sorted(listed)
+    except TypeError:
+        return listed

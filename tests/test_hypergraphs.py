@@ -1,0 +1,416 @@
+"""Hypergraphs of mixed sizes: the class, the likelihood, which sizes count, communities."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import symnmf
+from symnmf import InputError, metrics
+from symnmf.fit.hyperedges import choose_sizes
+from symnmf.graphs import GraphWarning, Hypergraph, from_graph
+from symnmf.state import Point
+
+
+def drawn(seed, n=25, count=60, most=5):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, most + 1, count)
+    weights = rng.integers(1, 4, count).astype(float)
+    return Hypergraph([rng.choice(n, s, replace=False).tolist() for s in sizes], weights)
+
+
+def planted(seed, *, n=200, k=4, pairs=0, groups=500, sizes=(3, 4), pairs_inside=False):
+    """Pairs at random (or inside groups), and larger hyperedges inside groups (or at random)."""
+    rng = np.random.default_rng(seed)
+    truth = np.repeat(np.arange(k), n // k)
+    own = [np.flatnonzero(truth == group) for group in range(k)]
+
+    def draw(size, inside):
+        return tuple(rng.choice(own[rng.integers(k)] if inside else n, size, replace=False))
+
+    drawn = [draw(2, pairs_inside) for _ in range(pairs)]
+    drawn += [draw(rng.choice(sizes), not pairs_inside) for _ in range(groups)]
+    return Hypergraph(drawn, nodes=range(n)), truth
+
+
+def by_definition(H, U, prior):
+    value = 0.5 * np.sum(U.sum(axis=0) ** 2)
+    degrees = np.zeros(len(U))
+    for e, w in zip(H, H.weights, strict=True):
+        rows = [H.names.index(node) for node in e]
+        value -= w * np.log(sum(U[i] @ U[j] for i, j in itertools.combinations(rows, 2)))
+        degrees[rows] += w
+    return value - np.sum(prior * degrees[:, None] / U.shape[1] * np.log(U))
+
+
+@pytest.fixture(scope="module")
+def high_school(real_data):
+    path = real_data / "hyper_high_school.npz"
+    if not path.exists():
+        pytest.skip(f"{path} is absent")
+    stored = np.load(path)
+    names = [f"pupil {i}" for i in range(int(stored["n"]))]
+    return Hypergraph.from_arrays(stored["members"], stored["indptr"], names=names), stored["y"]
+
+
+# --- the class
+
+
+def test_names_weights_and_sizes_are_kept():
+    H = Hypergraph([("b", "a"), ("a", "c", "d", "a"), ["e"]], weights=[1, 2, 3])
+    assert H.names == ["b", "a", "c", "d", "e"]
+    assert list(H) == [("b", "a"), ("a", "c", "d"), ("e",)]
+    assert H.sizes.tolist() == [2, 3, 1]
+    assert repr(H) == "Hypergraph(5 nodes, 3 hyperedges of 1 to 3 nodes)"
+    assert (len(H), H.shape) == (3, (5, 3))
+    assert list(H.of_sizes(3)) == [("a", "c", "d")]
+    assert H.of_sizes(3).names == H.names
+    same = Hypergraph.from_arrays(H.members, H.indptr, H.weights, names=H.names)
+    assert list(same) == list(H)
+    assert Hypergraph([(1, 2)], nodes=[3, 2, 1]).names == [3, 2, 1]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6))
+def test_a_degree_in_the_clique_graph_is_the_weight_of_the_hyperedges(seed):
+    H = drawn(seed)
+    A = H.clique_graph().toarray()
+    expected = np.zeros_like(A)
+    degrees = np.zeros(len(A))
+    for e, w in zip(H, H.weights, strict=True):
+        rows = [H.names.index(node) for node in e]
+        degrees[rows] += w
+        for i, j in itertools.permutations(rows, 2):
+            expected[i, j] += w / (len(rows) - 1)
+    np.testing.assert_allclose(A, expected, rtol=1e-12)
+    np.testing.assert_array_equal(A, A.T)
+    np.testing.assert_allclose(A.sum(axis=1), degrees, rtol=1e-12)
+    B, names = from_graph(H)
+    np.testing.assert_array_equal(B.toarray(), A)
+    assert names == H.names
+
+
+def test_shuffling_keeps_sizes_and_degrees_and_splitting_loses_nothing():
+    H, truth = planted(0, groups=2000)
+    mixed = H.shuffled(np.random.default_rng(0))
+    assert np.mean(mixed.sizes == H.sizes) > 0.9
+    before, after = (np.bincount(G.members, minlength=200) for G in (H, mixed))
+    assert np.abs(before - after).max() <= 4
+    known, held = H.split(0.25, random_state=1)
+    assert sorted([*known, *held]) == sorted(H)
+    assert 400 < len(held) < 600
+    inside = [len({truth[i] for i in e}) == 1 for e in mixed]
+    assert np.mean(inside) < 0.2
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Hypergraph([]), "hyperedges is empty"),
+        (lambda: Hypergraph(["ab"]), "must be collections of nodes, but number 0 is str"),
+        (lambda: Hypergraph([(1, [2])]), "cannot be a name"),
+        (lambda: Hypergraph([(1, 2)], weights=[1, 2]), "one number for each of the 1 hyperedges"),
+        (lambda: Hypergraph([(1, 2)], weights=[-1]), "finite and at least 0"),
+        (lambda: Hypergraph([(1, 2)], nodes=[1]), "holds 2, which nodes does not list"),
+        (lambda: Hypergraph.from_arrays([0, 1], [0, 3]), "end with the 2 members"),
+        (lambda: Hypergraph.from_arrays([0, 0], [0, 2]), "more than once"),
+        (lambda: Hypergraph.from_arrays([0.5, 1], [0, 2]), "whole numbers"),
+        (lambda: Hypergraph([(1, 2)]).of_sizes(3), "no hyperedge has"),
+        (lambda: Hypergraph([(1, 2)]).problem(prior=-1), "prior must be"),
+        (lambda: Hypergraph([(1,)]).problem(), "no hyperedge has two nodes"),
+    ],
+)
+def test_what_is_no_hypergraph_is_refused(make, said):
+    with pytest.raises(InputError, match=said):
+        make()
+
+
+# --- the likelihood
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([0.0, 0.05, 0.5]))
+def test_value_and_gradient_are_those_of_the_formula(seed, prior):
+    H = drawn(seed, count=30)
+    f = H.problem(prior=prior).objective
+    U = np.random.default_rng(seed).random((len(H.names), 3)) + 0.1
+    point = Point(f.ops, U)
+    assert f.value(point) == pytest.approx(by_definition(H, U, prior), rel=1e-10)
+    slope = f.expected(U) - point.product(f)
+    ahead, behind = U.copy(), U.copy()
+    ahead[3, 1] += 1e-6
+    behind[3, 1] -= 1e-6
+    change = by_definition(H, ahead, prior) - by_definition(H, behind, prior)
+    assert change / 2e-6 == pytest.approx(slope[3, 1], rel=1e-4, abs=1e-5)
+
+
+def test_pairs_alone_are_the_poisson_loss_of_the_graph():
+    """With no diagonal in X the two losses are one, edge by edge."""
+    rng = np.random.default_rng(0)
+    pairs = [tuple(rng.choice(20, 2, replace=False).tolist()) for _ in range(60)]
+    H = Hypergraph(pairs, nodes=range(20))
+    f = H.problem(prior=0.0).objective
+    g = symnmf.Problem(H.clique_graph(), loss="poisson").objective
+    U = rng.random((20, 3))
+    assert f.value(Point(f.ops, U)) == pytest.approx(g.value(Point(g.ops, U)), rel=1e-12)
+
+
+@pytest.mark.parametrize("prior", [0.0, 0.05])
+def test_the_likelihood_never_falls_and_the_end_is_certified(prior, tmp_path):
+    H, _ = planted(1, n=60, k=3, groups=300)
+    problem = H.problem(prior=prior)
+    options = {"random_state": 0, "tol": 1e-3, "max_iter": 5000}
+    result = symnmf.factorize(problem, 3, **options)
+    assert (result.status, result.solver) == ("converged", "em")
+    assert (np.diff(result.history["objective"]) <= 1e-10).all()
+    assert result.certificate(tol=1e-3).certified
+    path = tmp_path / "run.npz"
+    with pytest.warns(UserWarning, match="did not converge"):
+        symnmf.factorize(problem, 3, checkpoint=path, **{**options, "max_iter": 5})
+    again = symnmf.factorize(problem, 3, checkpoint=path, **options)
+    np.testing.assert_array_equal(again.U, result.U)
+    with pytest.raises(InputError, match="does not match this X"):
+        symnmf.factorize(H.problem(prior=0.3), 3, checkpoint=path, **options)
+
+
+def test_bits_do_not_depend_on_threads():
+    H, _ = planted(1, n=400, groups=20_000)
+    options = {"random_state": 0, "tol": 0.0, "max_iter": 3}
+    runs = [symnmf.factorize(H.problem(n_jobs=jobs), 8, **options).U for jobs in (1, 2)]
+    np.testing.assert_array_equal(*runs)
+
+
+def test_other_solvers_are_refused():
+    problem = drawn(0).problem()
+    with pytest.raises(InputError, match="does not take a likelihood of hyperedges"):
+        symnmf.factorize(problem, 2, solver="row-newton")
+    with pytest.raises(InputError, match="does not take a likelihood of hyperedges"):
+        symnmf.factorize(problem, 2, solver="symhals")
+
+
+def test_extreme_weights_change_the_scale_alone():
+    H, _ = planted(2, n=60, k=3, groups=300)
+    large = Hypergraph.from_arrays(H.members, H.indptr, 1e12 * H.weights)
+    options = {"random_state": 0, "max_iter": 20, "tol": 0.0}
+    one, other = (symnmf.factorize(G.problem(), 3, **options) for G in (H, large))
+    np.testing.assert_allclose(other.U, 1e6 * one.U, rtol=1e-6)
+    assert other.error == pytest.approx(one.error, rel=1e-6)
+
+
+# --- communities
+
+
+def test_high_school_classes_are_found(high_school):
+    """ARI .986 of the clique graph, .993 refined."""
+    H, truth = high_school
+    for loss, least in (("frobenius", 0.985), ("poisson", 0.992)):
+        found = symnmf.communities(H, 9, loss=loss, random_state=0)
+        assert metrics.adjusted_rand(truth, found.labels) >= least
+        assert found.names[0] == "pupil 0"
+        assert found.certificate.certified
+    triples = symnmf.communities(H, 9, order=3, n_init=1, tol=0.01, random_state=0)
+    assert len(triples.names) == 327
+
+
+def test_a_prior_predicts_held_out_hyperedges_better(high_school):
+    """AUC .940 with the prior, .930 without."""
+    H, _ = high_school
+    known, held = H.split(0.2, random_state=0)
+    rng = np.random.default_rng(0)
+    others = held.with_members(
+        np.concatenate([rng.choice(327, size, replace=False) for size in held.sizes]),
+        np.repeat(np.arange(len(held)), held.sizes),
+    )
+    start = symnmf.communities(known, 9, random_state=0)
+    U = start.result.U * np.sqrt(known.clique_graph().sum(axis=1))[:, None]
+    auc = {}
+    for prior in (0.0, 0.05, 0.5):
+        options = {"init": U, "tol": 0.0, "max_iter": 200}
+        fitted = symnmf.factorize(known.problem(prior=prior), 9, **options).U
+        auc[prior] = np.mean(held.rates(fitted) > others.rates(fitted))
+    assert auc[0.05] > auc[0.0] + 0.004
+    assert auc[0.05] > auc[0.5] + 0.004
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_are_found_where_only_larger_hyperedges_have_them(seed):
+    H, truth = planted(seed, pairs=2500, groups=400)
+    with pytest.warns(GraphWarning, match="hyperedges of two nodes were left out"):
+        found = symnmf.communities(H, 4, random_state=0)
+    assert metrics.normalized_mutual_info(truth, found.labels) > 0.95
+    together = symnmf.communities(H.clique_graph(), 4, random_state=0)
+    assert metrics.normalized_mutual_info(truth, together.labels) < 0.9
+
+
+def test_pairs_are_taken_where_only_pairs_have_groups():
+    H, truth = planted(0, pairs=700, groups=3000, pairs_inside=True)
+    with pytest.warns(GraphWarning, match="hyperedges of three nodes or more were left out"):
+        found = symnmf.communities(H, 4, random_state=0)
+    assert metrics.normalized_mutual_info(truth, found.labels) > 0.95
+
+
+def test_no_size_is_left_out_where_all_help_or_none_does(high_school):
+    H, _ = high_school
+    assert choose_sizes(H, 9).sizes == "all"
+    rng = np.random.default_rng(0)
+    noise = Hypergraph([rng.choice(100, s, replace=False) for s in rng.integers(2, 5, 1000)])
+    assert [choose_sizes(noise, 4, seed).sizes for seed in range(5)] == ["all"] * 5
+
+
+def test_random_hypergraphs_are_no_more_than_chance():
+    """Their clique graphs have far more triangles than random graphs, and no groups."""
+    rng = np.random.default_rng(0)
+    H = Hypergraph([rng.choice(200, 5, replace=False) for _ in range(400)])
+    with pytest.warns(symnmf.QualityWarning):
+        found = symnmf.communities(H, 4, random_state=0)
+    assert "random hypergraphs" in str(found.quality.verdict)
+    assert str(found.quality.verdict).startswith("no more than chance")
+
+
+def test_nodes_in_two_groups_are_in_two_communities():
+    rng = np.random.default_rng(0)
+    groups = [np.arange(0, 60), np.arange(50, 110)]  # ten nodes are in both
+    H = Hypergraph(
+        [rng.choice(groups[i % 2], rng.integers(2, 6), replace=False) for i in range(1500)]
+    )
+    for loss in ("frobenius", "poisson"):
+        found = symnmf.communities(H, 2, overlapping=True, loss=loss, random_state=0)
+        both = set.intersection(*map(set, found))
+        assert both <= set(range(50, 60))
+        assert len(both) >= 6
+
+
+def test_the_largest_component_alone_and_nodes_outside():
+    H = Hypergraph([*[(0, 1, 2), (1, 2, 3), (3, 4, 5), (4, 5, 6)] * 3, (7, 8)], nodes=range(10))
+    found = symnmf.communities(H, 2, components="largest", loss="poisson", random_state=0)
+    assert found.outside == [7, 8, 9]
+    assert {frozenset({0, 1, 2}), frozenset({4, 5, 6})} <= {
+        frozenset(c - {3}) for c in map(set, found)
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"loss": "bernoulli"}, "loss='bernoulli' is for edges"),
+        ({"mask": np.ones((25, 25), bool)}, "mask cannot be used"),
+        ({"allow_negative": True}, "allow_negative cannot be used"),
+        ({"n_clusters": 26}, "more than the"),
+    ],
+)
+def test_what_does_not_go_with_a_hypergraph_is_refused(options, said):
+    H = drawn(0)
+    with pytest.raises(InputError, match=said):
+        symnmf.communities(H, **{"n_clusters": 2, **options})
+
+
+def test_the_number_of_communities_can_be_found(high_school):
+    H, _ = high_school
+    found = symnmf.communities(H, "auto", random_state=0)
+    assert 8 <= len(found) <= 11
+
+
+# --- files
+
+
+def test_a_file_has_one_hyperedge_per_line(tmp_path):
+    from symnmf.readers import read_matrix
+
+    path = tmp_path / "meetings.hyperedges"
+    path.write_text("# who met\nann bob cat\n\nann\tbob\ncat dan cat\n")
+    file = read_matrix(path)
+    assert (file.kind, list(file.data)) == (
+        "hypergraph",
+        [("ann", "bob", "cat"), ("ann", "bob"), ("cat", "dan")],
+    )
+    path.write_text("10, 20, 7\n20,30\n")
+    assert list(read_matrix(path).data) == [(10, 20, 7), (20, 30)]
+    assert read_matrix(path).data.names == [7, 10, 20, 30]
+    for content, said in (
+        ("# nothing\n", "no hyperedges"),
+        ("a,,b\n", "line 1: one node of the hyperedge"),
+    ):
+        path.write_text(content)
+        with pytest.raises(InputError, match=said):
+            read_matrix(path)
+
+
+def test_the_command_clusters_a_file_as_communities_does(tmp_path):
+    pytest.importorskip("typer")
+    import subprocess
+    import sys
+
+    H, _ = planted(0, n=40, k=2, groups=150)
+    path = tmp_path / "meetings.hyperedges"
+    path.write_text("".join(" ".join(map(str, e)) + "\n" for e in H))
+    command = [sys.executable, "-m", "symnmf", "cluster", str(path), "-k", "2", "--seed", "0"]
+    done = subprocess.run([*command, "--loss", "poisson"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split(",") for line in done.stdout.strip().splitlines()[1:]]
+    found = symnmf.communities(H, 2, loss="poisson", random_state=0)
+    assert {int(row[0]): int(row[1]) for row in rows} == dict(
+        zip(found.names, found.labels.tolist(), strict=True)
+    )
+    rank = [sys.executable, "-m", "symnmf", "factorize", str(path), "-r", "2"]
+    rank += ["-o", str(tmp_path / "U.npz")]
+    assert subprocess.run(rank, capture_output=True).returncode == 0
+
+
+# --- hypergraphs of other libraries
+
+
+def groups_of(found):
+    return {frozenset(community) for community in found}
+
+
+EDGES = [("a", "b", "c"), ("a", "b"), ("b", "c", "d"), ("x", "y", "z"), ("y", "z"), ("d", "x")]
+WEIGHTS = [2.0, 3.0, 2.0, 4.0, 1.0, 0.5]
+
+
+def test_xgi_hypergraphs_are_taken_as_they_are():
+    xgi = pytest.importorskip("xgi")
+    H = xgi.Hypergraph()
+    H.add_nodes_from(["alone", "a"])
+    for edge, weight in zip(EDGES, WEIGHTS, strict=True):
+        H.add_edge(edge, weight=weight)
+    found = symnmf.communities(H, 2, random_state=0)
+    assert groups_of(found) == {frozenset("abcd"), frozenset("xyz")}
+    assert found.outside == ["alone"]
+    A, names = from_graph(H)
+    expected = Hypergraph(EDGES, WEIGHTS, nodes=names).clique_graph()
+    np.testing.assert_array_equal(A.toarray(), expected.toarray())
+    plain, _ = from_graph(H, weight=None)
+    np.testing.assert_array_equal(
+        plain.toarray(), Hypergraph(EDGES, nodes=names).clique_graph().toarray()
+    )
+    with pytest.raises(InputError, match="directed hypergraph"):
+        symnmf.communities(xgi.DiHypergraph([([1, 2], [3])]), 1)
+
+
+def test_hgx_hypergraphs_are_taken_as_they_are():
+    hypergraphx = pytest.importorskip("hypergraphx")
+    H = hypergraphx.Hypergraph(EDGES, weighted=True, weights=WEIGHTS)
+    assert groups_of(symnmf.communities(H, 2, random_state=0)) == {
+        frozenset("abcd"),
+        frozenset("xyz"),
+    }
+    A, names = from_graph(H)
+    expected = Hypergraph(EDGES, WEIGHTS, nodes=names).clique_graph()
+    np.testing.assert_allclose(A.toarray(), expected.toarray(), rtol=1e-12)
+
+
+def test_hypernetx_hypergraphs_are_taken_as_they_are():
+    hypernetx = pytest.importorskip("hypernetx")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        H = hypernetx.Hypergraph(dict(enumerate(EDGES)))
+        found = symnmf.communities(H, 2, random_state=0)
+    assert groups_of(found) == {frozenset("abcd"), frozenset("xyz")}
+    A, names = from_graph(H)
+    expected = Hypergraph(EDGES, nodes=names).clique_graph()
+    np.testing.assert_allclose(A.toarray(), expected.toarray(), rtol=1e-12)
