@@ -20,6 +20,7 @@ from symnmf.fit.outside import outlier_scores
 from symnmf.fit.pipeline import check_threshold
 from symnmf.fit.sparse import SparseFitted, SparsePipeline
 from symnmf.graphs.edge_tables import with_edges_read
+from symnmf.notebook import card
 from symnmf.quality import Quality
 from symnmf.run.loop import Callback
 from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS
@@ -28,6 +29,9 @@ from symnmf.run.settings import Limits
 from symnmf.run.start import RandomState
 from symnmf.selection.found import RankSelection
 from symnmf.solvers import Solver
+
+#: What a notebook shows at most.
+SHOWN_SETS, SHOWN_NODES = 20, 8
 
 
 class Communities(Sequence[frozenset[Hashable]]):
@@ -113,6 +117,22 @@ class Communities(Sequence[frozenset[Hashable]]):
         """U in units of the background."""
         strength = self._fitted.strengths
         return None if strength is None else strength[:, : len(self._sets)]
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[Any, int, str]] = []
+        for number, nodes in enumerate(self._sets[:SHOWN_SETS]):
+            # sets have no order of their own, so members are shown in that of the graph
+            members = [name for name in self.names if name in nodes][:SHOWN_NODES]
+            more = ", …" if len(nodes) > len(members) else ""
+            rows.append((number, len(nodes), ", ".join(map(str, members)) + more))
+        if len(self) > SHOWN_SETS:
+            rows.append(("…", sum(map(len, self._sets[SHOWN_SETS:])), "in the other communities"))
+        if self.outside:
+            rows.append(
+                ("none", len(self.outside), ", ".join(map(str, self.outside[:SHOWN_NODES])))
+            )
+        title = f"{len(self)} communities of {len(self.names)} nodes"
+        return card(title, "", rows, ("community", "nodes", "such as"))
 
     @property
     def quality(self) -> Quality:

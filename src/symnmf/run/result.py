@@ -15,6 +15,7 @@ from symnmf.calls import Call, Seconds
 from symnmf.errors import InputError
 from symnmf.interchange import as_given, is_tensor, to_host
 from symnmf.naming import lookup
+from symnmf.notebook import card
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -246,6 +247,17 @@ class Result:
             f"Result({self.solver}, {n} x {r}, {self.status} after {self.n_iter} iterations, "
             f"error={self.error:.6g})"
         )
+
+    def _repr_html_(self) -> str:
+        n, r = self.U.shape
+        rows = [
+            ("U", f"{n} x {r}"),
+            ("relative squared error", f"{self.error:.6g}"),
+            ("ended", f"{self.status} after {self.n_iter} iterations"),
+            ("solver", self.solver),
+            ("seconds", f"{self.seconds.total:.3g}"),
+        ]
+        return card("Result", "X ≈ U Uᵀ, U ≥ 0", rows)
 
     @property
     def W(self) -> np.ndarray | None:
