@@ -7,7 +7,7 @@ DOCS_READY := $(VENV)/.docs-ready
 SITE := docs/_build/html
 MINIMUM := .venv-minimum
 
-.PHONY: install install-torch demo test test-gpu test-long test-minimum lint format docs paper test-wheel release-check \
+.PHONY: install install-torch demo test test-gpu test-long test-minimum audit lint format docs paper test-wheel release-check \
 	bench bench-full clean
 
 install: $(READY)
@@ -42,6 +42,12 @@ test-minimum:
 	$(MINIMUM)/bin/python -m pip install --quiet --editable '.[test]' -c $(MINIMUM)/constraints.txt
 	$(MINIMUM)/bin/python -m pytest -n auto --dist worksteal
 
+# Dependencies with known weaknesses, by the Python Packaging Advisory Database; a checkout of it may be named
+ADVISORIES ?= $(VENV)/advisory-database
+audit: $(READY)
+	test -d $(ADVISORIES) || git clone --quiet --depth 1 https://github.com/pypa/advisory-database $(ADVISORIES)
+	$(BIN)/python .ci/audit.py $(ADVISORIES)
+
 # The site, docs/_build/html: pages, reference and a gallery that is run. A warning is an error.
 docs: $(DOCS_READY)
 	rm -rf docs/reference/generated
@@ -70,7 +76,7 @@ test-wheel: $(READY)
 	for python in $(PYTHONS); do .ci/test-wheel $$python || exit 1; done
 
 # Everything that a machine can say about a release; the rest is in docs/development/releasing.md.
-release-check: lint test docs test-wheel test-minimum
+release-check: lint test docs test-wheel test-minimum audit
 	$(BIN)/python .ci/release.py
 
 lint: $(READY)
