@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from pathlib import Path
 from typing import Any
 
+import matplotlib.image as mpimg
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx_gallery.scrapers import figure_rst
@@ -86,6 +88,23 @@ sphinx_gallery_conf = {
     "plot_gallery": "True",
 }
 
+#: Where the thumbnail of a wide picture is cut out: 0 is its left end, 1 its right end.
+CUT = {"plot_00_idea": 0.78, "plot_11_hyperedges": 1.0}
+
+
+def _cut_thumbnails(app: Any) -> None:
+    """Cut wide pictures to 3:2, since nothing can be recognised in a whole one at that size."""
+    images = Path(app.srcdir) / "gallery" / "images"
+    for path in images.glob("sphx_glr_plot_*_001.png"):
+        name = path.stem.removeprefix("sphx_glr_").removesuffix("_001")
+        picture = mpimg.imread(path)
+        height, width = picture.shape[:2]
+        wanted = min(width, height * 3 // 2)
+        left = int((width - wanted) * CUT.get(name, 0.0))
+        thumbnail = images / "thumb" / f"sphx_glr_{name}_thumb.png"
+        mpimg.imsave(thumbnail, picture[:, left : left + wanted])
+
+
 # Pages ----------------------------------------------------------------------------------------
 
 html_theme = "pydata_sphinx_theme"
@@ -99,7 +118,7 @@ html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "symnmf", "image_light": "_static/mark.svg", "image_dark": "_static/mark.svg"},
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,  # more would wrap on a laptop
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": True,
     "footer_start": ["copyright"],
@@ -130,6 +149,7 @@ def _skip(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) ->
 
 
 def setup(app: Any) -> None:
+    app.connect("builder-inited", _cut_thumbnails, priority=900)  # after the gallery is built
     app.connect("autodoc-skip-member", _skip)
     app.add_html_math_renderer(
         "mathml",

@@ -157,7 +157,7 @@ class StrictOps(Ops):
     def slot(self, ring, number):
         return ring[number, ...]
 
-    def keep(self, ring, number, T):
+    def write_slot(self, ring, number, T):
         ring[number, ...] = T
 
     def pair_sums(self, U, product, gram, level, gradient, steps, changes, newest, slots):

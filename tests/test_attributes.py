@@ -84,8 +84,8 @@ def test_value_gradient_and_line_are_those_of_the_formula(name, sparse):
     assert f.value(point) == pytest.approx(value, rel=1e-12)
     own = 2 * (Z @ point.gram - point.product(f))
     np.testing.assert_allclose(own, slope, atol=1e-9)
-    room = np.empty_like(Z)
-    line, change = f.along(Z.copy(), point.product(f).copy(), point.gram, target.copy(), room)
+    buffer = np.empty_like(Z)
+    line, change = f.along(Z.copy(), point.product(f).copy(), point.gram, target.copy(), buffer)
     t = 0.37
     moved = exact(Z + t * (target - Z))[0] - value
     assert sum(c * t**p for p, c in enumerate(change, 1)) == pytest.approx(moved, rel=1e-10)

@@ -31,7 +31,7 @@ from symnmf.experiments.runs import (
     with_median_clock,
     write_csv,
 )
-from symnmf.experiments.tasks import AtRest, Problem, Task
+from symnmf.experiments.tasks import AtRest, Instance, Task
 from symnmf.parallel import Threads
 from symnmf.solvers import ADMM
 from symnmf.solvers.admm import shortened
@@ -118,7 +118,7 @@ def test_every_experiment_leaves_its_table_pictures_and_claims_and_runs_once(
 
 
 def test_a_damaged_or_foreign_task_file_is_done_again(tmp_path):
-    task = Task("symhals", Problem(12, 2, 0.1), 0, 5, 1)
+    task = Task("symhals", Instance(12, 2, 0.1), 0, 5, 1)
     assert tasks.execute([task, task], tmp_path, jobs=1) == 1
     assert tasks.execute([task], tmp_path, jobs=1) == 0
     path = tmp_path / f"{task.name}.npz"
@@ -129,7 +129,7 @@ def test_a_damaged_or_foreign_task_file_is_done_again(tmp_path):
 
 
 def test_an_interrupted_reproduction_goes_on_where_it_was(tmp_path, monkeypatch):
-    plan = [Task(m, Problem(12, 2, 0.1), 0, 5, 1) for m in METHODS]
+    plan = [Task(m, Instance(12, 2, 0.1), 0, 5, 1) for m in METHODS]
     run = tasks.run
 
     def fail_at_admm(task):
@@ -147,7 +147,7 @@ def test_an_interrupted_reproduction_goes_on_where_it_was(tmp_path, monkeypatch)
 
 
 def test_workers_give_the_same_numbers_as_this_process(tmp_path):
-    plan = [Task(m, Problem(30, 3, 0.1), s, 20, 5) for m in ("symanls", "admm") for s in (0, 1)]
+    plan = [Task(m, Instance(30, 3, 0.1), s, 20, 5) for m in ("symanls", "admm") for s in (0, 1)]
     tasks.execute(plan, tmp_path / "one", jobs=1)
     tasks.execute(plan, tmp_path / "two", jobs=2)
     for task in plan:
@@ -159,7 +159,7 @@ def test_workers_give_the_same_numbers_as_this_process(tmp_path):
 
 def test_a_task_is_the_papers_problem_start_and_coupling():
     X, _ = datasets.synthetic(30, 3, 0.1, noise_kind="uniform", random_state=4)
-    problem = Problem(30, 3, 0.1, "uniform", mirrored=True)
+    problem = Instance(30, 3, 0.1, "uniform", mirrored=True)
     record = tasks.run(Task("a-symhals", problem, 4, 15, 5))
     expected = factorize(
         X,
@@ -180,8 +180,8 @@ def test_a_task_is_the_papers_problem_start_and_coupling():
 
 @pytest.mark.parametrize("kind", ["gaussian", "uniform", "lognormal"])
 def test_literal_and_mirrored_noise_share_the_upper_triangle(kind):
-    literal, truth = tasks.random_problem(Problem(40, 3, 0.1, kind), 2)
-    mirrored, same = tasks.random_problem(Problem(40, 3, 0.1, kind, mirrored=True), 2)
+    literal, truth = tasks.random_problem(Instance(40, 3, 0.1, kind), 2)
+    mirrored, same = tasks.random_problem(Instance(40, 3, 0.1, kind, mirrored=True), 2)
     np.testing.assert_array_equal(truth, same)
     np.testing.assert_allclose(np.triu(literal), np.triu(mirrored), rtol=1e-12)
     np.testing.assert_array_equal(mirrored, mirrored.T)
@@ -192,7 +192,7 @@ def test_literal_and_mirrored_noise_share_the_upper_triangle(kind):
 
 
 def test_a_run_stops_at_rest():
-    problem = Problem(20, 2, 0.1, mirrored=True)
+    problem = Instance(20, 2, 0.1, mirrored=True)
     task = Task("a-symhals", problem, 0, 30_000, 250, until_rest=True)
     record = tasks.run(task)
     assert record["status"] == "at rest"
@@ -204,7 +204,7 @@ def test_a_run_stops_at_rest():
 def test_the_clock_counts_processor_time_of_the_solver_alone(monkeypatch):
     ticks = itertools.count()
     monkeypatch.setattr(tasks.time, "thread_time", lambda: float(next(ticks)))
-    record = tasks.run(Task("pgd", Problem(12, 2, 0.1), 0, 6, 2))
+    record = tasks.run(Task("pgd", Instance(12, 2, 0.1), 0, 6, 2))
     assert record["seconds"].tolist() == [1.0, 3.0, 5.0, 7.0]  # the start, then one per iteration
 
 
@@ -237,7 +237,7 @@ def slow_hals(X, U, coupling, iterations, refill):
 
 
 def asymmetric(n, seed=0):
-    return tasks.random_problem(Problem(n, 3, 0.5), seed)[0]
+    return tasks.random_problem(Instance(n, 3, 0.5), seed)[0]
 
 
 def test_half_steps_see_x_and_its_transpose():
@@ -284,7 +284,7 @@ def test_the_antisymmetric_part_pulls_the_factors_apart_as_the_report_says():
 
 def test_tsvd_starts_from_the_left_singular_vectors():
     X = asymmetric(25)
-    record = tasks.run(Task("tsvd", Problem(25, 3, 0.5), 0, 50, 10))
+    record = tasks.run(Task("tsvd", Instance(25, 3, 0.5), 0, 50, 10))
     left, values, _ = np.linalg.svd(X)
     root = left[:, :3] * np.sqrt(values[:3])
     U = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(0x5EED,))).random((25, 3))
@@ -645,7 +645,7 @@ def test_unfinished_runs_are_compared_only_as_far_as_they_went(mine, other, answ
 
 
 def test_seconds_are_the_median_of_the_repetitions():
-    task = Task("pgd", Problem(20, 2), 0, 10, 5)
+    task = Task("pgd", Instance(20, 2), 0, 10, 5)
     record = {"iteration": np.arange(3), "error": np.ones(3)}
     curves = [
         Curve(replace(task, repetition=k), record | {"seconds": np.arange(3.0) * pace})

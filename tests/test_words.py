@@ -14,7 +14,7 @@ BANNED = {
     r"\bstands? where\b": "is a drop-in replacement for",
     r"\b(?:can|cannot|could|may) be had\b": "is (not) available, is (not) supported",
     r"\bmend(?:s|ed|ing)?\b": "fix",
-    r"\b(?:rooms?|doors?|homes)\b": "memory, entry point, storage backend",
+    r"\b(?:rooms|doors?|homes)\b": "memory, entry point, storage backend",
     r"\bat home\b": "say what it is for",
     r"\bwherever \w+ lives?\b": "on every storage backend",
     r"\bwhere (?:X|U|it|they|(?:the )?factors) (?:lives?|lies?|stands?)\b": "on the device of X",

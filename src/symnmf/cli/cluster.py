@@ -249,7 +249,7 @@ class Found:
     def settings(self) -> dict[str, Any]:
         """Return how the similarities came about."""
         similar = self.fitted.similarities
-        points = not self.pipeline.given
+        points = not self.pipeline.precomputed
         return {
             "affinity": self.pipeline.affinity,
             "normalized": points or similar.degree_offset is not None,

@@ -154,7 +154,7 @@ def factorize(
 
 def _run(problem: Problem, plan: Plan) -> Callable[[Callable[[int, Any], bool]], Result]:
     """Return what does one run, or a search over several starts."""
-    from symnmf.run.checkpoint import Keeping
+    from symnmf.run.checkpoint import Checkpointing
     from symnmf.run.loop import solve
 
     def run(progress: Callable[[int, Any], bool]) -> Result:
@@ -167,7 +167,7 @@ def _run(problem: Problem, plan: Plan) -> Callable[[Callable[[int, Any], bool]],
             init=plan.init,
             random_state=plan.random_state,
             callback=partial(progress, 0),
-            keeping=Keeping(plan.checkpoint, plan.checkpoint_every),
+            checkpointing=Checkpointing(plan.checkpoint, plan.checkpoint_every),
         )
 
     return run

@@ -9,7 +9,7 @@ import numpy as np
 
 from symnmf.experiments.claims import Check, Part
 from symnmf.experiments.runs import LABELS, OURS, Absent, Curve, Needs, Runs
-from symnmf.experiments.tasks import Problem
+from symnmf.experiments.tasks import Instance
 
 SAME = 1.05  # errors within 5 % of each other are "the same"
 CLEARLY = 1.01  # an error is lower than another when the other is more than 1 % above it
@@ -26,7 +26,7 @@ LEVEL_TEXT = (
 REST_TEXT = "At rest: E fell by at most 1 % over the last tenth of the iterations."
 
 
-def levels(curves: Mapping[str, Curve], problem: Problem) -> dict[str, float]:
+def levels(curves: Mapping[str, Curve], problem: Instance) -> dict[str, float]:
     """Return the errors at which runs are compared, with what to call them."""
     least = min(curve.last() for curve in curves.values())
     found = {f"E = {level:.0e}".replace("e-0", "e-"): level for level in LEVELS if level >= least}
@@ -54,7 +54,7 @@ def every(outcomes: Iterable[bool | None]) -> bool | None:
 def first_to_levels(
     first: Iterable[str],
     others: Iterable[str],
-    problem: Problem,
+    problem: Instance,
     where: str,
     unit: str = "iteration",
     factor: float = 1.0,
@@ -111,8 +111,8 @@ def ends_lower(mine: Curve, other: Curve) -> bool | None:
 def lower_in_settings(
     better: Iterable[str],
     worse: Iterable[str],
-    problems: Iterable[Problem],
-    where: Callable[[Problem], str],
+    problems: Iterable[Instance],
+    where: Callable[[Instance], str],
 ) -> Check:
     """Every one of ``better`` ends below every one of ``worse``: one part for each setting."""
     better, worse, problems = tuple(better), tuple(worse), tuple(problems)

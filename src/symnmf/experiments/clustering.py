@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from symnmf.experiments.runs import METHODS, OURS, Curve
-from symnmf.experiments.tasks import Problem, Task
+from symnmf.experiments.tasks import Instance, Task
 
-ORL, COIL20 = Problem(dataset="orl"), Problem(dataset="coil20")
-TRAIN, TDT2 = Problem(dataset="mnist_train3147"), Problem(dataset="tdt2")
-TEST = Problem(dataset="mnist_test_sorted3147")
+ORL, COIL20 = Instance(dataset="orl"), Instance(dataset="coil20")
+TRAIN, TDT2 = Instance(dataset="mnist_train3147"), Instance(dataset="tdt2")
+TEST = Instance(dataset="mnist_test_sorted3147")
 TITLES = {ORL: "ORL", COIL20: "COIL-20", TRAIN: "MNIST train", TDT2: "TDT2", TEST: "MNIST test"}
 
 PROBLEMS = (ORL, COIL20, TRAIN, TDT2, TEST)
@@ -28,7 +28,7 @@ PAPER = {
 }
 
 
-def paper_figure(method: str, problem: Problem) -> float:
+def paper_figure(method: str, problem: Instance) -> float:
     return PAPER[method][PROBLEMS.index(problem)]
 
 
@@ -65,7 +65,7 @@ BESIDE_PROBLEMS = (ORL, COIL20)
 BESIDE_ITERATIONS = (2000, 800)
 
 
-def tasks(problems: Iterable[Problem], quick: bool, seeds: Sequence[int]) -> list[Task]:
+def tasks(problems: Iterable[Instance], quick: bool, seeds: Sequence[int]) -> list[Task]:
     """Return the tasks, with exactly the parameters that make the two share them."""
     return [
         Task(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from symnmf.experiments.runs import LABELS, Runs
-from symnmf.experiments.tasks import Problem
+from symnmf.experiments.tasks import Instance
 from symnmf.plots import convergence
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def panels(rows: int, columns: int) -> tuple[Figure, list[Axes]]:
 def curves(
     ax: Axes,
     runs: Runs,
-    problem: Problem,
+    problem: Instance,
     methods: Sequence[str],
     column: str = "error",
     *,

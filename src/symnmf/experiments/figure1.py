@@ -9,12 +9,12 @@ from symnmf.experiments.claims import Claim, Part
 from symnmf.experiments.drawing import curves, panels, shared_legend
 from symnmf.experiments.experiment import Experiment
 from symnmf.experiments.runs import LABELS, OURS, Curve, Runs, Table, histories
-from symnmf.experiments.tasks import Problem, Task
+from symnmf.experiments.tasks import Instance, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PROBLEM = Problem(50, 5, 0.0)
+PROBLEM = Instance(50, 5, 0.0)
 ITERATIONS = 3000
 
 

@@ -22,7 +22,7 @@ from symnmf.experiments.drawing import curves, panels, shared_legend
 from symnmf.experiments.experiment import Experiment
 from symnmf.experiments.runs import LABELS, METHODS, OTHERS, OURS, Runs, Table, histories
 from symnmf.experiments.synthetic import PROBLEMS, R20, R20_NOISY, R40, R40_NOISY
-from symnmf.experiments.tasks import Problem, Task
+from symnmf.experiments.tasks import Instance, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,15 +56,15 @@ def draw(runs: Runs) -> Figure:
     return figure
 
 
-def _panel(problem: Problem) -> str:
+def _panel(problem: Instance) -> str:
     return f"r = {problem.rank}, σ = {problem.noise:g}"
 
 
-def _by_panel(first: Sequence[str], others: Sequence[str], problems: Sequence[Problem]) -> Check:
+def _by_panel(first: Sequence[str], others: Sequence[str], problems: Sequence[Instance]) -> Check:
     return together(*(first_to_levels(first, others, p, _panel(p)) for p in problems))
 
 
-def _each_first_in_time(problems: Sequence[Problem]) -> Check:
+def _each_first_in_time(problems: Sequence[Instance]) -> Check:
     """Each of the HALS pair needs no more seconds than each of the other five."""
     return together(
         *(

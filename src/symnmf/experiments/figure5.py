@@ -16,7 +16,7 @@ from symnmf.experiments.drawing import ERROR, panels, shared_legend
 from symnmf.experiments.experiment import Experiment
 from symnmf.experiments.runs import LABELS, METHODS, OTHERS, OURS, Curve, Runs, Table, endings
 from symnmf.experiments.synthetic import R20_NOISY, R40_NOISY
-from symnmf.experiments.tasks import Problem, Task
+from symnmf.experiments.tasks import Instance, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,16 +29,16 @@ NOISES = (0.0, 0.01, 0.05, 0.1, 0.15, 0.2, 0.25)
 QUICK_SIZES, QUICK_RANKS, QUICK_NOISES = (100, 300), (10, 20), (0.0, 0.1)
 
 #: Panel: its title, the name of what varies, and the problems.
-PANELS: dict[str, tuple[str, str, list[Problem]]] = {
-    "a1": ("r = 20, σ = 0.1", "n", [Problem(n, 20, 0.1) for n in SIZES]),
-    "a2": ("n = 300, σ = 0.1", "rank", [Problem(300, r, 0.1) for r in RANKS]),
-    "a3": ("n = 300, r = 20", "noise", [Problem(300, 20, s) for s in NOISES]),
-    "a4": ("n = 300, r = 40", "noise", [Problem(300, 40, s) for s in NOISES]),
+PANELS: dict[str, tuple[str, str, list[Instance]]] = {
+    "a1": ("r = 20, σ = 0.1", "n", [Instance(n, 20, 0.1) for n in SIZES]),
+    "a2": ("n = 300, σ = 0.1", "rank", [Instance(300, r, 0.1) for r in RANKS]),
+    "a3": ("n = 300, r = 20", "noise", [Instance(300, 20, s) for s in NOISES]),
+    "a4": ("n = 300, r = 40", "noise", [Instance(300, 40, s) for s in NOISES]),
 }
 MIRRORED = (R20_NOISY,)
 
 
-def problems(quick: bool) -> list[Problem]:
+def problems(quick: bool) -> list[Instance]:
     """Return every setting once; the panels share some."""
     wanted = [problem for _, _, group in PANELS.values() for problem in group]
     if quick:
@@ -112,7 +112,7 @@ def draw(runs: Runs) -> Figure:
     return figure
 
 
-def _present(runs: Runs, panel: str) -> list[Problem]:
+def _present(runs: Runs, panel: str) -> list[Instance]:
     return [problem for problem in PANELS[panel][2] if problem in runs.problems]
 
 

@@ -11,14 +11,14 @@ from symnmf.experiments.claims import Claim
 from symnmf.experiments.drawing import curves, panels, shared_legend
 from symnmf.experiments.experiment import Experiment
 from symnmf.experiments.runs import METHODS, OTHERS, OURS, Runs, Table, histories
-from symnmf.experiments.tasks import Problem, Task
+from symnmf.experiments.tasks import Instance, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ITERATIONS = (4000, 600)
 PROBLEMS = tuple(
-    Problem(300, rank, 0.1, kind) for rank in (20, 40) for kind in ("uniform", "lognormal")
+    Instance(300, rank, 0.1, kind) for rank in (20, 40) for kind in ("uniform", "lognormal")
 )
 
 

@@ -14,7 +14,7 @@ from symnmf.experiments.clustering import COIL20, COMPARABLE, ORL, TITLES, paper
 from symnmf.experiments.drawing import curves, panels, shared_legend
 from symnmf.experiments.experiment import Experiment
 from symnmf.experiments.runs import LABELS, METHODS, OURS, Needs, Runs, Table, histories
-from symnmf.experiments.tasks import Problem, Task
+from symnmf.experiments.tasks import Instance, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ def draw(runs: Runs) -> Figure:
     return figure
 
 
-def _accuracies(runs: Runs, problem: Problem, seed: int) -> dict[str, float]:
+def _accuracies(runs: Runs, problem: Instance, seed: int) -> dict[str, float]:
     return {m: c.last("accuracy") for m, c in runs.of(METHODS, problem, seed).items()}
 
 
@@ -89,7 +89,7 @@ def _goal(final: dict[str, float]) -> float:
     return float(np.mean([value for name, value in final.items() if name != "admm"])) - COMPARABLE
 
 
-def _admm_comparable(runs: Runs, problem: Problem, seed: int) -> tuple[float, Needs]:
+def _admm_comparable(runs: Runs, problem: Instance, seed: int) -> tuple[float, Needs]:
     """Return the goal and where ADMM first is comparable."""
     goal = _goal(_accuracies(runs, problem, seed))
     curve = runs.get("admm", problem, seed)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symnmf.experiments.tasks import Problem, Record, Task, load
+from symnmf.experiments.tasks import Instance, Record, Task, load
 from symnmf.outputs import write_atomically
 
 OURS = ("symanls", "symhals", "a-symhals")
@@ -149,16 +149,16 @@ class Runs:
     def __iter__(self) -> Iterator[Curve]:
         return iter(self.curves)
 
-    def get(self, method: str, problem: Problem, seed: int) -> Curve:
+    def get(self, method: str, problem: Instance, seed: int) -> Curve:
         try:
             return self._index[method, problem, seed]
         except KeyError:
             raise Absent(f"no run of {LABELS[method]} on {problem} with seed {seed}") from None
 
-    def of(self, methods: Iterable[str], problem: Problem, seed: int) -> dict[str, Curve]:
+    def of(self, methods: Iterable[str], problem: Instance, seed: int) -> dict[str, Curve]:
         return {method: self.get(method, problem, seed) for method in methods}
 
-    def longest(self, methods: Iterable[str], problem: Problem, seed: int) -> dict[str, Curve]:
+    def longest(self, methods: Iterable[str], problem: Instance, seed: int) -> dict[str, Curve]:
         self.of(methods := tuple(methods), problem, seed)
         return {method: self._longest[method, problem, seed] for method in methods}
 
@@ -192,7 +192,7 @@ class Runs:
         return cls(with_median_clock(curves), quick)
 
 
-def _key(curve: Curve) -> tuple[str, Problem, int]:
+def _key(curve: Curve) -> tuple[str, Instance, int]:
     return curve.task.method, curve.task.problem, curve.task.seed
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from symnmf.experiments.tasks import Problem, Task
+from symnmf.experiments.tasks import Instance, Task
 
 ITERATIONS = (6000, 1000)  # full, quick
 KUANG_ITERATIONS = (4000, 3000)
 RECORD_EVERY = 5
 
-R20, R20_NOISY = Problem(300, 20, 0.0), Problem(300, 20, 0.1)
-R40, R40_NOISY = Problem(300, 40, 0.0), Problem(300, 40, 0.1)
+R20, R20_NOISY = Instance(300, 20, 0.0), Instance(300, 20, 0.1)
+R40, R40_NOISY = Instance(300, 40, 0.0), Instance(300, 40, 0.1)
 PROBLEMS = (R20, R20_NOISY, R40, R40_NOISY)
 
 
@@ -20,11 +20,11 @@ def iterations(quick: bool) -> int:
     return ITERATIONS[quick]
 
 
-def described(problem: Problem) -> str:
+def described(problem: Instance) -> str:
     return f"n = {problem.n}, r = {problem.rank}, σ = {problem.noise:g}"
 
 
-def both_ways(problems: Iterable[Problem], seeds: Sequence[int]) -> list[tuple[Problem, int]]:
+def both_ways(problems: Iterable[Instance], seeds: Sequence[int]) -> list[tuple[Instance, int]]:
     """Return every problem with every seed, and the mirrored ones with the first seed."""
     problems = tuple(problems)
     mirrored = [replace(problem, mirrored=True) for problem in problems if problem.noise]
@@ -33,7 +33,7 @@ def both_ways(problems: Iterable[Problem], seeds: Sequence[int]) -> list[tuple[P
 
 
 def tasks(
-    methods: Iterable[str], problems: Iterable[Problem], quick: bool, seeds: Sequence[int]
+    methods: Iterable[str], problems: Iterable[Instance], quick: bool, seeds: Sequence[int]
 ) -> list[Task]:
     """Return the tasks, with exactly the parameters that make figures share them."""
     methods = tuple(methods)

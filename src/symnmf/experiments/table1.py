@@ -24,7 +24,7 @@ from symnmf.experiments.clustering import (
 from symnmf.experiments.drawing import panels, shared_legend
 from symnmf.experiments.experiment import Experiment
 from symnmf.experiments.runs import LABELS, METHODS, OTHERS, OURS, Absent, Runs, Table, endings
-from symnmf.experiments.tasks import Problem, Task
+from symnmf.experiments.tasks import Instance, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,7 +43,7 @@ def table(runs: Runs) -> Table:
     return rows
 
 
-def _values(runs: Runs, method: str, problem: Problem, setting: str = "paper") -> list[float]:
+def _values(runs: Runs, method: str, problem: Instance, setting: str = "paper") -> list[float]:
     return [
         c.last("accuracy")
         for c in runs
@@ -115,7 +115,7 @@ def draw(runs: Runs) -> Figure:
     return figure
 
 
-Accuracies = dict[Problem, dict[str, float]]
+Accuracies = dict[Instance, dict[str, float]]
 
 
 def _final(runs: Runs, seed: int) -> Accuracies:
@@ -157,7 +157,7 @@ def _most(final: Accuracies) -> list[Part]:
     ]
 
 
-def _champion(problem: Problem) -> str:
+def _champion(problem: Instance) -> str:
     """Return the method in bold."""
     return max(METHODS, key=lambda method: paper_figure(method, problem))
 

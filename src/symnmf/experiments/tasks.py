@@ -28,7 +28,7 @@ from symnmf.parallel import available_cores
 if TYPE_CHECKING:
     from symnmf.run.result import Result
 
-Progress = Callable[[int, int, str], Any]
+TaskProgress = Callable[[int, int, str], Any]
 Record = dict[str, np.ndarray]
 
 FORMAT = f"symnmf-task-2 of symnmf {__version__}"
@@ -67,7 +67,7 @@ SPARSE_COST = {
 
 
 @dataclass(frozen=True, order=True)
-class Problem:
+class Instance:
     """A random X of the paper's kind, or the similarity graph of a data set.
 
     Noise is drawn for every entry apart, as the paper writes it, so that X is not symmetric;
@@ -109,7 +109,7 @@ class Task:
     """
 
     method: str
-    problem: Problem
+    problem: Instance
     seed: int
     max_iter: int
     record_every: int
@@ -154,7 +154,7 @@ def _graph(dataset: str) -> tuple[Any, np.ndarray, int]:
         return graphs.self_tuning(data.data, n_jobs=1), data.target, data.n_clusters
 
 
-def random_problem(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def random_problem(problem: Instance, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return X and U* of a random problem; the mirrored X has the same upper triangle."""
     if problem.mirrored or problem.noise == 0:
         return synthetic(
@@ -293,7 +293,10 @@ def _one_thread() -> None:
 
 
 def execute(
-    tasks: Iterable[Task], folder: Path, jobs: int | None = None, progress: Progress | None = None
+    tasks: Iterable[Task],
+    folder: Path,
+    jobs: int | None = None,
+    progress: TaskProgress | None = None,
 ) -> int:
     """Do the tasks that are not on disk yet; return how many there were.
 

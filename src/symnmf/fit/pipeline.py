@@ -27,7 +27,7 @@ from symnmf.membership import BACKGROUND
 from symnmf.naming import lookup
 from symnmf.objectives.likelihood import FROBENIUS, LOSSES
 from symnmf.run.loop import Callback
-from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, SPECTRAL, Plan, Progress
+from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, SPECTRAL, Plan, StartProgress
 from symnmf.run.problem import Problem, check_weight, says
 from symnmf.run.result import Result
 from symnmf.run.settings import Settings
@@ -184,7 +184,7 @@ class Pipeline(Building):
         """Whether something is known of the rows."""
         return any(told is not None for told in (self.labels, self.must_link, self.cannot_link))
 
-    def fit(self, data: Any, *watchers: Progress | None) -> Fitted:
+    def fit(self, data: Any, *watchers: StartProgress | None) -> Fitted:
         """Cluster the data, with a bar where one is asked for, and warn of what should be known.
 
         Watchers are called with the number of a start and its latest snapshot; a true answer ends
@@ -309,7 +309,7 @@ class Pipeline(Building):
     def advice(self, similar: Similarities) -> str:
         """Return what to try where clusters are hardly any."""
         spell = self.spell
-        if not self.given:
+        if not self.precomputed:
             return f"try another {spell('affinity')} or {spell('n_neighbors')}, or fewer clusters"
         first = f"raise {spell('degree_offset')}"
         if similar.degree_offset is None:
@@ -329,7 +329,7 @@ class Prepared:
     selection: Any = None
     choice: AttributeWeight | None = None
 
-    def search(self, watcher: Progress | None = None) -> Fitted:
+    def search(self, watcher: StartProgress | None = None) -> Fitted:
         """Run the starts, and make clusters of the best."""
         search = replace(self.plan, progress=watcher).search(self.problem)
         whole = calls.present()

@@ -148,7 +148,7 @@ class Building:
             raise InputError(f"normalize must be True or False, got {self.normalize!r}.")
         check_degree_offset(self.degree_offset)
         lookup(str(self.components), CHOICES, spell("components"))
-        if self.given:
+        if self.precomputed:
             self._check_given()
         else:
             self._check_points()
@@ -186,7 +186,7 @@ class Building:
         return getattr(self, name, self.objective.get(name)) is not None
 
     @property
-    def given(self) -> bool:
+    def precomputed(self) -> bool:
         """Whether the data are similarities, not points."""
         return isinstance(self.affinity, str) and self.affinity == PRECOMPUTED
 
@@ -215,7 +215,7 @@ class Building:
         """
         if isinstance(data, Problem):
             return self._of_problem(data)
-        if not self.given:
+        if not self.precomputed:
             return self._of_points(data, clusters)
         if isinstance(data, graphs.Hypergraph):
             return self._of_hypergraph(data, clusters)
@@ -336,7 +336,7 @@ class Building:
             order=self.order != 2,
             normalize=bool(self.normalize),
             degree_offset=self.degree_offset is not None,
-            affinity=not self.given,
+            affinity=not self.precomputed,
             **{name: says(value) for name, value in self.objective.items()},
         )
         graph = in_memory(problem.X)

@@ -16,7 +16,7 @@ import numpy as np
 
 from symnmf import calls
 from symnmf.many.factor import RowSparse
-from symnmf.many.saving import Saved, SparseCheckpoint
+from symnmf.many.saving import SavedSparseRun, SparseCheckpoint
 from symnmf.many.sparse_loss import Loss, Point
 from symnmf.run.interrupts import Interrupt, watching
 from symnmf.run.loop import Snapshot
@@ -166,7 +166,7 @@ class SparseRun:
     def _save(self) -> None:
         assert self.checkpoint is not None
         self.checkpoint.write(
-            Saved(
+            SavedSparseRun(
                 self.point.U,
                 self.history,
                 self.iteration,

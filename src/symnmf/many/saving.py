@@ -23,7 +23,7 @@ FORMAT = "symnmf-sparse-checkpoint-1"
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedSparseRun:
     """What a checkpoint holds."""
 
     U: RowSparse
@@ -44,7 +44,7 @@ class SparseCheckpoint:
     every: float
     identity: dict[str, Any]
     last: float = field(default_factory=time.monotonic)
-    saved: Saved | None = None
+    saved: SavedSparseRun | None = None
     failed: bool = False
 
     @classmethod
@@ -63,7 +63,7 @@ class SparseCheckpoint:
     def due(self) -> bool:
         return time.monotonic() - self.last >= self.every
 
-    def write(self, now: Saved) -> None:
+    def write(self, now: SavedSparseRun) -> None:
         """Write now; a failure is told once and leaves the previous file as it was."""
         arrays = {
             "format": np.array(FORMAT),
@@ -81,7 +81,7 @@ class SparseCheckpoint:
         self.last = time.monotonic()
 
 
-def _read(path: Path, identity: dict[str, Any], n: int, width: int) -> Saved:
+def _read(path: Path, identity: dict[str, Any], n: int, width: int) -> SavedSparseRun:
     stored = read_archive(path, FORMAT)
     try:
         check_identity(path, json.loads(str(stored.pop("identity"))), identity, "run")
@@ -101,7 +101,7 @@ def _read(path: Path, identity: dict[str, Any], n: int, width: int) -> Saved:
             raise ValueError("the columns of a row are not in order")
         iteration, *numbers = stored["scalars"].tolist()
         U = RowSparse(columns, stored["values"], counts, rank)
-        return Saved(U, history, int(iteration), *numbers)
+        return SavedSparseRun(U, history, int(iteration), *numbers)
     except InputError:
         raise
     except (KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:

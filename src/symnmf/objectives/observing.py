@@ -68,7 +68,7 @@ def observed(
     on_device = (device is not None or is_tensor(X)) and torch_device(X, device) is not None
     source = _from_path(X)
     if on_device or isinstance(source, SymmetricMatrix) or is_dask(source) or is_path(source):
-        return _where_it_lies(source, given, name, missing, ignore_diagonal, settings)
+        return _in_place(source, given, name, missing, ignore_diagonal, settings)
     values = to_host(source)
     values = values if sp.issparse(values) else _array(values)
     check_shape(values.shape, "X")
@@ -88,7 +88,7 @@ def observed(
     return _weigh(values, W, Threads(n_jobs), allow_negative)
 
 
-def _where_it_lies(
+def _in_place(
     X: Any, given: Any, name: str, missing: str | None, ignore_diagonal: bool, settings: Any
 ) -> MatrixObjective:
     """Return the objective of an X that is not an array in memory, or goes to a device."""

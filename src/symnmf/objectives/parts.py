@@ -22,7 +22,7 @@ class Weights:
 
     Attributes
     ----------
-    given : ndarray, csr_array or None
+    values : ndarray, csr_array or None
         The weights; None where all are 1.
     skip_diagonal : bool
         Whether the diagonal has no weight, whatever is given.
@@ -31,7 +31,7 @@ class Weights:
     """
 
     n: int
-    given: Any = None
+    values: Any = None
     skip_diagonal: bool = False
     place: Callable[[np.ndarray], Tall] | None = None
     placed: dict[Square, Tall] = field(default_factory=dict, repr=False)
@@ -49,12 +49,12 @@ class Weights:
 
     def _block(self, square: Square) -> np.ndarray:
         rows, columns = slice(square.top, square.bottom), slice(square.left, square.right)
-        if self.given is None:
+        if self.values is None:
             block = np.ones((square.bottom - square.top, square.right - square.left))
-        elif sp.issparse(self.given):
-            block = self.given[rows, columns].toarray()
+        elif sp.issparse(self.values):
+            block = self.values[rows, columns].toarray()
         else:
-            block = self.given[rows, columns]
+            block = self.values[rows, columns]
         if self.skip_diagonal and square.on_diagonal:
             block = block.copy()
             np.fill_diagonal(block, 0)
@@ -62,15 +62,15 @@ class Weights:
 
     def sums(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the row sums, and how many entries of each row have a weight."""
-        n, given = self.n, self.given
-        if given is None:
+        n, values = self.n, self.values
+        if values is None:
             seen, counts = np.full(n, float(n)), np.full(n, n)
             diagonal = np.ones(n)
         else:
-            seen = np.asarray(given.sum(axis=1), dtype=np.float64).ravel()
-            nonzero = given.astype(bool) if sp.issparse(given) else given != 0
+            seen = np.asarray(values.sum(axis=1), dtype=np.float64).ravel()
+            nonzero = values.astype(bool) if sp.issparse(values) else values != 0
             counts = np.asarray(nonzero.sum(axis=1)).ravel()
-            diagonal = np.asarray(given.diagonal(), dtype=np.float64)
+            diagonal = np.asarray(values.diagonal(), dtype=np.float64)
         if self.skip_diagonal:
             seen, counts = seen - diagonal, counts - (diagonal != 0)
         return seen, counts

@@ -97,7 +97,7 @@ class Weighted(MatrixObjective):
             arrays = self.passes.arrays
         else:
             weights = self.passes.weights
-            held = weights.given
+            held = weights.values
             sparse = hasattr(held, "indptr")
             arrays = (held.indptr, held.indices, held.data) if sparse else (held,)  # type: ignore
             digest.update(str(weights.skip_diagonal).encode())

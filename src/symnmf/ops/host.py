@@ -242,7 +242,7 @@ class HostOps(Ops):
     def slot(self, ring: np.ndarray, number: int) -> np.ndarray:
         return ring[number]
 
-    def keep(self, ring: np.ndarray, number: int, T: np.ndarray) -> None:
+    def write_slot(self, ring: np.ndarray, number: int, T: np.ndarray) -> None:
         if not np.may_share_memory(ring[number], T):
             ring[number] = T
 

@@ -246,7 +246,7 @@ class Ops(ABC):
         """Return factor ``number`` of a stack, to be overwritten."""
 
     @abstractmethod
-    def keep(self, ring: Tall, number: int, T: Tall) -> None:
+    def write_slot(self, ring: Tall, number: int, T: Tall) -> None:
         """Make T factor ``number`` of a stack."""
 
     @abstractmethod

@@ -288,7 +288,7 @@ class TorchOps(Ops):
     def slot(self, ring: Tensor, number: int) -> Tensor:
         return ring[number]
 
-    def keep(self, ring: Tensor, number: int, T: Tensor) -> None:
+    def write_slot(self, ring: Tensor, number: int, T: Tensor) -> None:
         if ring[number].data_ptr() != T.data_ptr():
             ring[number].copy_(T)
 

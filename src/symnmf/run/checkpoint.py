@@ -47,7 +47,7 @@ def owner_of(path: object) -> str:
 
 
 @dataclass
-class Saved:
+class SavedRun:
     """What a checkpoint holds."""
 
     state: State
@@ -84,7 +84,7 @@ class Checkpoint:
     def due(self) -> bool:
         return time.monotonic() - self.last >= self.every
 
-    def write(self, saved: Saved, ops: Ops, *, with_product: bool) -> None:
+    def write(self, saved: SavedRun, ops: Ops, *, with_product: bool) -> None:
         """Write now."""
         state = saved.state
         arrays = {
@@ -127,7 +127,7 @@ def written(path: Path, arrays: dict[str, Any], *, warned: bool) -> bool:
 
 
 @dataclass(frozen=True)
-class Keeping:
+class Checkpointing:
     """Where a run is saved, and resumed from if it was saved before; nowhere by default."""
 
     checkpoint: str | os.PathLike[str] | None = None
@@ -148,7 +148,7 @@ class Keeping:
         rank: int,
         settings: Settings,
         origin: Callable[[], dict[str, Any]],
-    ) -> tuple[Checkpoint | None, Saved | None]:
+    ) -> tuple[Checkpoint | None, SavedRun | None]:
         """Return where this run is kept, and what it has to go on from; ``origin`` names U_0."""
         if self.checkpoint is None:
             return None, None
@@ -173,7 +173,7 @@ def read_checkpoint(
     identity: dict[str, Any],
     f: Objective,
     settings: Settings,
-) -> Saved:
+) -> SavedRun:
     """Read a checkpoint and refuse one of another X or other settings, saying what differs.
 
     Everything in it is compared with what this run would have written, since what it holds goes
@@ -216,7 +216,7 @@ def read_checkpoint(
                 Point(f.ops, put(stored[name])) for name in sorted(stored) if name.startswith(OTHER)
             ],
         )
-        return Saved(state, history, seconds, misfit)
+        return SavedRun(state, history, seconds, misfit)
     except InputError:
         raise
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -269,11 +269,12 @@ def _check_factors(stored: dict[str, np.ndarray], rank: int, f: Objective, solve
     check_memory(stored, layout, "the factor")
 
 
-def values_so_far(keeping: Keeping) -> list[float]:
+def values_so_far(checkpointing: Checkpointing) -> list[float]:
     """Return the values recorded in a checkpoint; none where there is none that can be read."""
-    if keeping.checkpoint is None or not keeping.begun:
+    if checkpointing.checkpoint is None or not checkpointing.begun:
         return []
     try:
-        return list(History(read_archive(keeping.checkpoint, FORMAT)["history"])["value"].tolist())
+        history = History(read_archive(checkpointing.checkpoint, FORMAT)["history"])
+        return list(history["value"].tolist())
     except (InputError, KeyError, ValueError, IndexError):
         return []  # the run that resumes from it says what is wrong

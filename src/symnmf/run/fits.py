@@ -15,7 +15,7 @@ import numpy as np
 from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError
 from symnmf.outputs import clear_leftovers
-from symnmf.run.checkpoint import Keeping, OwnedPath, check_identity
+from symnmf.run.checkpoint import Checkpointing, OwnedPath, check_identity
 from symnmf.run.start import RandomState, as_generator, drawn_seed
 
 FORMAT = "symnmf-starts-2"
@@ -29,11 +29,11 @@ class Fit:
     seed: int
     name: str
 
-    def keeping(self, start: int, *, every: float) -> Keeping:
+    def checkpointing(self, start: int, *, every: float) -> Checkpointing:
         """Return where a start is saved, and resumed from if it was saved before."""
         file = f"{self.path.stem}.{self.name}.start-{start}{self.path.suffix}"
         own = OwnedPath(self.path.with_name(file), f"start {start} of fit {self.name}")
-        return Keeping(own, every)
+        return Checkpointing(own, every)
 
 
 def open_fit(path: Path, identity: dict[str, Any], random_state: RandomState) -> Fit:

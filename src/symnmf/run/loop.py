@@ -22,7 +22,7 @@ from symnmf.objectives.objective import rounding_level
 from symnmf.objectives.units import Units
 from symnmf.ops import Tall
 from symnmf.parallel import one_blas_thread
-from symnmf.run.checkpoint import Checkpoint, Keeping, Saved
+from symnmf.run.checkpoint import Checkpoint, Checkpointing, SavedRun
 from symnmf.run.confirming import belongs, confirmed
 from symnmf.run.hasty import hasty_start
 from symnmf.run.inspection import Inspection, grown_rows
@@ -238,7 +238,7 @@ def factorize(
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
         )
-    keeping = Keeping(checkpoint, checkpoint_every)
+    checkpointing = Checkpointing(checkpoint, checkpoint_every)
     told = None if callback is None else lambda _, now: callback(now)
     with calls.opened(max_time) as call, bar(progress, n_init) as shown:
         watcher = together(shown, told)
@@ -265,7 +265,7 @@ def factorize(
                 init=init,
                 random_state=random_state,
                 callback=None if watcher is None else partial(watcher, 0),
-                keeping=keeping,
+                checkpointing=checkpointing,
             ).as_given(problem.given)
         else:
             result = replace(plan, progress=watcher).search(problem).best
@@ -281,7 +281,7 @@ def solve(
     init: str | Any = "scaled-random",
     random_state: RandomState = None,
     callback: Callback | None = None,
-    keeping: Keeping | None = None,
+    checkpointing: Checkpointing | None = None,
 ) -> Result:
     """Do one run, from its start or its checkpoint to its end, without warnings."""
     problem = problem.for_rank(rank, warn=False)
@@ -293,7 +293,7 @@ def solve(
         init = chosen_start(f, rank, at_random=settings.solver.starts_at_random)
     with calls.opened(settings.limits.max_time) as call, one_blas_thread():
         origin = partial(origin_of, init, random_state)
-        keeper, saved = (keeping or Keeping()).open(problem, rank, settings, origin)
+        keeper, saved = (checkpointing or Checkpointing()).open(problem, rank, settings, origin)
         run = Run(problem, settings, callback, keeper)
         signals = [signal.SIGINT, *([signal.SIGTERM] if keeper else [])]
         with watching(*signals) as interrupt:
@@ -400,7 +400,7 @@ class Run:
         self._measure()
         self.start_misfit = float(np.sqrt(2.0 * self.latest.value))
 
-    def go_on(self, saved: Saved) -> None:
+    def go_on(self, saved: SavedRun) -> None:
         """Start from a checkpoint."""
         self.state, self.history = saved.state, saved.history
         self.seconds, self.start_misfit = saved.seconds, saved.start_misfit
@@ -576,7 +576,7 @@ class Run:
     def _save(self) -> None:
         assert self.checkpoint is not None
         self.checkpoint.write(
-            Saved(self.state, self.history, self.seconds, self.start_misfit),
+            SavedRun(self.state, self.history, self.seconds, self.start_misfit),
             self.f.ops,
             with_product=not self.solver.has_coupling,
         )

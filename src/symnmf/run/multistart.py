@@ -22,7 +22,7 @@ from symnmf.objectives import Added, Objective
 from symnmf.parallel import Threads
 from symnmf.pools import Pool
 from symnmf.run.bounding import quick_bound
-from symnmf.run.checkpoint import Keeping, values_so_far
+from symnmf.run.checkpoint import Checkpointing, values_so_far
 from symnmf.run.fits import check_path, open_fit
 from symnmf.run.interrupts import Interrupt, watching
 from symnmf.run.loop import Snapshot, solve
@@ -36,7 +36,7 @@ from symnmf.storage.shared import SharedReading
 from symnmf.storage.wrapping import torch_device
 
 #: Called with the number of the start and its latest snapshot; a true return value stops them all.
-Progress = Callable[[int, Snapshot], Any]
+StartProgress = Callable[[int, Snapshot], Any]
 
 #: What ``n_init`` and ``init`` are where nobody says otherwise; see :class:`symnmf.SymNMF` for the
 #: reasons.
@@ -147,7 +147,7 @@ class Plan:
     device: Any = None
     checkpoint: str | Path | None = None
     checkpoint_every: float = 60.0
-    progress: Progress | None = None
+    progress: StartProgress | None = None
     basis: Basis | None = None
 
     def __post_init__(self) -> None:
@@ -161,7 +161,7 @@ class Plan:
             torch_device(None, self.device)
         if self.checkpoint is not None:
             check_path(self.checkpoint)
-        Keeping(every=self.checkpoint_every)
+        Checkpointing(every=self.checkpoint_every)
 
     @property
     def starts(self) -> int:
@@ -210,9 +210,9 @@ class Plan:
             with nullcontext() if reading is None else reading.seat(start) as seat:
                 if start and (interrupt or halt.is_set() or calls.out_of_time()):
                     return None
-                keeping = kept(start) if kept else None
-                if keeping is not None:
-                    race.remember(start, values_so_far(keeping))
+                checkpointing = kept(start) if kept else None
+                if checkpointing is not None:
+                    race.remember(start, values_so_far(checkpointing))
                 result = solve(
                     problem if seat is None else problem.over(seat),
                     self.rank,
@@ -220,7 +220,7 @@ class Plan:
                     init=spectral(start) if self._spectral else self.init,
                     random_state=generators[start],
                     callback=self._callback(start, interrupt, halt, race),
-                    keeping=keeping,
+                    checkpointing=checkpointing,
                 )
                 if seat is not None:  # a seat serves this search only; the result outlives it
                     result = dataclasses.replace(
@@ -268,14 +268,16 @@ class Plan:
         bound = quick_bound(problem, first)
         return bound is not None and bound.proved_global
 
-    def _opened(self, problem: Problem) -> tuple[Callable[[int], Keeping] | None, RandomState]:
+    def _opened(
+        self, problem: Problem
+    ) -> tuple[Callable[[int], Checkpointing] | None, RandomState]:
         """Return how a start is kept or resumed, and the seed of them all."""
         if self.checkpoint is None:
             return None, drawn_seed() if self.random_state is None else self.random_state
         identity = {"X": problem.digest, "n_clusters": int(self.rank)}
         identity |= origin_of(self.init, self.random_state)
         fit = open_fit(Path(self.checkpoint), identity, self.random_state)
-        return partial(fit.keeping, every=self.checkpoint_every), fit.seed
+        return partial(fit.checkpointing, every=self.checkpoint_every), fit.seed
 
     @property
     def _spectral(self) -> bool:

@@ -46,11 +46,11 @@ NULL_RUNS = 3
 TOGETHER_FROM = 20_000
 
 #: Called with the fits done and all there are to do; a true return value stops.
-Progress = Callable[[int, int], Any]
+RankProgress = Callable[[int, int], Any]
 
 
 @dataclass
-class Search:
+class RankSearch:
     """The runs, each of them a path through all ranks, and the judgement on them.
 
     All draws come from ``seed``, and that from ``random_state`` where it is a number. Where it is
@@ -66,7 +66,7 @@ class Search:
     random_state: int | None
     settled: bool
     settings: Settings
-    callback: Progress | None
+    callback: RankProgress | None
     loss: str = FROBENIUS
     done: dict[str, np.ndarray] = field(default_factory=dict)
     fits: int = 0

@@ -24,7 +24,7 @@ from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState, as_generator, drawn_seed
 from symnmf.selection.found import RankSelection
 from symnmf.selection.paths import scaled_start
-from symnmf.selection.search import Progress, Search
+from symnmf.selection.search import RankProgress, RankSearch
 from symnmf.storage import DenseMatrix, HostMatrix, SparseMatrix
 
 CRITERIA = ("heldout", "stability", "eigengap")
@@ -42,7 +42,7 @@ def select_rank(
     random_state: RandomState = None,
     n_jobs: int | None = None,
     checkpoint: str | Path | None = None,
-    callback: Progress | None = None,
+    callback: RankProgress | None = None,
     tol: float = 1e-2,
     max_iter: int = 200,
     solver: Any = "auto",
@@ -106,7 +106,7 @@ def select_rank(
     _check(criteria, n_runs, n_folds, matrix)
     assert isinstance(matrix, HostMatrix)
     seed = drawn_seed() if random_state is None else random_state
-    search = Search(
+    search = RankSearch(
         matrix,
         wanted,
         tuple(criteria),

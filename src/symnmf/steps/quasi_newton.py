@@ -58,7 +58,7 @@ def next_slot(state: State) -> Tall:
 def stepped(state: State, step: Tall) -> None:
     """Say that U has moved by ``step``."""
     counters = state.memory["counters"]
-    state.U.ops.keep(state.memory["steps"], int(counters[SLOT]), step)
+    state.U.ops.write_slot(state.memory["steps"], int(counters[SLOT]), step)
     counters[PENDING] = 1
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from symnmf.arguments import checked
 from symnmf.coupling import Coupling
 from symnmf.errors import InputError
-from symnmf.run.checkpoint import Keeping
+from symnmf.run.checkpoint import Checkpointing
 from symnmf.run.loop import Callback, solve, warn_unless_converged
 from symnmf.run.problem import Problem
 from symnmf.run.result import Result
@@ -87,7 +87,7 @@ def factorize_tensor(
         max_time=max_time,
         record_every=record_every,
     )
-    keeping = Keeping(checkpoint, checkpoint_every)
+    checkpointing = Checkpointing(checkpoint, checkpoint_every)
     result = solve(
         T if isinstance(T, Problem) else Problem(as_tensor(T, n_jobs=n_jobs)),
         rank,
@@ -95,7 +95,7 @@ def factorize_tensor(
         init=init,
         random_state=random_state,
         callback=callback,
-        keeping=keeping,
+        checkpointing=checkpointing,
     )
     warn_unless_converged(result, settings.limits)
     return result

@@ -161,8 +161,8 @@ def hierarchy(
     graph = sp.csr_array(similar.graph)
     rng = np.random.default_rng(random_state if isinstance(random_state, int) else 0)
     drop = None
-    if not building.given or joins_neighbours(graph):
-        draw = None if building.given else clouds_of(X, building)
+    if not building.precomputed or joins_neighbours(graph):
+        draw = None if building.precomputed else clouds_of(X, building)
         drop = _drop(auto.count_clusters(graph, draw=draw, neighbours=True, random_state=rng))
     judge = _Judge(
         drop,
