@@ -20,6 +20,7 @@ import argparse
 import json
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -209,7 +210,11 @@ def main() -> None:
     warnings.simplefilter("ignore")
     chosen.work.mkdir(parents=True, exist_ok=True)
     stored = {name: chosen.work / f"{name}.json" for name in DATA}
-    apart = {"million": million, "gpu": on_gpu, "random": lambda: random_problems(chosen.count)}
+    apart: dict[str, Callable[[], None]] = {
+        "million": million,
+        "gpu": on_gpu,
+        "random": lambda: random_problems(chosen.count),
+    }
     if chosen.what in apart:
         apart[chosen.what]()
         return
