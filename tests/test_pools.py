@@ -21,7 +21,7 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _dies_at_once(*_: Any) -> int:
-    return 1  # a thread was started, and nothing of it is ever seen
+    return 1  # a thread was started, and it is never seen
 
 
 def _cannot_start(*_: Any) -> int:

@@ -193,7 +193,7 @@ class Building:
     @property
     def has_points(self) -> bool:
         """Whether the rows of the data are points, and neither similarities nor distances."""
-        return not self.given and self.affinity != DISTANCES
+        return not self.precomputed and self.affinity != DISTANCES
 
     @property
     def kernel_options(self) -> dict[str, Any]:

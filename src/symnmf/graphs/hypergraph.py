@@ -30,7 +30,7 @@ class Hypergraph:
     ----------
     hyperedges : iterable of collections of nodes
         Groups of things that belong together; nodes are any hashable names. A group that comes
-        more than once counts as often. A group of one node says nothing of others, and counts for
+        more than once counts as often. A group of one node says nothing about others, and counts for
         nothing.
     weights : sequence of float or None
         One per hyperedge, at least 0; None for 1 each.
