@@ -307,9 +307,10 @@ def verdicts(args: argparse.Namespace) -> None:
         for seed in range(args.seeds):
             data = make(seed)
             if sp.issparse(data):
-                quality = symnmf.communities(data, k, random_state=seed).quality
+                quality = symnmf.communities(data, k, random_state=seed, n_init=args.starts).quality
             else:
-                quality = symnmf.SymNMF(k, random_state=seed).fit(data).quality_
+                model = symnmf.SymNMF(k, random_state=seed, n_init=args.starts)
+                quality = model.fit(data).quality_
             words[quality.verdict.word if quality.verdict else "none"] += 1
         told = ", ".join(f"{word}: {count}" for word, count in words.most_common())
         print(f"| {name} | {k} | {args.seeds} | {told} |", flush=True)
@@ -446,6 +447,7 @@ def main() -> None:
     six = commands.add_parser("verdict")
     six.add_argument("--seeds", type=int, default=200)
     six.add_argument("--n", type=int, default=600)
+    six.add_argument("--starts", type=int, default=5)
     six.add_argument("--clusters", type=int, nargs="+", default=[2, 10, 30])
     six.add_argument("--only", nargs="*", default=[])
     six.set_defaults(run=verdicts)

@@ -147,7 +147,8 @@ def test_groups_are_the_pairs_inside_them(digits):
     for name in ("must_link", "cannot_link"):
         by_group = graphs.constrained(A, **{name: groups})
         assert abs(by_group - graphs.constrained(A, **{name: pairs})).max() == 0
-        model = symnmf.SymNMF(3, affinity="precomputed", random_state=0, n_init=1)
+        options = {"normalize": False, "random_state": 0, "n_init": 1}
+        model = symnmf.SymNMF(3, affinity="precomputed", **options)
         model.fit(A, **{name: groups})
         assert abs(model.affinity_matrix_ - by_group).max() == 0
 

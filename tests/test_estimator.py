@@ -105,10 +105,9 @@ def test_fit_predict_and_fit_transform_agree_with_fit(fitted, blobs):
 
 def test_the_best_start_is_kept_and_the_first_is_that_of_factorize(affinity):
     single = factorize(affinity, 4, init="scaled-random", tol=1e-4, random_state=3)
+    options = {"normalize": False, "init": "scaled-random", "random_state": 3}
     errors = [
-        SymNMF(4, affinity="precomputed", init="scaled-random", n_init=count, random_state=3)
-        .fit(affinity)
-        .reconstruction_err_
+        SymNMF(4, affinity="precomputed", n_init=count, **options).fit(affinity).reconstruction_err_
         for count in (1, 2, 6)
     ]
     assert errors[0] == single.error
@@ -128,7 +127,8 @@ def test_the_same_seed_gives_the_same_bits_whatever_n_jobs(fitted, blobs, n_jobs
 
 
 def test_a_deterministic_start_is_run_once(affinity, capsys):
-    model = SymNMF(4, affinity="precomputed", init="nndsvd", n_init=7, verbose=1).fit(affinity)
+    options = {"normalize": False, "init": "nndsvd", "n_init": 7, "verbose": 1}
+    model = SymNMF(4, affinity="precomputed", **options).fit(affinity)
     assert "start 1: iteration 0" in capsys.readouterr().out
     single = factorize(affinity, 4, init="nndsvd", tol=1e-4)
     assert model.reconstruction_err_ == single.error
@@ -224,7 +224,7 @@ def test_the_error_is_that_of_the_embedding_even_after_one_iteration(affinity):
     A[:9] = A[:, :9] = 0
     options = {"n_init": 1, "random_state": 0, "tol": 0, "max_iter": 1, "solver": "a-symhals"}
     options["init"] = "scaled-random"
-    model = SymNMF(4, affinity="precomputed", **options).fit(A)
+    model = SymNMF(4, affinity="precomputed", normalize=False, **options).fit(A)
     assert model.history_["error"][-1] > model.reconstruction_err_  # the rows were not zero yet
     U = model.embedding_
     expected = np.linalg.norm(A - U @ U.T) ** 2 / np.linalg.norm(A) ** 2
@@ -256,7 +256,8 @@ def test_sparse_and_float32_affinities_are_kept(affinity):
 
 
 def test_warm_start_goes_on_from_the_embedding(affinity):
-    model = SymNMF(4, affinity="precomputed", max_iter=4, tol=0, random_state=0).fit(affinity)
+    options = {"normalize": False, "max_iter": 4, "tol": 0, "random_state": 0}
+    model = SymNMF(4, affinity="precomputed", **options).fit(affinity)
     reached, before = model.embedding_, model.reconstruction_err_
     model.set_params(warm_start=True).fit(affinity)
     expected = factorize(affinity, 4, init=reached, max_iter=4, tol=0)

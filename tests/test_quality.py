@@ -234,8 +234,8 @@ def test_conductance_is_the_share_that_leaves():
 
 def test_agreement_is_that_of_the_starts():
     A = graphs.self_tuning(load_digits().data[:500])
-    model = SymNMF(10, affinity="precomputed", init="scaled-random", n_init=3, random_state=1)
-    model.fit(A)
+    options = {"normalize": False, "init": "scaled-random", "n_init": 3, "random_state": 1}
+    model = SymNMF(10, affinity="precomputed", **options).fit(A)
     search = Plan(10, Settings.of(tol=1e-4), n_init=3, init="scaled-random", random_state=1)
     finished = search.search(A).finished
     kept = int(np.argmin([r.error for r in finished]))

@@ -6,12 +6,15 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster, is_valid_linkage
 from sklearn import datasets as sklearn_datasets
 from sklearn.metrics import adjusted_rand_score
 
 import symnmf
 from symnmf.trees import splitting
+from symnmf.trees.refining import refined
 from symnmf.trees.tree import numbered
 from test_auto import block_model, erdos_renyi, moons
 
@@ -91,7 +94,53 @@ def test_a_description_that_gets_no_shorter_ends_a_split(monkeypatch):
     assert symnmf.hierarchy(A, random_state=0).n_clusters == 2
     monkeypatch.setattr(splitting, "_pays", lambda *_: True)
     monkeypatch.setattr(splitting.nulls, "upper_limit", lambda *_: 0.0)
+    assert symnmf.hierarchy(A, max_clusters=6, random_state=0).n_clusters == 3
+    monkeypatch.setattr(splitting, "gained", lambda *_: 1.0)
     assert symnmf.hierarchy(A, max_clusters=6, random_state=0).n_clusters == 6
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10_000), parts=st.integers(2, 6))
+def test_moving_rows_never_lowers_the_modularity_nor_empties_a_part(seed, parts):
+    rng = np.random.default_rng(seed)
+    A = block_model(3, 2.0, seed, n=60, degree=8)
+    labels = rng.permutation(np.arange(60) % parts)
+    degrees = np.asarray(A.sum(axis=1)).ravel()
+    moved = refined(A, labels, degrees, float(A.sum()))
+    graph = nx.from_scipy_sparse_array(A)
+
+    def modularity(found: np.ndarray) -> float:
+        groups = [set(np.flatnonzero(found == one).tolist()) for one in range(parts)]
+        return nx.community.modularity(graph, groups)
+
+    assert modularity(moved) >= modularity(labels) - 1e-12
+    assert set(moved) == set(range(parts))
+
+
+def test_a_row_goes_where_it_has_most_edges_for_its_degree():
+    graph = nx.disjoint_union(nx.complete_graph(6), nx.complete_graph(6))
+    A = sp.csr_array(nx.to_scipy_sparse_array(graph, dtype=float))
+    labels = np.repeat([0, 1], 6)
+    labels[0], labels[11] = 1, 0
+    moved = refined(A, labels, np.full(12, 5.0), 60.0)
+    assert len(set(moved[:6])) == len(set(moved[6:])) == 1
+
+
+def test_cuts_that_were_made_early_are_set_right(real_data, monkeypatch):
+    data = symnmf.datasets.load("football", folder=real_data)
+    found = symnmf.hierarchy(data.data, random_state=0)
+    assert adjusted_rand_score(data.target, found.labels) > 0.75
+    monkeypatch.setattr(splitting, "refined", lambda graph, labels, *_: labels)
+    plain = symnmf.hierarchy(data.data, random_state=0)
+    assert adjusted_rand_score(data.target, plain.labels) < 0.7
+
+
+def test_a_neighbour_graph_without_its_points_is_split_while_modularity_rises():
+    X, digit = sklearn_datasets.load_digits(return_X_y=True)
+    tree = symnmf.hierarchy(symnmf.graphs.build(X[:900], "self-tuning"), random_state=0)
+    assert 8 <= tree.n_clusters <= 20
+    assert adjusted_rand_score(digit[:900], tree.labels) > 0.75
+    assert "modularity rises" in tree.splits[0].reason
 
 
 @pytest.mark.parametrize("wrong", [0, 2.5, True, 99])

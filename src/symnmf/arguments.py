@@ -97,6 +97,7 @@ KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "number": ("a number", is_number),
     "count": ("a whole number of at least 1", lambda value: _is_whole(value) and value >= 1),
     "flag": ("True or False", _is_flag),
+    "chosen": ("'auto'", lambda value: isinstance(value, str) and value == "auto"),
     "text": ("text", _is_text),
     "path": ("the path of a file", _is_path),
     "callable": ("a function", callable),

@@ -62,7 +62,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         no clusters, the number is 1, with a warning.
     affinity : str or callable, default "self-tuning"
         "self-tuning", "nearest_neighbors", "rbf" and "cosine" build a sparse normalised graph of
-        the rows of X, see :mod:`symnmf.graphs`; "precomputed" uses X itself as A, unchanged;
+        the rows of X, see :mod:`symnmf.graphs`; "precomputed" uses X itself, see ``normalize``;
         "precomputed_nearest_neighbors" takes X as distances; every other kernel of
         :mod:`sklearn.metrics.pairwise` gives a dense graph. A callable gets X (and ``n_neighbors``
         if it is set) and returns A, or it gets two rows and returns their affinity.
@@ -75,9 +75,12 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         The degree and the constant of "polynomial"; "sigmoid" has the constant too.
     kernel_params : dict or None
         Further arguments of a kernel or a callable.
-    normalize : bool or None
+    normalize : bool or "auto", default "auto"
         Whether a precomputed affinity is divided by the square roots of its degrees, so that hubs
-        do not dominate. By default it is used unchanged. Graphs of samples are always normalized.
+        do not dominate. "auto" compares both without labels, by the modularity of the partitions
+        that their eigenvectors give, and keeps X as it is if that is better by 2%; signed,
+        incomplete and stored affinities stay as they are. With False, U U^T approximates X
+        itself. Graphs of samples are always normalized.
     degree_offset : float or None
         A constant added to the degrees before normalization, in mean degrees; None to choose it
         automatically, see :func:`symnmf.communities`.
@@ -206,7 +209,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     ``assign_labels`` have no counterpart, because eigenvectors are only a start and the labels
     come from U. "rbf" and "cosine" are sparse here; for the full kernel pass
     ``affinity=functools.partial(symnmf.graphs.rbf, n_neighbors="all")``. ``SpectralClustering``
-    normalizes a precomputed affinity internally; here, pass ``normalize=True``.
+    always normalizes a precomputed affinity; here ``normalize`` decides.
 
     Unlike ``SpectralClustering``, this class has ``predict`` and ``transform`` for new samples.
 
@@ -229,7 +232,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
-        normalize: bool | None = None,
+        normalize: bool | str = "auto",
         degree_offset: float | None = None,
         components: str = "all",
         missing: str | None = None,
@@ -366,7 +369,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def _pipeline(self, told: dict[str, Any]) -> Pipeline:
         given = self.get_params(deep=False)
-        check_all(given)
+        check_all(given, normalize=("flag", "chosen", "none"))
         settings = {name: given[name] for name in given if name not in (*OBJECTIVE, *OWN)}
         if self._warm:
             settings["init"] = self.embedding_

@@ -42,7 +42,7 @@ Normalize = Annotated[
     typer.Option(
         "--normalize/--no-normalize",
         help="Divide given similarities by the roots of their row sums, so that hubs do not "
-        "outweigh the rest. On for graphs, off for matrices.",
+        "outweigh the rest. On for graphs; chosen by the result, without labels, for matrices.",
         show_default=False,
     ),
 ]
@@ -276,9 +276,10 @@ def chosen(
                 f"leave it out."
             )
     kind = affinity or ("precomputed" if loaded.is_graph else _kind_of(loaded))
-    if normalize is None and loaded.is_graph:
-        normalize = True
-    return {"affinity": kind, "n_neighbors": neighbors, "normalize": normalize}
+    how: bool | str | None = normalize
+    if normalize is None and kind == "precomputed":
+        how = True if loaded.is_graph else "auto"
+    return {"affinity": kind, "n_neighbors": neighbors, "normalize": how}
 
 
 def similarities(

@@ -29,6 +29,9 @@ MOST_PAIRS = 5_000_000
 #: dimensions that anything is more than its clusters.
 MOST_COLUMNS = 50
 
+#: A search that leaves less than this part of the time there was may have been cut short.
+CUT_SHORT = 0.3
+
 #: Rounds of k-means in the search on a draw, at most.
 ROUNDS = 10
 
@@ -98,9 +101,11 @@ def verdict_of(
 
     def search(null: Any, known: Basis | None = None) -> np.ndarray:
         scaled = null if tau is None else normalized(null, tau)
+        before = calls.seconds_left()
         with one_blas_thread():
             labels = nearest_centres(known or leading_subspace(as_symmetric(scaled), clusters))
-        if calls.out_of_time():  # it was cut short, so that nothing can be compared with it
+        # it may have been cut short, so that nothing can be compared with it
+        if calls.out_of_time() or calls.seconds_left() < CUT_SHORT * before:
             raise NoTime
         return labels
 

@@ -43,8 +43,8 @@ from symnmf.verdict import Verdict
 #: How memberships are read where a row may belong to several clusters.
 DEFAULT_THRESHOLD = BACKGROUND
 
-#: How many times as long as the starts took must be left for clusters to be judged.
-DRAWN = 2.0
+#: Part of the time that the starts took that must be left for clusters to be judged.
+DRAWN = 0.5
 
 #: What clustering needs of the stationarity: accuracies were the same at 1e-5.
 CLUSTER_TOL = 1e-4
@@ -364,7 +364,7 @@ class Prepared:
     def _judge(self, labels: np.ndarray, result: Result) -> Verdict | None:
         """Compare labels with those of data without clusters, where there is time for it.
 
-        There is none after an interrupt, nor where ``max_time`` leaves less than twice what the
+        There is none after an interrupt, nor where ``max_time`` leaves less than half of what the
         starts took. An interrupt, or the end of that time, while draws are clustered ends
         that alone.
         """

@@ -24,7 +24,7 @@ from symnmf.graphs.adjacency import (
     row_names,
 )
 from symnmf.graphs.components import CHOICES, restrict
-from symnmf.graphs.degree_offsets import with_degree_offset
+from symnmf.graphs.degree_offsets import with_degree_offset, with_scaling
 from symnmf.graphs.pairwise import DISTANCES, KERNELS
 from symnmf.graphs.scales import describe_dominance, dominant_columns
 from symnmf.graphs.warning import warn
@@ -36,6 +36,9 @@ from symnmf.storage.wrapping import in_memory, is_storage
 from symnmf.tensors.hypergraphs import tensor_of
 
 PRECOMPUTED = "precomputed"
+
+#: What ``normalize`` is where it is to be chosen.
+CHOOSE = "auto"
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,9 +102,9 @@ class Building:
         The attribute of a graph's edges that holds their weights.
     order : {2, 3}
         2 for edges, 3 for triangles.
-    normalize : bool or None
-        Whether given similarities are divided by the roots of their degrees; None for no. Graphs
-        of points are always normalized.
+    normalize : bool, "auto" or None
+        Whether given similarities are divided by the roots of their degrees; "auto" chooses, None
+        is for no. Graphs of points are always normalized.
     degree_offset : float or None
         tau, which is added to the degrees; None chooses it.
     components : {"all", "largest"}
@@ -123,7 +126,7 @@ class Building:
     n_neighbors: int | None = None
     weight: str | None = "weight"
     order: int = 2
-    normalize: bool | None = None
+    normalize: bool | str | None = None
     degree_offset: float | None = None
     components: str = "all"
     objective: Mapping[str, Any] = field(default_factory=dict)
@@ -144,8 +147,11 @@ class Building:
             raise InputError(
                 f"{spell('order')} must be 2 (edges) or 3 (triangles), got {self.order!r}."
             )
-        if self.normalize is not None and not isinstance(self.normalize, bool | np.bool_):
-            raise InputError(f"normalize must be True or False, got {self.normalize!r}.")
+        flag = self.normalize is None or isinstance(self.normalize, bool | np.bool_)
+        if not flag and not self._chooses:
+            raise InputError(
+                f"{spell('normalize')} must be True, False or {CHOOSE!r}, got {self.normalize!r}."
+            )
         check_degree_offset(self.degree_offset)
         lookup(str(self.components), CHOICES, spell("components"))
         if self.precomputed:
@@ -184,6 +190,20 @@ class Building:
 
     def _told(self, name: str) -> bool:
         return getattr(self, name, self.objective.get(name)) is not None
+
+    @property
+    def _chooses(self) -> bool:
+        return isinstance(self.normalize, str) and self.normalize == CHOOSE
+
+    @property
+    def _asked(self) -> bool:
+        """Whether similarities have to be normalized."""
+        offset = self._chooses and self.degree_offset is not None
+        return offset or (bool(self.normalize) and not self._chooses)
+
+    def _can_choose(self, A: Any, seen: Any, clusters: int) -> bool:
+        """Whether there is something to choose by: all entries, in memory, and a number."""
+        return self._chooses and A is seen and not isinstance(A, SymmetricArray) and clusters > 1
 
     @property
     def precomputed(self) -> bool:
@@ -230,7 +250,10 @@ class Building:
         """Return the similarities for a number of clusters that has been found since."""
         if similar.hypergraph is not None:
             return self._of_hypergraph(similar.hypergraph, clusters)
-        if similar.roots is None or self.degree_offset is not None:
+        undecided = self._chooses and not isinstance(similar.graph, SymmetricArray)
+        if not (undecided or similar.roots is not None) or self.degree_offset is not None:
+            return similar
+        if self.hides or self.order != 2 or not self.precomputed:
             return similar
         return self._normalised(similar.graph, similar.graph, similar.names, clusters)
 
@@ -324,7 +347,7 @@ class Building:
             f"a {type(X).__name__}, whose entries stay where they are",
             components=self.components != "all",
             order=self.order != 2,
-            normalize=bool(self.normalize) and not isinstance(X, LowRank),
+            normalize=self._asked and not isinstance(X, LowRank),
             degree_offset=self.degree_offset is not None and not isinstance(X, LowRank),
         )
         return self._normalised(X, X, None, clusters)
@@ -334,7 +357,7 @@ class Building:
             "a Problem, which says all there is to say of it",
             components=self.components != "all",
             order=self.order != 2,
-            normalize=bool(self.normalize),
+            normalize=self._asked,
             degree_offset=self.degree_offset is not None,
             affinity=not self.precomputed,
             **{name: says(value) for name, value in self.objective.items()},
@@ -366,9 +389,14 @@ class Building:
     def _normalised(self, A: Any, seen: Any, names: Any, clusters: int) -> Similarities:
         known = degrees(seen)
         connected = int(np.count_nonzero(known))
-        if not self.normalize or not connected:
+        if not connected or not (self._asked or self._can_choose(A, seen, clusters)):
             return Similarities(A, seen, names, connected)
-        if self.degree_offset is None:
+        if self._chooses and self.degree_offset is None:
+            chosen, scaled, basis = with_scaling(seen, clusters)
+            if chosen is None:
+                return Similarities(A, seen, names, connected, basis=basis)
+            tau = chosen
+        elif self.degree_offset is None:
             tau, scaled, basis = with_degree_offset(seen, clusters)
         else:
             tau, scaled, basis = float(self.degree_offset), None, None

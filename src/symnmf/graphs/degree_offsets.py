@@ -24,6 +24,9 @@ SPREAD = 0.7
 #: Modularity by which a larger tau has to be better than a smaller one.
 WORTH = 0.01
 
+#: Part of its modularity by which A as it is has to be better than A normalised.
+PLAIN_AHEAD = 0.02
+
 
 @checked(A=("matrix",))
 def choose_degree_offset(A: Any, clusters: int) -> float:
@@ -74,6 +77,27 @@ def with_degree_offset(A: Any, clusters: int) -> tuple[float, Any, Basis | None]
             break
     enough = max(modularity for modularity, *_ in tried) - WORTH
     _, tau, scaled, basis = next(one for one in tried if one[0] >= enough)
+    return tau, scaled, basis
+
+
+def with_scaling(A: Any, clusters: int) -> tuple[float | None, Any, Basis | None]:
+    """Return tau, A normalised by it and its eigenvectors, or None, A itself and its eigenvectors.
+
+    Hubs hold the leading eigenvectors of A as it is, and rows with next to no similarities those
+    of the normalised A. Labels are read off the eigenvectors of either, and the partition of higher
+    modularity wins. That of the normalised A does unless the other is better by 2%: it has lost
+    little then, and with hubs much is to be won.
+    """
+    if clusters < 2 or isinstance(A, SymmetricArray) or A.min() < 0:
+        return None, A, None
+    tau, scaled, basis = with_degree_offset(A, clusters)
+    if basis is None or calls.out_of_time():
+        return tau, scaled, basis
+    with one_blas_thread():
+        plain = leading_subspace(as_symmetric(A), clusters)
+        found = [Partition.of(A, one.labels(), clusters).modularity for one in (basis, plain)]
+    if found[1] > found[0] + PLAIN_AHEAD * abs(found[0]):
+        return None, A, plain
     return tau, scaled, basis
 
 

@@ -15,6 +15,7 @@ from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.fit.nulls_of import clouds_of
 from symnmf.fit.similarities import PRECOMPUTED, Building
+from symnmf.graphs.adjacency import degrees as degrees_of
 from symnmf.graphs.adjacency import normalized
 from symnmf.graphs.locality import joins_neighbours
 from symnmf.graphs.partitions import Partition
@@ -26,6 +27,7 @@ from symnmf.selection import auto
 from symnmf.selection.description import description_length
 from symnmf.selection.found import RankSelection
 from symnmf.storage import SymmetricArray
+from symnmf.trees.refining import refined
 from symnmf.trees.tree import Hierarchy, Split, numbered
 
 #: Rows that a part needs at least.
@@ -43,13 +45,17 @@ class _Judge:
     """Whether a part of a graph is to be split, and how."""
 
     drop: float | None
+    local: bool
     rng: np.random.Generator
     plan: Plan
 
-    def split(self, A: Any, *, whole: bool) -> tuple[np.ndarray, str] | None:
+    def split(
+        self, A: Any, degrees: np.ndarray, total: float, *, whole: bool
+    ) -> tuple[np.ndarray, str] | None:
         """Return which rows of a part go to the right, and why; None where it stays as it is.
 
-        ``whole`` says that the part is a component of the graph, which was not split yet.
+        ``degrees`` are those in the whole graph, ``total`` their sum; ``whole`` says that the part
+        is a component of the graph, which was not split yet.
         """
         n = A.shape[0]
         if n < 2 * LEAST:
@@ -58,20 +64,28 @@ class _Judge:
         if parts > 1:
             largest = part == np.bincount(part).argmax()
             return ~largest, "the parts are not connected"
-        reason = self._of_network(A) if self.drop is None else self._of_points(A)
+        if self.local:
+            reason: str | None = "the modularity rises, and edges join what is near"
+        else:
+            reason = self._of_network(A) if self.drop is None else self._of_points(A)
         if reason is None:
             return None
-        right = self._halves(A)
+        right = self._halves(A, degrees, total)
         if min(right.sum(), n - right.sum()) < LEAST:
             return None
+        if self.drop is None and gained(A, right, degrees, total) <= 0.0:
+            return None
         # the first split may be too weak for a description to tell, and the eigenvalue decides
-        if self.drop is None and not whole and not _pays(A, right):
+        if self.drop is None and not self.local and not whole and not _pays(A, right):
             return None
         return right, reason
 
-    def _halves(self, A: Any) -> np.ndarray:
-        scaled = normalized(A, auto.OFFSET if self.drop is None else 0.0)
-        return np.asarray(self.plan.best(scaled).labels == 1)
+    def _halves(self, A: Any, degrees: np.ndarray, total: float) -> np.ndarray:
+        scaled = normalized(A, 0.0 if self.local or self.drop is not None else auto.OFFSET)
+        halves = np.maximum(self.plan.best(scaled).labels, 0)
+        if self.drop is None:
+            halves = refined(A, halves, degrees, total)
+        return np.asarray(halves == 1)
 
     def _of_network(self, A: Any) -> str | None:
         """Compare the second eigenvalue with random graphs of the same degrees."""
@@ -121,10 +135,13 @@ def hierarchy(
     """Split a graph or points by two, again and again, until nothing is left to split.
 
     Each split is a rank-2 factorization. A network is split while its second eigenvalue is above
-    those of random graphs with the same degrees and, after the first split, two groups describe
-    it in fewer nats than one. A graph of points is split while its second eigenvalue is above the
-    place where those of the whole graph drop; one cloud of points has no such place, see
-    ``SymNMF(n_clusters="auto")``. Components are split off first.
+    those of random graphs with the same degrees, the modularity rises and, after the first split,
+    two groups describe it in fewer nats than one. Points are split while the second eigenvalue of
+    their graph is above the place where those of the whole graph drop; one cloud of points has no
+    such place, see ``SymNMF(n_clusters="auto")``. A neighbour graph without its points has nothing
+    to be compared with, and is split while the modularity rises. Components are split off first.
+    In the end rows of a graph move to the leaf where they add most to the modularity, since an
+    early cut may have parted what belongs together.
 
     Parameters
     ----------
@@ -161,11 +178,12 @@ def hierarchy(
     graph = sp.csr_array(similar.graph)
     rng = np.random.default_rng(random_state if isinstance(random_state, int) else 0)
     drop = None
-    if not building.precomputed or joins_neighbours(graph):
-        draw = None if building.precomputed else clouds_of(X, building)
+    if not building.precomputed:
+        draw = clouds_of(X, building)
         drop = _drop(auto.count_clusters(graph, draw=draw, neighbours=True, random_state=rng))
     judge = _Judge(
         drop,
+        building.precomputed and joins_neighbours(graph),
         rng,
         Plan(
             2,
@@ -184,11 +202,12 @@ def _drop(found: RankSelection) -> float:
     return float("inf") if count == 1 else float(values[count - 1] + values[count]) / 2
 
 
-def _gained(A: Any, right: np.ndarray, total: float) -> float:
-    """Return the modularity that cutting a part in two adds."""
+def gained(A: Any, right: np.ndarray, degrees: np.ndarray, total: float) -> float:
+    """Return the modularity that cutting a part in two adds; ``degrees`` are of the whole graph."""
     halves = Partition.of(A, right.astype(int), 2)
     between = float((halves.volume - halves.within).sum())
-    return max(float(2.0 * halves.volume.prod() / total**2 - between / total), 0.0)
+    volumes = float(degrees[right].sum() * degrees[~right].sum())
+    return float(2.0 * volumes / total**2 - between / total)
 
 
 def _grown(graph: sp.csr_array, judge: _Judge, most: int, names: list[Any] | None) -> Hierarchy:
@@ -196,24 +215,38 @@ def _grown(graph: sp.csr_array, judge: _Judge, most: int, names: list[Any] | Non
     _, component = connected_components(graph, directed=False)
     sizes = np.bincount(component)
     splits: dict[int, Split] = {}
-    above, total = {0: 1.0}, float(graph.sum())
+    above, total, weights = {0: 1.0}, float(graph.sum()), degrees_of(graph)
     waiting = deque([0] if (parts == 0).any() else [])
     while waiting and len(splits) + 1 < most:
         node = waiting.popleft()
         rows = np.flatnonzero(parts == node)
         A = sp.csr_array(graph[rows][:, rows]) if len(rows) < len(parts) else graph
-        found = judge.split(A, whole=len(rows) == sizes[component[rows[0]]])
+        found = judge.split(A, weights[rows], total, whole=len(rows) == sizes[component[rows[0]]])
         if found is None:
             continue
         right, reason = found
         left_count = len(rows) - int(right.sum())
         if left_count < len(rows) - left_count:
             right = ~right
-        strength = min(_gained(A, right, total), above[node])
+        strength = min(max(gained(A, right, weights[rows], total), 0.0), above[node])
         one, other = 2 * len(splits) + 1, 2 * len(splits) + 2
         splits[node] = Split(one, other, strength, reason)
         parts[rows[~right]], parts[rows[right]] = one, other
         above[one] = above[other] = strength
         waiting.extend([one, other])
         waiting = deque(sorted(waiting, key=lambda name: -int(np.sum(parts == name))))
+    if judge.drop is None and len(splits) > 1:
+        parts = _settled(graph, parts, weights, total)
     return Hierarchy(numbered(parts), splits, parts, names)
+
+
+def _settled(
+    graph: sp.csr_array, parts: np.ndarray, weights: np.ndarray, total: float
+) -> np.ndarray:
+    """Move rows between leaves: a cut that was made early may have parted what belongs together."""
+    inside = parts != OUTSIDE
+    leaves, labels = np.unique(parts[inside], return_inverse=True)
+    codes = np.full(len(parts), OUTSIDE)
+    codes[inside] = labels
+    codes = refined(graph, codes, weights, total)
+    return np.where(inside, leaves[codes], OUTSIDE)
