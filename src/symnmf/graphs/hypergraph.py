@@ -29,9 +29,8 @@ class Hypergraph:
     Parameters
     ----------
     hyperedges : iterable of collections of nodes
-        Groups of things that belong together; nodes are any hashable names. A group that comes
-        more than once counts as often. A group of one node says nothing about others, and counts for
-        nothing.
+        Groups of things that belong together; nodes are any hashable names. A group that occurs
+        several times counts several times. A group of one node is ignored.
     weights : sequence of float or None
         One per hyperedge, at least 0; None for 1 each.
     nodes : iterable or None
