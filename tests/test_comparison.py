@@ -25,7 +25,7 @@ def comparison():
 
 
 def test_the_table_holds_every_history(comparison):
-    assert comparison.columns == ("solver", "run", *symnmf.History.columns)
+    assert comparison.columns == ("solver", "run", *symnmf.History.columns, "elapsed")
     assert set(comparison) == set(comparison.columns)
     assert {len(comparison[column]) for column in comparison} == {2 * 3 * 9}
     mine = (comparison["solver"] == "pgd") & (comparison["run"] == 2)

@@ -180,7 +180,7 @@ class Comparison(Mapping[str, np.ndarray]):
     results: dict[tuple[str, int], Result] = field(default_factory=dict)
     interrupted: bool = False
 
-    columns = ("solver", "run", *COLUMNS)
+    columns = ("solver", "run", *COLUMNS, "elapsed")
 
     def __getitem__(self, column: str) -> np.ndarray:
         if column not in self.columns:
@@ -197,7 +197,7 @@ class Comparison(Mapping[str, np.ndarray]):
             return np.full(len(result.history), label)
         if column == "run":
             return np.full(len(result.history), run)
-        return result.history[column]
+        return result.elapsed if column == "elapsed" else result.history[column]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.columns)

@@ -27,16 +27,20 @@ __all__ = ["convergence", "memberships", "similarity", "typical_members"]
 COLOURS = (
     "#0072B2",
     "#D55E00",
-    "#009E73",
+    "#56B4E9",
     "#CC79A7",
     "#000000",
     "#E69F00",
-    "#56B4E9",
+    "#009E73",  # last, so that few pictures have it beside the red of the second
 )
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*", "d")
 
-POSITIONS = {"iteration": ("iteration", "iteration"), "time": ("seconds", "seconds in the solver")}
+POSITIONS = {
+    "iteration": ("iteration", "iteration"),
+    "time": ("elapsed", "seconds from the call"),
+    "seconds": ("seconds", "seconds in the solver"),
+}
 QUANTITIES = {
     "error": r"$\|X - UU^T\|_F^2\,/\,\|X\|_F^2$",
     "objective": "objective",
@@ -63,7 +67,7 @@ def new_axes(ax: Axes | None, size: tuple[float, float] = (7.5, 4.5)) -> tuple[F
 @checked()
 def convergence(
     table: Mapping[str, Any] | Result,
-    x: Literal["iteration", "time"] = "iteration",
+    x: Literal["iteration", "time", "seconds"] = "iteration",
     y: str = "error",
     ax: Axes | None = None,
 ) -> Figure:
@@ -72,11 +76,12 @@ def convergence(
     Parameters
     ----------
     table : Comparison, Result, mapping of arrays or pandas frame
-        With columns ``solver``, ``run``, ``iteration`` or ``seconds``, and ``y``; a single
-        :class:`symnmf.Result` is drawn as one run of its solver.
-    x : {"iteration", "time"}
-        The horizontal axis. A run that ended early keeps its last value from there on, so medians
-        are over all runs everywhere.
+        With columns ``solver``, ``run``, ``iteration``, ``elapsed`` or ``seconds``, and ``y``; a
+        single :class:`symnmf.Result` is drawn as one run of its solver.
+    x : {"iteration", "time", "seconds"}
+        The horizontal axis: "time" is from the call to the return, "seconds" in the solver alone,
+        which is also taken where a table has no ``elapsed``. A run that ended early keeps its last
+        value from there on, so medians are over all runs everywhere.
     y : str
         A column of the history, on a log scale; values that are not positive leave a gap.
     ax : matplotlib Axes or None
@@ -95,6 +100,8 @@ def convergence(
             f"table must have columns, which {type(table).__name__} has not; pass what "
             f"symnmf.compare or symnmf.factorize returns."
         )
+    if column == "elapsed" and column not in table:
+        column, position_label = POSITIONS["seconds"]
     missing = [name for name in ("solver", "run", column, y) if name not in table]
     if missing:
         raise InputError(f"table has no column {missing[0]!r}; pass what symnmf.compare returns.")
@@ -111,12 +118,14 @@ def convergence(
             (position[mine & (run == number)], quantity[mine & (run == number)])
             for number in np.unique(run[mine])
         ]
-        earliest = min(earliest, *(where[min(1, len(where) - 1)] for where, _ in curves))
+        if x != "iteration":
+            curves = [(_above_zero(where), values) for where, values in curves]
+        earliest = min(earliest, *(where[0] for where, _ in curves))
         lines.append(_draw(ax, *_spread(curves, exact=x == "iteration"), label, index))
     ax.set_yscale("log")
-    if x == "time" and earliest > 0:  # methods differ by orders of magnitude
+    if x != "iteration" and earliest > 0:  # methods differ by orders of magnitude
         ax.set_xscale("log")
-        ax.set_xlim(left=earliest)
+        ax.set_xlim(left=0.8 * earliest)  # so that the first point is not cut in half
     else:
         ax.set_xlim(left=0)
     for axis, limits in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
@@ -139,9 +148,17 @@ def convergence(
     return figure
 
 
+def _above_zero(where: np.ndarray) -> np.ndarray:
+    """Positions with a first one that a log axis can show: a tenth of the second in place of 0."""
+    if len(where) < 2 or where[0] > 0 or not where[1] > 0:
+        return where
+    return np.concatenate([[0.1 * where[1]], where[1:]])
+
+
 def _one_run(result: Result) -> dict[str, np.ndarray]:
     rows = len(result.history)
     history = {column: result.history[column] for column in result.history}
+    history["elapsed"] = result.elapsed
     return {"solver": np.full(rows, result.solver), "run": np.zeros(rows, dtype=int), **history}
 
 

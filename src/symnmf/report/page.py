@@ -34,6 +34,7 @@ from symnmf.report.markup import (
     whole_page,
 )
 from symnmf.report.pictures import pictures
+from symnmf.report.profiles import profiles, sizes
 from symnmf.run.certificate import Certificate
 from symnmf.run.result import OUTSIDE, Result
 from symnmf.storage.wrapping import is_storage
@@ -126,12 +127,16 @@ def write_report(
     sheet = None
     if images is not None and image_shape is not None:
         sheet = plots.typical_members(images, subject.U, image_shape, labels=subject.labels)
+    made = None
+    if features is not None and data is not None:
+        made = profiles(data, subject.labels, list(features))
     parts = [
         _verdict(subject.quality),
         _summary(subject),
+        _about_error(subject),
         section("Clusters", _clusters(subject, words)),
         section("Clusters and known classes", _confusion(subject)),
-        section("Pictures", _pictures(subject, sheet)),
+        section("Pictures", _pictures(subject, sheet, made)),
         section("Links between clusters", _links(subject)),
         _certificate(subject.certificate),
         section("Rows", _rows(subject, max_rows)),
@@ -287,7 +292,22 @@ def _sentence(clause: str) -> str:
     return f"{clause[0].upper()}{clause[1:]}."
 
 
-def _pictures(subject: _Subject, sheet: Figure | None) -> str:
+def _about_error(subject: _Subject) -> str:
+    """Say what the error means, and how low it could be where that is known."""
+    told = (
+        "The relative squared error is the part of the squared similarities that U Uᵀ does not "
+        "reproduce: 0 is a perfect fit and 1 is none. For sparse graphs 0.5 to 0.9 is usual, since "
+        "single edges cannot be reproduced by a few clusters. Compare it only between fits of the "
+        "same similarities."
+    )
+    bound = subject.certificate.bound
+    if bound is not None and bound.known:
+        told += f" {_sentence(bound.sentence.rstrip('.'))}"
+    return f"<p class=note>{escape(told)}</p>"
+
+
+def _pictures(subject: _Subject, sheet: Figure | None, made: Figure | None) -> str:
+    of_clusters = None if subject.quality is None else sizes(subject.quality)
     names = [short(name, 14) for name in subject.names]
     return pictures(
         subject.A,
@@ -297,6 +317,7 @@ def _pictures(subject: _Subject, sheet: Figure | None) -> str:
         subject.result.history,
         subject.result.solver,
         sheet,
+        [("What makes each cluster", made), ("Sizes and conductance", of_clusters)],
     )
 
 

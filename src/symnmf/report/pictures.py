@@ -30,14 +30,19 @@ def pictures(
     history: History,
     solver: str,
     sheet: Figure | None,
+    others: Sequence[tuple[str, Figure | None]] = (),
 ) -> str:
-    """Return the pictures of a clustering; ``sheet`` shows photographs, if there are any."""
+    """Return the pictures of a clustering; ``sheet`` shows photographs, if there are any.
+
+    ``others`` come first, those that there are.
+    """
     shown = [
+        *((title, figure) for title, figure in others if figure is not None),
         ("Similarity matrix, by cluster", plots.similarity(A, labels)),
         ("Memberships", plots.memberships(membership, labels)),
     ]
     if sp.issparse(A) and A.shape[0] <= DRAWN_UP_TO and find_spec("networkx"):
-        shown.insert(0, ("The graph, coloured by cluster", drawing(A, labels, names)))
+        shown.insert(len(shown) - 2, ("The graph, coloured by cluster", drawing(A, labels, names)))
     if len(history):
         shown.append(("Convergence", _convergence(history, solver)))
     figures = [as_figure(title, figure) for title, figure in shown]

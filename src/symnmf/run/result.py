@@ -248,6 +248,19 @@ class Result:
             f"error={self.error:.6g})"
         )
 
+    @property
+    def elapsed(self) -> np.ndarray:
+        """Seconds from the call to each row of the history; the last row is the return.
+
+        What is not spent in iterations, such as evaluating the error, is spread over them in
+        proportion to their time; the start comes before the first row.
+        """
+        solved = self.history["seconds"]
+        if not len(solved) or not self.seconds.total > 0 or not solved[-1] > 0:
+            return solved
+        start = min(self.seconds.start, self.seconds.total)
+        return start + solved * ((self.seconds.total - start) / solved[-1])
+
     def _repr_html_(self) -> str:
         n, r = self.U.shape
         rows = [
