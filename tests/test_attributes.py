@@ -309,7 +309,7 @@ def test_what_a_problem_refuses(told, message):
     [
         ({"attribute_weight": "high"}, "attribute_weight must be 'auto' or a number"),
         ({"attribute_scaling": "idf"}, "attribute_scaling"),
-        ({"order": 3}, "does not go with order"),
+        ({"order": 3}, "cannot be combined with order"),
         ({"attributes": [["a"]] * 300}, "must hold numbers"),
         ({"attributes": np.ones((5, 2))}, "one row for each of the 300 nodes"),
     ],

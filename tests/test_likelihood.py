@@ -118,7 +118,7 @@ def test_a_dense_matrix_and_a_checkpoint_give_the_same(tmp_path):
     [
         (np.ones((3, 3)), {"loss": "gauss"}, "loss 'gauss' is not known"),
         (2 * np.ones((3, 3)), {"loss": "bernoulli"}, "entries from 0 to 1, and X has 2"),
-        (np.ones((3, 3)), {"loss": "poisson", "ridge": 1.0}, "ridge does not go with loss="),
+        (np.ones((3, 3)), {"loss": "poisson", "ridge": 1.0}, "ridge cannot be combined with loss="),
         (np.ones((3, 3)), {"loss": "poisson", "solver": "symhals"}, "does not take a likelihood"),
         (np.ones((3, 3)), {"solver": "em"}, "needs a Poisson or Bernoulli loss"),
         (-np.ones((3, 3)), {"loss": "poisson"}, "negative"),
@@ -143,8 +143,8 @@ def test_nan_is_as_hidden_as_by_a_mask(loss):
     assert Problem(X, loss=loss, mask=~hidden).digest != Problem(X, loss=loss).digest
     for wrong, said in (
         ({"mask": np.triu(~hidden)}, "mask is not symmetric"),
-        ({"missing": "unstored"}, "does not go with loss="),
-        ({"weights": np.ones_like(X)}, "weights does not go with loss="),
+        ({"missing": "unstored"}, "cannot be combined with loss="),
+        ({"weights": np.ones_like(X)}, "weights cannot be combined with loss="),
     ):
         with pytest.raises(InputError, match=said):
             symnmf.factorize(X, 3, loss=loss, **wrong)
@@ -164,7 +164,7 @@ def test_every_entry_point_refines_and_hides_in_the_same_way():
     masked = symnmf.communities(X, 3, loss="poisson", mask=seen, random_state=0)
     f: Any = Problem(X, loss="poisson", mask=seen).objective
     assert masked.result.value == pytest.approx(f.value(Point(f.ops, masked.result.U)), rel=1e-9)
-    with pytest.raises(InputError, match="l1 does not go with loss='poisson'"):
+    with pytest.raises(InputError, match="l1 cannot be combined with loss='poisson'"):
         symnmf.SymNMF(3, loss="poisson", l1=0.1).fit(np.eye(4))
 
 

@@ -290,8 +290,8 @@ def test_it_is_used_where_a_dense_factor_would_be_wasteful(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"order": 3}, "order does not go with row_sparse=True"),
-        ({"ignore_diagonal": True}, "ignore_diagonal does not go with row_sparse=True"),
+        ({"order": 3}, "order cannot be combined with row_sparse=True"),
+        ({"ignore_diagonal": True}, "ignore_diagonal cannot be combined with row_sparse=True"),
         ({"n_clusters": 10**6}, "n_clusters=1000000 is not between 1 and the 42 nodes of G"),
         ({"row_sparse": "yes"}, "row_sparse must be True or False or None, got 'yes'"),
     ],

@@ -39,7 +39,7 @@ TABLES = (".csv", ".csv.gz")
 def cluster(
     given: inputs.Input,
     k: Annotated[
-        str, typer.Option("-k", "--clusters", help="How many clusters; auto looks for a number.")
+        str, typer.Option("-k", "--clusters", help="Number of clusters; auto chooses it.")
     ],
     output: Annotated[
         Path | None,
@@ -56,7 +56,7 @@ def cluster(
     components: inputs.Components = "all",
     truth: inputs.Truth = None,
     overlapping: Annotated[
-        bool, typer.Option("--overlapping", help="Also list every cluster a row has a part in.")
+        bool, typer.Option("--overlapping", help="Also list every cluster that a row belongs to.")
     ] = False,
     threshold: Annotated[
         str,
@@ -88,7 +88,7 @@ def cluster(
     ] = None,
     starts: Annotated[
         int,
-        typer.Option(help="Starts; the best is kept.", rich_help_panel=options.RUN),
+        typer.Option(help="Number of starts; the best is kept.", rich_help_panel=options.RUN),
     ] = 5,
     init: options.Init = "spectral",
     seed: options.Seed = None,
@@ -103,8 +103,8 @@ def cluster(
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="Keep the run in this .npz file (and one beside it per start), and go on from it "
-            "where it is there.",
+            help="Save the run to this .npz file (and one more per start), and resume from it if it "
+            "exists.",
             rich_help_panel=options.FILES,
         ),
     ] = None,

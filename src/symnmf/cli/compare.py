@@ -47,13 +47,13 @@ class Quantity(StrEnum):
 
 def compare(
     given: inputs.Input,
-    rank: Annotated[int, typer.Option("-r", "--rank", help="Columns of U.")],
+    rank: Annotated[int, typer.Option("-r", "--rank", help="Number of columns of U.")],
     solver: Annotated[
         list[str] | None,
         typer.Option(
             "-s",
             "--solver",
-            help="A solver; give it again for more. See [bold]symnmf info[/].",
+            help="A solver; repeat for several. See [bold]symnmf info[/].",
             show_default="auto, the paper's three and four quick rivals",
         ),
     ] = None,
@@ -67,10 +67,10 @@ def compare(
     ] = None,
     plot: options.Plot = None,
     against: Annotated[
-        Axis, typer.Option(help="The picture's horizontal axis.", rich_help_panel=options.FILES)
+        Axis, typer.Option(help="Horizontal axis of the plot.", rich_help_panel=options.FILES)
     ] = Axis.time,
     quantity: Annotated[
-        Quantity, typer.Option(help="The picture's vertical axis.", rich_help_panel=options.FILES)
+        Quantity, typer.Option(help="Vertical axis of the plot.", rich_help_panel=options.FILES)
     ] = Quantity.error,
     runs: Annotated[int, typer.Option(help="Starts per solver.", rich_help_panel=options.RUN)] = 1,
     header: tables.Header = None,

@@ -18,20 +18,20 @@ def convert(
         typer.Argument(
             metavar="INPUT",
             help="An edge list, a .mtx, .npy, .zarr or .h5 file, which are streamed, or any other "
-            "file that fits into the memory.",
+            "file that fits in memory.",
             show_default=False,
         ),
     ],
     folder: Annotated[
         Path,
-        typer.Argument(metavar="FOLDER", help="Where the blocks go: new, or empty."),
+        typer.Argument(metavar="FOLDER", help="The folder for the blocks: new, or empty."),
     ],
-    memory: Annotated[str, typer.Option(help="Work within this much, such as 512MB.")] = "1GB",
+    memory: Annotated[str, typer.Option(help="Memory to use, such as 512MB.")] = "1GB",
     dtype: Annotated[str, typer.Option(help="float64, or float32 at half the size.")] = "float64",
     assume_symmetric: Annotated[
         bool,
         typer.Option(
-            "--assume-symmetric", help="Believe that an array is symmetric; read half of it."
+            "--assume-symmetric", help="Do not check that an array is symmetric; read half of it."
         ),
     ] = False,
     header: tables.Header = None,

@@ -37,24 +37,24 @@ if TYPE_CHECKING:
 
 def factorize(
     given: inputs.Input,
-    rank: Annotated[int, typer.Option("-r", "--rank", help="Columns of U.")],
+    rank: Annotated[int, typer.Option("-r", "--rank", help="Number of columns of U.")],
     output: Annotated[
         Path,
         typer.Option(
             "-o",
             "--output",
-            help="Where U goes: .npz (all of the run; symnmf.Result.load reads it) or .csv.",
+            help="The file for U: .npz (the whole run, for symnmf.Result.load) or .csv.",
         ),
     ],
     memory: inputs.Memory = None,
     normalize: Annotated[
         bool,
-        typer.Option("--normalize", help="Divide X by the roots of its row sums first."),
+        typer.Option("--normalize", help="Divide X by the square roots of its row sums."),
     ] = False,
     missing: inputs.Missing = None,
     loss: options.Loss = "frobenius",
     starts: Annotated[
-        int, typer.Option(help="Starts; the best is kept.", rich_help_panel=options.RUN)
+        int, typer.Option(help="Number of starts; the best is kept.", rich_help_panel=options.RUN)
     ] = 1,
     header: tables.Header = None,
     decimal: tables.Decimal = ".",
@@ -73,7 +73,7 @@ def factorize(
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="Keep the run in this .npz file, and go on from it where it is there.",
+            help="Save the run to this .npz file, and resume from it if it exists.",
             rich_help_panel=options.FILES,
         ),
     ] = None,

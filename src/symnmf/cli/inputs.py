@@ -29,7 +29,7 @@ Affinity = Annotated[
     str | None,
     typer.Option(
         help="How rows become a graph: self-tuning, nearest_neighbors, rbf, cosine; or "
-        "precomputed, where INPUT already holds similarities. Chosen from INPUT unless given.",
+        "precomputed, if INPUT already holds similarities. By default chosen from INPUT.",
         show_default=False,
     ),
 ]
@@ -41,16 +41,16 @@ Normalize = Annotated[
     bool | None,
     typer.Option(
         "--normalize/--no-normalize",
-        help="Divide given similarities by the roots of their row sums, so that hubs do not "
-        "outweigh the rest. On for graphs; chosen by the result, without labels, for matrices.",
+        help="Divide similarities by the square roots of their row sums, so that hubs do not "
+        "dominate. On for graphs; chosen by the result, without labels, for matrices.",
         show_default=False,
     ),
 ]
 DegreeOffset = Annotated[
     float | None,
     typer.Option(
-        help="Added to the degrees of a graph before it is normalized, in mean degrees; keeps "
-        "small pieces from being the clusters.",
+        help="A constant added to the degrees of a graph before normalization, in mean degrees; "
+        "prevents small pieces from becoming the clusters.",
         show_default="chosen from the graph",
     ),
 ]
@@ -67,7 +67,7 @@ Truth = Annotated[
 Memory = Annotated[
     str | None,
     typer.Option(
-        help="Work within this much, such as 4GB, and read X in blocks: for a folder that "
+        help="Stay within this much memory, such as 4GB, and read X in blocks: for a folder that "
         "symnmf convert wrote, or a .npy, .zarr or .h5 array.",
         show_default=False,
     ),
@@ -75,8 +75,8 @@ Memory = Annotated[
 Missing = Annotated[
     str | None,
     typer.Option(
-        help="nan: NaN entries were not observed. unstored: what a sparse INPUT does not "
-        "store was not.",
+        help="nan: NaN entries were not observed. unstored: entries that a sparse INPUT does not "
+        "store were not observed.",
         show_default=False,
     ),
 ]

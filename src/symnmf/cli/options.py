@@ -11,7 +11,7 @@ RUN = "The run"
 FILES = "Files"
 
 Seed = Annotated[
-    int | None, typer.Option(help="For the random starts; the same seed, the same result.")
+    int | None, typer.Option(help="For the random starts; the same seed gives the same result.")
 ]
 Solver = Annotated[str, typer.Option(help="See [bold]symnmf info[/].", rich_help_panel=RUN)]
 Init = Annotated[
@@ -26,38 +26,36 @@ Coupling = Annotated[
     typer.Option(
         help="lambda of methods that split U: rising, shrinking, adaptive, theory or a number.",
         rich_help_panel=RUN,
-        show_default="the solver's own",
+        show_default="that of the solver",
     ),
 ]
 Loss = Annotated[str, typer.Option(help="frobenius, or the likelihood poisson or bernoulli.")]
 L1 = Annotated[
     float,
-    typer.Option(help="Weight of the sum of U's entries; makes it sparser.", rich_help_panel=RUN),
+    typer.Option(help="Weight of the sum of U; makes U sparser.", rich_help_panel=RUN),
 ]
 Ridge = Annotated[
-    float, typer.Option(help="Weight of half the sum of U's squares.", rich_help_panel=RUN)
+    float, typer.Option(help="Weight of half the sum of squares of U.", rich_help_panel=RUN)
 ]
-MaxIter = Annotated[int, typer.Option(help="Most iterations.", rich_help_panel=RUN)]
+MaxIter = Annotated[int, typer.Option(help="Maximum number of iterations.", rich_help_panel=RUN)]
 MaxTime = Annotated[
-    float | None, typer.Option(help="Most seconds in the solver.", rich_help_panel=RUN)
+    float | None, typer.Option(help="Maximum number of seconds.", rich_help_panel=RUN)
 ]
 Tol = Annotated[
     float,
     typer.Option(
-        help="Converged when the residual is at most this part of a tenth of ‖X‖‖U‖; 0 runs to "
-        "the limits.",
+        help="The run has converged when the residual is at most this times ‖X‖‖U‖ / 10; 0 runs "
+        "to the limits.",
         rich_help_panel=RUN,
     ),
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(help="Threads.", rich_help_panel=RUN, show_default="all cores"),
+    typer.Option(help="Number of threads.", rich_help_panel=RUN, show_default="all cores"),
 ]
 Device = Annotated[
     str | None,
-    typer.Option(
-        help="cuda for a GPU; needs torch.", rich_help_panel=RUN, show_default="the processor"
-    ),
+    typer.Option(help="cuda for a GPU; needs torch.", rich_help_panel=RUN, show_default="the CPU"),
 ]
 CheckpointEvery = Annotated[
     float, typer.Option(help="Seconds between checkpoints.", rich_help_panel=FILES)

@@ -31,7 +31,7 @@ def rank(
     given: inputs.Input,
     least: Annotated[int, typer.Option("--min", help="Fewest clusters to try.")] = 2,
     most: Annotated[int, typer.Option("--max", help="Most clusters to try.")] = 20,
-    folds: Annotated[int, typer.Option(help="Parts that the pairs are cut into.")] = 5,
+    folds: Annotated[int, typer.Option(help="Parts that the pairs are divided into.")] = 5,
     header: tables.Header = None,
     decimal: tables.Decimal = ".",
     columns: tables.Columns = None,
@@ -54,7 +54,7 @@ def rank(
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="Keep finished runs in this .npz file, and go on from it where it is there.",
+            help="Save finished runs to this .npz file, and resume from it if it exists.",
             rich_help_panel=options.FILES,
         ),
     ] = None,

@@ -159,7 +159,8 @@ class Pipeline(Building):
         ):
             if refused:
                 raise InputError(
-                    f"{spell('attributes')} does not go with {spell(name)}; leave one of them out."
+                    f"{spell('attributes')} cannot be combined with {spell(name)}; "
+                    f"leave one of them out."
                 )
 
     def _check_loss(self) -> None:
@@ -170,7 +171,7 @@ class Pipeline(Building):
         for name in ("weights", "missing", "allow_negative", "l1", "ridge"):
             if says(self.objective.get(name)):
                 raise InputError(
-                    f"{spell(name)} does not go with {spell('loss', self.loss)}; leave one of them "
+                    f"{spell(name)} cannot be combined with {spell('loss', self.loss)}; leave one "
                     f"out."
                 )
 

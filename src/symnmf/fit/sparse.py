@@ -55,8 +55,8 @@ class SparsePipeline:
             raise InputError(f"row_sparse must be True, False or None, got {self.wanted!r}.")
         if self.wanted and self._set:
             raise InputError(
-                f"{self._set[0]} does not go with row_sparse=True, where rows of U hold a few "
-                f"entries and the loss is Poisson's; leave one of them out."
+                f"{self._set[0]} cannot be combined with row_sparse=True, where rows of U hold "
+                f"few entries and the loss is Poisson; leave one of them out."
             )
 
     @property

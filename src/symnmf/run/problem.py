@@ -246,7 +246,9 @@ def _likelihood(X: Any, loss: str, told: dict[str, Any]) -> Objective:
     refused = ("weights", "allow_negative", "l1", "ridge", "links", "device", "attributes")
     for name in refused:
         if says(told[name]):
-            raise InputError(f"{name} does not go with loss={loss!r}; leave one of them out.")
+            raise InputError(
+                f"{name} cannot be combined with loss={loss!r}; leave one of them out."
+            )
     if isinstance(X, SymmetricTensor):
         raise InputError(f"loss={loss!r} is for matrices and X is a tensor; leave it out.")
     names = ("mask", "missing", "ignore_diagonal", "n_jobs")

@@ -45,7 +45,7 @@ def check_open(client: Any) -> None:
 def _without_scheduler(why: str) -> InputError:
     return InputError(
         f"the Dask cluster that X is on cannot be reached: {why}; connect a new Client, make X "
-        f"again there and go on from the last checkpoint."
+        f"again there and resume from the last checkpoint."
     )
 
 
