@@ -103,8 +103,8 @@ def cluster(
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="Save the run to this .npz file (and one more per start), and resume from it if it "
-            "exists.",
+            help="Save the run to this .npz file (and one more per start), and resume from it if "
+            "it exists.",
             rich_help_panel=options.FILES,
         ),
     ] = None,

@@ -36,10 +36,10 @@ def with_table(f: MatrixObjective, F: Any, weight: Any) -> Attributed:
 class Attributed(MatrixObjective):
     r"""f(U) + ||F - U W^T||_F^2 over U >= 0 and W >= 0, f an objective of X.
 
-    The factor of a run is Z = (U; W), U on top of W. With X as f sees it, this is the misfit of
-    Z Z^T to [[X, F], [F^T, *]] where * is not observed. So all that holds for a misfit with hidden
-    entries holds here: f falls in every step, and a critical point is one in U and W. The hidden
-    block is not gone through entry by entry: what it would add is known from W^T W.
+    The factor of a run is Z = (U; W), U on top of W. This is the misfit of Z Z^T to the block
+    matrix [[X, F], [F^T, ?]], whose last block is not observed. So everything that holds for a
+    misfit with hidden entries holds here: f falls in every step, and a critical point is critical
+    in U and in W. The hidden block is not visited entry by entry: W^T W is enough.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Attributed(MatrixObjective):
     table : Table
         F, times the root of half its weight.
     weight : float
-        That root, by which W is divided before it is given back.
+        That root, by which W is divided before it is returned.
     """
 
     offers: ClassVar[frozenset[str]] = frozenset({"rows", "line", "gradient"})

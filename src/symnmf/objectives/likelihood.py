@@ -287,7 +287,7 @@ def _seen(X: Any, loss: str, mask: Any, missing: str | None) -> tuple[Any, Any]:
         )
     if missing == "unstored":
         raise InputError(
-            f"missing='unstored' cannot be combined with loss={loss!r}, for which what is not stored is "
+            f"missing='unstored' cannot be combined with loss={loss!r}, where unstored entries are "
             f"0; pass a mask instead."
         )
     values = sp.csr_array(values) if sp.issparse(values) else np.asarray(values)
