@@ -27,6 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import symnmf
+from bigclam import bigclam
 from symnmf import datasets, metrics
 
 Sets = list[np.ndarray]
@@ -141,73 +142,6 @@ def ours_shares(A: sp.csr_array, k: int, seed: int) -> Sets:
     return _sets(symnmf.communities(A, k, overlapping=True, threshold=0.25, random_state=seed))
 
 
-def bigclam(A: sp.csr_array, k: int, seed: int) -> Sets:
-    """Yang and Leskovec (WSDM 2013), transcribed: their start, row steps, line search and delta."""
-    n, rng = A.shape[0], np.random.default_rng(seed)
-    near = [A.indices[A.indptr[i] : A.indptr[i + 1]] for i in range(n)]
-    F = _neighborhood_start(A, near, k, rng)
-    total, before = F.sum(axis=0), -np.inf
-    for _ in range(100):
-        for u in rng.permutation(n):
-            _row_step(F, total, u, near[u])
-        value = _log_likelihood(F, A)
-        if value - before < 1e-4 * abs(value):
-            break
-        before = value
-    p = A.nnz / (n * (n - 1))
-    return [c for c in (np.flatnonzero(f > np.sqrt(-np.log(1 - p))) for f in F.T) if c.size]
-
-
-def _neighborhood_start(A: Any, near: Sets, k: int, rng: np.random.Generator) -> np.ndarray:
-    degrees, total = np.diff(A.indptr), A.nnz
-    conductance = np.ones(len(near))
-    for u, others in enumerate(near):
-        if len(others) < 5:
-            continue
-        inside = np.append(others, u)
-        volume = degrees[inside].sum()
-        cut = volume - A[inside][:, inside].sum()
-        conductance[u] = cut / max(min(volume, total - volume), 1)
-    local: list[int] = []  # as SNAP's code does: the lowest first, and no neighbours of one taken
-    taken = np.zeros(len(near), dtype=bool)
-    for u in np.argsort(conductance, kind="stable").tolist():
-        if not taken[u] and len(local) < k:
-            local.append(u)
-            taken[np.append(near[u], u)] = True
-    F = np.zeros((len(near), k))
-    for column, u in enumerate(local):
-        F[np.append(near[u], u), column] = 1
-    for column in range(len(local), k):
-        F[rng.choice(len(near), min(10, len(near)), replace=False), column] = rng.random()
-    return F
-
-
-def _row_step(F: np.ndarray, total: np.ndarray, u: int, others: np.ndarray) -> None:
-    near, row = F[others], F[u]
-    outside = total - row - near.sum(axis=0)
-
-    def value(x: np.ndarray) -> float:
-        return float(np.log(-np.expm1(-np.maximum(near @ x, 1e-10))).sum() - outside @ x)
-
-    model = np.maximum(near @ row, 1e-10)
-    slope = (np.exp(-model) / -np.expm1(-model)) @ near - outside
-    start, step = value(row), 1.0
-    for _ in range(10):
-        ahead = np.clip(row + step * slope, 0, 1000)
-        if value(ahead) >= start + 0.05 * step * (slope @ slope):
-            total += ahead - row
-            F[u] = ahead
-            return
-        step *= 0.1
-
-
-def _log_likelihood(F: np.ndarray, A: sp.csr_array) -> float:
-    i, j = sp.triu(A, k=1).coords
-    model = np.maximum((F[i] * F[j]).sum(axis=1), 1e-10)
-    pairs = (F.sum(axis=0) ** 2).sum() - (F**2).sum()
-    return float((np.log(-np.expm1(-model)) + model).sum() - pairs / 2)
-
-
 def leiden(A: sp.csr_array, k: int, seed: int) -> Sets:
     return _leiden(A, "modularity", 1.0)
 
@@ -275,7 +209,7 @@ if importlib.util.find_spec("cdlib"):
     METHODS |= {"demon": cdlib_method("demon", 0.25), "slpa": cdlib_method("slpa")}
 SMALL = {"egos": egos, "planted": planted, "lfr": lfr, "subgraphs": subgraphs}
 #: what there is no sense in on a graph of 300 000 nodes
-ONLY_SMALL = ("symnmf-shares", "bigclam", "3-cliques", "4-cliques", "demon", "slpa")
+ONLY_SMALL = ("symnmf-shares", "3-cliques", "4-cliques", "demon", "slpa")
 
 
 def score(known: Sets, found: Sets, n: int) -> list[float]:
