@@ -25,7 +25,6 @@ from symnmf.quality import Quality
 from symnmf.run.loop import Callback
 from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS
 from symnmf.run.result import OUTSIDE, Result, cluster_labels
-from symnmf.run.settings import Limits
 from symnmf.run.start import RandomState
 from symnmf.selection.found import RankSelection
 from symnmf.solvers import Solver
@@ -380,37 +379,6 @@ def communities(
     check_threshold(threshold)  # even if it is not used
     hypergraph = graphs.hypergraph_of(G, weight)
     G = with_edges_read(G, weight) if hypergraph is None else hypergraph
-    sparse = SparsePipeline(
-        n_clusters=n_clusters,
-        wanted=row_sparse if overlapping or row_sparse else False,
-        weight=weight,
-        components=components,
-        limits=Limits(tol, max_iter, max_time, record_every),
-        n_jobs=n_jobs,
-        callback=callback,
-        progress=progress,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-        others={
-            "order": order != 2,
-            "threshold": threshold != DEFAULT_THRESHOLD,
-            "normalize": not normalize,
-            "allow_negative": allow_negative,
-            "l1": l1,
-            "ridge": ridge,
-            "ignore_diagonal": ignore_diagonal,
-            "missing": missing,
-            "mask": mask is not None,
-            "entry_weights": entry_weights is not None,
-            "init": not (isinstance(init, str) and init == DEFAULT_INIT),
-            "solver": solver != "auto",
-            "device": device,
-            "loss": loss != "frobenius",
-            "attributes": attributes is not None,
-        },
-    )
-    if sparse.applies(G):
-        return Communities(sparse.fit(G))
     pipeline = Pipeline(
         n_clusters=n_clusters,
         order=order,
@@ -450,4 +418,6 @@ def communities(
         argument="G",
         rows="nodes",
     )
-    return Communities(pipeline.fit(G))
+    wanted = row_sparse if overlapping or row_sparse else False
+    sparse = SparsePipeline.beside(pipeline, wanted)
+    return Communities(sparse.fit(G) if sparse.applies(G) else pipeline.fit(G))

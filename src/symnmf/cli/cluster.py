@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from symnmf.cli import inputs, options, tables
+from symnmf.cli.many import check_pages, cluster_many
 from symnmf.cli.output import (
     PICTURES,
     check_distinct,
@@ -64,6 +65,15 @@ def cluster(
             help="With --overlapping: 'background', or the share of a row that counts, below 1."
         ),
     ] = "background",
+    row_sparse: Annotated[
+        bool | None,
+        typer.Option(
+            "--row-sparse/--no-row-sparse",
+            help="With --overlapping: rows of U hold a few entries, for thousands of clusters of a "
+            "graph. Chosen by the sizes unless given.",
+            show_default=False,
+        ),
+    ] = None,
     loss: Annotated[
         str, typer.Option(help="frobenius, or poisson or bernoulli to refine by a likelihood.")
     ] = "frobenius",
@@ -127,6 +137,7 @@ def cluster(
     from symnmf.errors import InputError
     from symnmf.fit import Pipeline, in_shell
     from symnmf.fit.pipeline import check_threshold
+    from symnmf.fit.sparse import SparsePipeline
 
     check_distinct(
         {"INPUT": given, "--truth": truth},
@@ -207,6 +218,17 @@ def cluster(
             how = inputs.chosen(loaded, affinity, neighbors, False if triangles else normalize)
             loaded, how = tables.scaled(loaded, scale, how)
         classes = inputs.with_truth(loaded, truth)
+        possible = overlapping and loaded.is_graph
+        if row_sparse and not possible:
+            raise InputError("--row-sparse needs a graph and --overlapping; leave it out.")
+        wanted = row_sparse if possible else False
+        sparse = SparsePipeline.beside(replace(pipeline, **how), wanted)
+        many = not streamed and sparse.applies(loaded.data)
+        if many:
+            check_pages(plot=plot, report=report, truth=truth)
+    if many:
+        raise typer.Exit(cluster_many(sparse, loaded, output, json=json, quiet=quiet))
+    with step("preparing the search", quiet=quiet):
         prepared = replace(pipeline, **how).prepare(loaded.data)
     with noticing() as signals:
         found = Found(loaded, prepared.pipeline, _run(prepared, signals, quiet), classes)

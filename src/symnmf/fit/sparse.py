@@ -13,13 +13,16 @@ import scipy.sparse as sp
 from symnmf import errors, graphs
 from symnmf.bars import bar, together
 from symnmf.errors import InputError
+from symnmf.fit.pipeline import Pipeline
+from symnmf.fit.words import Spelling, in_python
 from symnmf.graphs.components import restrict
 from symnmf.many.finding import SparseFound, find_many, worth_it
 from symnmf.membership import BACKGROUND
+from symnmf.objectives.likelihood import FROBENIUS
 from symnmf.quality import Quality, assess
 from symnmf.run.loop import Callback, warn_unless_converged
-from symnmf.run.multistart import Search
-from symnmf.run.problem import Problem
+from symnmf.run.multistart import DEFAULT_INIT, Search
+from symnmf.run.problem import Problem, says
 from symnmf.run.settings import Limits
 from symnmf.storage import SymmetricArray
 from symnmf.storage.wrapping import is_storage
@@ -49,14 +52,47 @@ class SparsePipeline:
     checkpoint: Any = None
     checkpoint_every: float = 60.0
     others: Mapping[str, Any] = field(default_factory=dict)
+    spell: Spelling = in_python
+
+    @classmethod
+    def beside(cls, pipeline: Pipeline, wanted: bool | None) -> SparsePipeline:
+        """Return the same settings for a row-sparse U, and remember those that it does not have."""
+        others = {
+            "order": pipeline.order != 2,
+            "threshold": pipeline.threshold not in (None, BACKGROUND),
+            "normalize": pipeline.order == 2 and pipeline.normalize is False,
+            "init": not (isinstance(pipeline.init, str) and pipeline.init == DEFAULT_INIT),
+            "solver": pipeline.solver != "auto",
+            "coupling": pipeline.coupling is not None,
+            "device": pipeline.device is not None,
+            "loss": pipeline.loss != FROBENIUS,
+            "attributes": pipeline.attributes is not None,
+        }
+        for name, value in pipeline.objective.items():
+            others["entry_weights" if name == "weights" else name] = says(value)
+        return cls(
+            n_clusters=pipeline.n_clusters,
+            wanted=wanted,
+            weight=pipeline.weight,
+            components=pipeline.components,
+            limits=pipeline.plan.settings.limits,
+            n_jobs=pipeline.n_jobs,
+            callback=pipeline.callback,
+            progress=pipeline.progress,
+            checkpoint=pipeline.checkpoint,
+            checkpoint_every=pipeline.checkpoint_every,
+            others=others,
+            spell=pipeline.spell,
+        )
 
     def __post_init__(self) -> None:
         if self.wanted is not None and not isinstance(self.wanted, bool | np.bool_):
             raise InputError(f"row_sparse must be True, False or None, got {self.wanted!r}.")
         if self.wanted and self._set:
             raise InputError(
-                f"{self._set[0]} cannot be combined with row_sparse=True, where rows of U hold "
-                f"few entries and the loss is Poisson; leave one of them out."
+                f"{self.spell(self._set[0])} cannot be combined with "
+                f"{self.spell('row_sparse', True)}, where rows of U hold few entries and the loss "
+                f"is Poisson; leave one of them out."
             )
 
     @property
@@ -86,8 +122,8 @@ class SparsePipeline:
             size = f"{n} x {count}" if count else f"{n} rows and an unknown number of columns"
             errors.warn(
                 f"a dense U of {size} would be mostly zeros, so U is row-sparse and fitted by the "
-                f"Poisson loss; row_sparse=True says that this is meant, row_sparse=False makes U "
-                f"dense.",
+                f"Poisson loss; {self.spell('row_sparse', True)} says that this is meant, "
+                f"{self.spell('row_sparse', False)} makes U dense.",
                 UserWarning,
             )
         told = self.callback
@@ -147,6 +183,20 @@ class SparseFitted:
     def membership(self) -> sp.csr_array:
         """Shares of the rows of U in the communities that they belong to, sparse."""
         return self.found.membership
+
+    @property
+    def listed(self) -> dict[str, list[str]]:
+        """The communities of each node and its strengths in them, as text."""
+        inside = sp.csr_array(self.strengths, copy=True)
+        inside.data[inside.data <= 1.0] = 0.0
+        inside.eliminate_zeros()
+        inside.sort_indices()
+        ends = inside.indptr[1:-1]
+        numbers, strengths = np.split(inside.indices, ends), np.split(inside.data, ends)
+        return {
+            "all_clusters": [" ".join(map(str, row.tolist())) for row in numbers],
+            "strengths": [" ".join(f"{s:.4g}" for s in row) for row in strengths],
+        }
 
     @property
     def certificate(self) -> Any:
