@@ -40,6 +40,10 @@ def check_result(result: MatrixFile | np.ndarray) -> None:
         assert result.ndim == 1
         assert result.size > 0
         return
+    if result.kind == "hypergraph":
+        assert np.isfinite(result.data.weights).all()
+        assert len(result.data.names) == result.data.shape[0]
+        return
     values = result.data if isinstance(result.data, np.ndarray) else result.data.data
     assert values.dtype == np.float64
     assert np.isfinite(values).all()

@@ -13,6 +13,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from hostile_formats import (
+    HYPEREDGES,
+    PAJEK,
+    VOSVIEWER,
+    binary_seeds,
+    grown_json,
+    grown_pajek,
+)
+
 NUMBERS = [
     *(b"0 1 -1 2 7 255 256 65536 1048577 2147483647 2147483648 4294967296".split()),
     *(b"9223372036854775807 9223372036854775808 99999999999999999999 1e999 -1e308 nan inf".split()),
@@ -93,6 +102,10 @@ SEEDS: dict[str, bytes] = {
     "edges.csv": WORDS,
     "graph.gml": GML,
     "graph.graphml": GRAPHML,
+    "graph.net": PAJEK,
+    "map.json": VOSVIEWER,
+    "groups.hyperedges": HYPEREDGES,
+    **binary_seeds(),
     "labels.csv": LABELS,
     "labels.txt": b"0\n1\n1\n-1\n2\n",
     "labels.npy": _npy(np.array(["red", "blue", "red"])),
@@ -308,6 +321,12 @@ def grow(rng: random.Random, name: str) -> bytes:
         return _gml(rng)
     if name.endswith(".graphml"):
         return _graphml(rng)
+    if name.endswith(".net"):
+        return grown_pajek(rng, _lines(rng, b" ", rng.choice((2, 2, 3))))
+    if name.endswith(".json"):
+        return grown_json(rng)
+    if name.endswith((".h5ad", ".cool", ".parquet")):  # what these hold is damaged, not made
+        return _mutate_bytes(rng, SEEDS[name])
     if name.startswith("labels"):
         return _lines(rng, b",", rng.choice((1, 1, 2, 3)))
     if name == "edges.csv":

@@ -23,6 +23,7 @@ LABELS = [0, 1] * 6
 SPARSE = sp.csr_array(np.where(np.median(X) < X, X, 0.0))
 FIT = symnmf.factorize(X, 2, random_state=0, tol=1e-2)
 GROUPS = np.kron(np.eye(3), np.ones((5, 5))) + 0.01
+GROUPED = graphs.Hypergraph([[0, 1, 2], [1, 2], [3, 4, 5], [4, 5], [2, 3]])
 SHORT = {"max_iter": 3, "tol": 0.1, "random_state": 0}
 
 
@@ -150,6 +151,26 @@ def _of_graphs() -> dict[str, Sound]:
         "graphs.from_edges": Sound(graphs.from_edges, {"edges": edges}),
         "graphs.choose_degree_offset": Sound(
             graphs.choose_degree_offset, {"A": SPARSE, "clusters": 2}
+        ),
+        "graphs.hypergraph_of": Sound(graphs.hypergraph_of, {"G": GROUPED}),
+        "graphs.Hypergraph": Sound(graphs.Hypergraph, {"hyperedges": [[0, 1, 2], [2, 3]]}),
+        "Hypergraph.of_sizes": Sound(GROUPED.of_sizes, {}),
+        "Hypergraph.split": Sound(GROUPED.split, {"random_state": 0}),
+        "Hypergraph.rates": Sound(GROUPED.rates, {"U": np.ones((6, 2))}),
+        "communities(hypergraph)": Sound(
+            symnmf.communities,
+            {"G": GROUPED, "n_clusters": 2, "n_init": 1, "tol": 0.1, "random_state": 0},
+        ),
+        "communities(attributes)": Sound(
+            symnmf.communities,
+            {
+                "G": SPARSE,
+                "n_clusters": 2,
+                "n_init": 1,
+                "tol": 0.1,
+                "random_state": 0,
+                "attributes": B,
+            },
         ),
         "graphs.constrained": Sound(graphs.constrained, {"A": X, "must_link": [[0, 1]]}),
     }

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.arguments import checked
-from symnmf.errors import InputError
+from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.adjacency import Graph
 from symnmf.naming import USUAL_WEIGHT
 from symnmf.objectives.hyperedges import PRIOR, HyperedgeLikelihood
@@ -254,7 +254,8 @@ class Hypergraph:
         Rates of hyperedges of one size can be compared. U has a row for each node, in the units of
         the graph: ``result.U`` of :meth:`problem`, or ``Communities.rates`` for communities.
         """
-        U = np.asarray(U, dtype=np.float64)
+        with said_as_input_errors("U"):
+            U = np.asarray(U, dtype=np.float64)
         if U.ndim != 2 or len(U) != len(self.names):
             raise InputError(f"U must have a row for each of the {len(self.names)} nodes.")
         sums = self._incidence @ U
@@ -267,8 +268,9 @@ def numbered(
 ) -> tuple[list[list[int]], list[Hashable]]:
     """Return the nodes of each hyperedge by number, each once, and the names of the nodes."""
     places: dict[Hashable, int] = {}
-    for node in () if nodes is None else nodes:
-        places.setdefault(node, len(places))
+    with said_as_input_errors("nodes"):
+        for node in () if nodes is None else nodes:
+            places.setdefault(node, len(places))
     known, groups = len(places), []
     for number, group in enumerate(hyperedges):
         if isinstance(group, str | bytes) or not isinstance(group, Iterable):

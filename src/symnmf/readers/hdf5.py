@@ -128,8 +128,14 @@ def read_h5ad(source: Source) -> MatrixFile:
             if path == "X" and file.find("var") is not None:
                 columns = _index(file, "var").tolist()
             kind = "graph" if path in GRAPHS else "matrix"
+            if kind == "graph" and not _is_symmetric(data):
+                raise source.error(f"{shown(path)} is not symmetric, as a graph of neighbours is")
             return MatrixFile(data, kind, names, columns=columns, part=path)
     raise source.error("it has neither a neighbour graph nor X")
+
+
+def _is_symmetric(A: np.ndarray | sp.csr_array) -> bool:
+    return A.shape[0] == A.shape[1] and not (A != A.T).sum()
 
 
 def _index(file: Hdf5, table: str) -> np.ndarray:

@@ -140,7 +140,14 @@ def read_vosviewer(source: Source) -> MatrixFile:
             (int(link["source_id"]), int(link["target_id"]), float(link.get("strength", 1.0)))
             for link in network["links"]
         ]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (
+        ArithmeticError,
+        LookupError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise source.error(
             f"it is no network of VOSviewer, which has items and links ({shown(error)})"
         ) from error
