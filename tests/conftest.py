@@ -105,3 +105,18 @@ def pytest_runtest_call(item):
         if reason is None:
             raise
         pytest.skip(reason)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say in one line which tests were left out for want of data, and how to get them."""
+    words = ("SYMNMF_DATA", "data set", "datasets fetch", "data are absent", "npz is absent")
+    missing = [
+        report
+        for report in terminalreporter.stats.get("skipped", ())
+        if any(word in str(report.longrepr) for word in words)
+    ]
+    if missing:
+        terminalreporter.write_line(
+            f"{len(missing)} tests were skipped because data sets are absent: symnmf datasets "
+            f"fetch all downloads those that may be, symnmf datasets list shows the others."
+        )

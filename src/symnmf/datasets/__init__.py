@@ -2,10 +2,11 @@
 
 The files hold arrays only and are not part of the package (their licences are unclear).  They
 are looked for in ``folder=``, else in ``$SYMNMF_DATA``, else in ``shared/data`` beside the
-current folder or beside the repository; a file whose SHA-256 is not the expected one is refused.
-:func:`available` lists what is there.
+current folder or beside the repository, else where :func:`fetch` keeps what it downloads; a file
+whose content is not the expected one is refused. :func:`available` lists what is there.
 """
 
+from symnmf.datasets.fetching import fetch
 from symnmf.datasets.loading import (
     Dataset,
     Entry,
@@ -34,6 +35,7 @@ __all__ = [
     "Dataset",
     "Entry",
     "available",
+    "fetch",
     "load",
     "load_citeseer",
     "load_coil20",

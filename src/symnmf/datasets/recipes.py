@@ -1,0 +1,223 @@
+"""How the files of data sets are made from what their public sources hold."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from symnmf.datasets.sources import Array
+
+Arrays = dict[str, Array]
+_GITHUB = "https://raw.githubusercontent.com"
+_GRAPHS = f"{_GITHUB}/vlivashkin/community-graphs/e282fe406e8b0c7b09a1d0c59af95632b8757b31"
+_COIL = (
+    f"{_GITHUB}/shixi-1210/Symmertic-nonnegative-matrix-factorization/"
+    "e908c535ab3e9539802dd0012135860fab5397db"
+)
+_NEWS = f"{_GITHUB}/sanghosuh/lens_nmf-matlab/31284ab5a795b17f8ea40c2b4fe1b129c9538a3f"
+_ORL = (
+    f"{_GITHUB}/lixiao0982/Dropping-Symmetric-for-Symmetric-NMF/"
+    "852aa2c74f7a76ad841b3b29cf18105c6431496c"
+)
+_SNAP = "https://snap.stanford.edu/data"
+
+
+class Recipe(NamedTuple):
+    """The files that are downloaded (none where scikit-learn does it), and what is made of them.
+
+    ``content`` is the digest of the arrays, so that whatever a source sends is either the data
+    that our results were computed with or refused.
+    """
+
+    urls: tuple[str, ...]
+    prepare: Callable[..., Arrays]
+    content: str
+
+
+def _simple(pairs: Array) -> Array:
+    """Edges u < v, each once, sorted, without loops."""
+    pairs = np.sort(pairs, axis=1)
+    return np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0).astype(np.int32)
+
+
+def from_gml(content: bytes) -> Arrays:
+    """A graph whose nodes have the attribute ``gt``, their class."""
+    import networkx as nx
+
+    graph = nx.parse_gml(content.decode("utf-8").splitlines(), label="id")
+    ids = list(graph)
+    place = {node: row for row, node in enumerate(ids)}
+    pairs = np.array([(place[u], place[v]) for u, v in graph.edges()], dtype=np.int64)
+    classes, y = np.unique([str(graph.nodes[node]["gt"]) for node in ids], return_inverse=True)
+    names = [str(graph.nodes[node].get("name", graph.nodes[node].get("label"))) for node in ids]
+    return {
+        "edges": _simple(pairs),
+        "n": np.array(len(ids)),
+        "orig_id": np.array(ids, dtype=np.int32),
+        "label_names": classes,
+        "node_names": np.array(names),
+        "y": y.astype(np.int8),
+    }
+
+
+def from_email(edges: bytes, departments: bytes) -> Arrays:
+    """email-Eu-core: who wrote to whom, and the department of each."""
+    directed = np.loadtxt(io.BytesIO(edges), dtype=np.int64)
+    labels = np.loadtxt(io.BytesIO(departments), dtype=np.int64)
+    n = len(labels)
+    y = np.empty(n, dtype=np.int8)
+    y[labels[:, 0]] = labels[:, 1]
+    return {
+        "edges": _simple(directed),
+        "n": np.array(n),
+        "orig_id": np.arange(n, dtype=np.int32),
+        "directed_edges": directed.astype(np.int16),
+        "y": y,
+    }
+
+
+def from_coil(content: bytes) -> Arrays:
+    """COIL-20 as Deng Cai's 32 x 32 images: block means, kept as sums."""
+    from scipy.io import loadmat
+
+    stored = loadmat(io.BytesIO(content))
+    return {
+        "X": np.rint(stored["fea"] * 4080).astype(np.uint16),
+        "scale_denominator": np.array(4080),
+        "y": stored["gnd"].ravel().astype(np.uint8),
+        "img_shape": np.array([32, 32]),
+        "img_order": np.array("F"),
+    }
+
+
+def from_newsgroups(content: bytes) -> Arrays:
+    """20 newsgroups as counts of words."""
+    from scipy.io import loadmat
+
+    stored = loadmat(io.BytesIO(content))
+    counts = sp.csr_array(stored["A"])
+    counts.sort_indices()
+    return {
+        "format": np.array(b"csr"),
+        "data": counts.data.astype(np.uint16),
+        "indices": counts.indices.astype(np.int32),
+        "indptr": counts.indptr.astype(np.int32),
+        "shape": np.array(counts.shape),
+        "y": stored["gnd3"].ravel().astype(np.uint8),
+        "y6": stored["gnd1"].ravel().astype(np.uint8),
+        "y18": stored["gnd2"].ravel().astype(np.uint8),
+        "vocab": np.array([str(np.asarray(word).ravel()[0]) for word in stored["vocab"].ravel()]),
+    }
+
+
+def from_orl(content: bytes) -> Arrays:
+    """ORL faces from the zip file of the paper's code."""
+    import zipfile
+
+    from scipy.io import loadmat
+
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        stored = loadmat(io.BytesIO(archive.read("SNMFcode/ORL.mat")))
+    X = stored["data"]
+    return {
+        "X": (X if X.shape[0] == 400 else X.T).astype(np.uint8),
+        "y": stored["label"].ravel().astype(np.uint8),
+        "img_shape": np.array([112, 92]),
+        "img_order": np.array("F"),
+    }
+
+
+def from_openml(subset: str) -> Arrays:
+    """MNIST as scikit-learn downloads it from OpenML: training images first, as they come."""
+    import sklearn.datasets
+
+    fetched = sklearn.datasets.fetch_openml("mnist_784", version=1, as_frame=False)
+    X, y = fetched.data.astype(np.uint8), fetched.target.astype(np.uint8)
+    if subset == "full":
+        return {
+            "X_train": X[:60000],
+            "y_train": y[:60000],
+            "X_test": X[60000:],
+            "y_test": y[60000:],
+        }
+    more: Arrays = {}
+    rows = np.arange(3147)
+    if subset != "train3147":
+        X, y = X[60000:], y[60000:]
+    if subset == "test_sorted3147":
+        rows = np.argsort(y, kind="stable")[:3147]
+        more = {"orig_index": rows.astype(np.int16)}
+    shape = {"img_shape": np.array([28, 28]), "img_order": np.array("C")}
+    return {"X": X[rows], "y": y[rows], **more, **shape}
+
+
+def _gml(name: str, content: str) -> Recipe:
+    return Recipe((f"{_GRAPHS}/gml_graphs/{name}.gml",), from_gml, content)
+
+
+def _mnist(subset: str, content: str) -> Recipe:
+    return Recipe((), lambda: from_openml(subset), content)
+
+
+RECIPES = {
+    "football": _gml(
+        "football", "ca0d920c96f5e8a4aef6e1cf1053925bf458aeec7e0da42860cafcd0dd39d482"
+    ),
+    "polbooks": _gml(
+        "polbooks", "270c02a897d1a541aa4ee1b8814aaeef3f9d5d4cc4b62e1343acb892cd515f7f"
+    ),
+    "dolphins": _gml(
+        "dolphins", "118c63d065954abd2a5f3dd5d5ad2029741b3d84e5233bfe038d6e57f42d324b"
+    ),
+    "email_eu_core": Recipe(
+        (f"{_SNAP}/email-Eu-core.txt.gz", f"{_SNAP}/email-Eu-core-department-labels.txt.gz"),
+        from_email,
+        "6ce479e0d830478f9571e912dc90f5016439d665bf62cf08eb047a5426d0e590",
+    ),
+    "coil20": Recipe(
+        (f"{_COIL}/Data/COIL20.mat",),
+        from_coil,
+        "85a2c12a1746cf25fa57d7279628f83263eb29d8d5cfd307c5ac223c3062bf7b",
+    ),
+    "newsgroups": Recipe(
+        (f"{_NEWS}/data/20newsgroups.mat",),
+        from_newsgroups,
+        "cd4ec502099684cfea19ec8115309bed767bb7807bdd7e5f9220a70412a6d4ec",
+    ),
+    "orl": Recipe(
+        (f"{_ORL}/SNMFcode.zip",),
+        from_orl,
+        "458483581e72faa957accd4876ad43a236b4d6e3a66b487dccf87b5d518c6297",
+    ),
+    "mnist_train3147": _mnist(
+        "train3147", "1d7fa8878a04578e663428acc03f8d3a721609d39c76073f45da2684c2d132e6"
+    ),
+    "mnist_test3147": _mnist(
+        "test3147", "1aaf1b262666ab11519fe8fedcb0d6caa6577ba55b43d22851eadfdfc39a3f79"
+    ),
+    "mnist_test_sorted3147": _mnist(
+        "test_sorted3147", "c5ebff3576b13f96dc54fcb0eb289e4ae915e274d350bacc67d1d011994e10f3"
+    ),
+    "mnist_full": _mnist(
+        "full", "718642823a97c098dbc2cf285b454c723cbca86a36072958be487fc8ebf13c28"
+    ),
+}
+
+_PICKLED = "its source holds Python pickles, which can run code and are not loaded"
+_BY_HAND = "SNAP offers it, and no recipe makes our numbering of its nodes from it yet"
+
+#: Why the other data sets are not downloaded.
+WHY_NOT = {
+    "tdt2": "TDT2 is licensed by the Linguistic Data Consortium and may not be redistributed",
+    "cora": _PICKLED,
+    "citeseer": _PICKLED,
+    "ego_circles_348": _PICKLED,
+    "ego_circles_414": _PICKLED,
+    "ego_circles_686": _PICKLED,
+    "ego_facebook": _BY_HAND,
+    "com_dblp": _BY_HAND,
+}

@@ -1,0 +1,204 @@
+"""Downloads of data sets, from a server on this machine that is laid out as the sources are."""
+
+import functools
+import gzip
+import http.server
+import threading
+from types import SimpleNamespace
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+import scipy.io
+import sklearn.datasets
+
+from symnmf import datasets
+from symnmf.datasets import fetching, recipes, sources
+from symnmf.errors import InputError
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A folder, and the address under which its files are served."""
+    root = tmp_path / "served"
+    root.mkdir()
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    running = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(root))
+    )
+    thread = threading.Thread(target=running.serve_forever, daemon=True)
+    thread.start()
+    yield root, f"http://127.0.0.1:{running.server_port}"
+    running.shutdown()
+    running.server_close()
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("SYMNMF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SYMNMF_DATA", str(tmp_path / "nothing"))
+    return tmp_path / "cache"
+
+
+def put(root, url, content):
+    parts = urlsplit(url)
+    path = root / parts.netloc / parts.path.lstrip("/")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(content) if url.endswith(".gz") else content)
+
+
+def stored(real_data, name):
+    with np.load(real_data / sources.FILES[name].filename) as file:
+        return {key: file[key] for key in file.files}
+
+
+def as_gml(arrays):
+    nodes = "".join(
+        f'node [ id {i} label "{name}" gt "{arrays["label_names"][k]}" ]\n'
+        for i, name, k in zip(arrays["orig_id"], arrays["node_names"], arrays["y"], strict=True)
+    )
+    ids = arrays["orig_id"]
+    edges = "".join(f"edge [ source {ids[u]} target {ids[v]} ]\n" for u, v in arrays["edges"])
+    return f"graph [\n{nodes}{edges}]\n".encode()
+
+
+def as_text(rows):
+    return "".join(f"{u} {v}\n" for u, v in rows).encode()
+
+
+def as_mat(tmp_path, **arrays):
+    scipy.io.savemat(tmp_path / "x.mat", arrays)
+    return (tmp_path / "x.mat").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["football", "polbooks", "dolphins", "email_eu_core", "coil20"])
+def test_what_is_fetched_is_what_was_used(name, server, cache, real_data, tmp_path):
+    root, address = server
+    arrays = stored(real_data, name)
+    urls = recipes.RECIPES[name].urls
+    if name == "email_eu_core":
+        put(root, urls[0], as_text(arrays["directed_edges"]))
+        put(root, urls[1], as_text(enumerate(arrays["y"])))
+    elif name == "coil20":
+        mat = as_mat(tmp_path, fea=arrays["X"] / 4080.0, gnd=arrays["y"][:, None])
+        put(root, urls[0], mat)
+    else:
+        put(root, urls[0], as_gml(arrays))
+    with pytest.raises(InputError, match=f"symnmf datasets fetch {name}"):
+        datasets.load(name)
+    path = datasets.fetch(name, mirror=address)
+    assert path.parent == cache
+    ours, theirs = datasets.load(name, real_data), datasets.load(name)
+    np.testing.assert_array_equal(ours.target, theirs.target)
+    assert abs(ours.data - theirs.data).max() == 0
+
+
+@pytest.mark.parametrize("subset", ["train3147", "test3147", "test_sorted3147"])
+def test_mnist_of_scikit_learn(subset, cache, real_data, monkeypatch):
+    full = stored(real_data, "mnist_full")
+    fetched = SimpleNamespace(
+        data=np.concatenate([full["X_train"], full["X_test"]]),
+        target=np.concatenate([full["y_train"], full["y_test"]]).astype(str),
+    )
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", lambda *_, **__: fetched)
+    datasets.fetch(f"mnist_{subset}")
+    theirs = datasets.load("mnist", subset=subset)
+    np.testing.assert_array_equal(theirs.data, datasets.load_mnist(real_data, subset=subset).data)
+
+
+#: A small graph that needs no real data.
+GML = b"""graph [
+node [ id 0 label "a" gt 1 ]
+node [ id 1 label "b" gt 2 ]
+edge [ source 0 target 1 ]
+]"""
+
+
+@pytest.fixture
+def small(monkeypatch):
+    content = sources.digest(recipes.from_gml(GML))
+    recipe = recipes.RECIPES["football"]._replace(content=content)
+    monkeypatch.setitem(recipes.RECIPES, "football", recipe)
+    return recipe
+
+
+def test_a_download_is_kept_and_found(server, cache, small):
+    root, address = server
+    put(root, small.urls[0], GML)
+    assert not {entry.name: entry.present for entry in datasets.available()}["football"]
+    datasets.fetch("football", mirror=address)
+    assert {entry.name: entry.present for entry in datasets.available()}["football"]
+    assert datasets.load_football().node_names == ("a", "b")
+
+
+def test_other_content_is_not_kept(server, cache, small):
+    root, address = server
+    put(root, small.urls[0], GML.replace(b"gt 2", b"gt 3"))
+    with pytest.raises(InputError, match="not what our results were computed with"):
+        datasets.fetch("football", mirror=address)
+    put(root, small.urls[0], b"<html>moved</html>")
+    with pytest.raises(InputError, match="does not send what it did"):
+        datasets.fetch("football", mirror=address)
+    assert not cache.exists()
+
+
+def test_a_damaged_cache_is_refused(server, cache, small):
+    root, address = server
+    put(root, small.urls[0], GML)
+    path = datasets.fetch("football", mirror=address)
+    path.write_bytes(path.read_bytes()[:-50])
+    with pytest.raises(InputError, match=r"is not the expected football\.npz"):
+        datasets.load_football()
+
+
+def test_sources_that_do_not_answer(server, cache, monkeypatch):
+    _, address = server
+    with pytest.raises(InputError, match="answered 404"):
+        datasets.fetch("football", mirror=address)
+    with pytest.raises(InputError, match="cannot be reached"):
+        datasets.fetch("football", mirror="http://127.0.0.1:9")
+    with pytest.raises(InputError, match="no address of http"):
+        datasets.fetch("football", mirror="file:///etc")
+    with pytest.raises(InputError, match="Linguistic Data Consortium"):
+        datasets.fetch("tdt2")
+    with pytest.raises(InputError, match="did you mean"):
+        datasets.fetch("footbal")
+
+
+def test_streams_that_are_cut_or_endless(server, cache, monkeypatch):
+    root, address = server
+    urls = recipes.RECIPES["email_eu_core"].urls
+    put(root, urls[0], b"0 1\n" * 1000)
+    path = root / urlsplit(urls[0]).netloc / urlsplit(urls[0]).path.lstrip("/")
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(InputError, match="cut short or too long"):
+        datasets.fetch("email_eu_core", mirror=address)
+    put(root, urls[0], bytes(10**6))
+    monkeypatch.setattr(fetching, "MOST", 10**4)
+    with pytest.raises(InputError, match="cut short or too long"):
+        datasets.fetch("email_eu_core", mirror=address)
+
+
+def test_every_file_has_a_recipe_or_a_reason():
+    assert set(recipes.RECIPES) | set(recipes.WHY_NOT) == set(sources.FILES)
+    assert not set(recipes.RECIPES) & set(recipes.WHY_NOT)
+
+
+def test_the_command(server, cache, small):
+    pytest.importorskip("typer")
+    from typer.testing import CliRunner
+
+    from symnmf.cli.app import app
+
+    root, address = server
+    put(root, small.urls[0], GML)
+    done = CliRunner().invoke(app, ["datasets", "fetch", "football", "--mirror", address])
+    assert done.exit_code == 0, done.output
+    assert "football.npz" in done.output
+    shown = CliRunner().invoke(app, ["datasets", "list"]).output
+    assert "symnmf datasets fetch polbooks" in shown
+    assert "Linguistic Data Consortium" in shown
