@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from symnmf.bounds import Bound
     from symnmf.calls import Seconds
+    from symnmf.columns import Consensus, Following, consensus, follow
     from symnmf.community import Communities, communities
     from symnmf.comparison import Comparison, compare
     from symnmf.errors import InputError
@@ -50,6 +51,10 @@ _MODULE_OF = {
     "Bound": "symnmf.bounds",
     "Certificate": "symnmf.run.certificate",
     "Communities": "symnmf.community",
+    "Consensus": "symnmf.columns",
+    "Following": "symnmf.columns",
+    "consensus": "symnmf.columns",
+    "follow": "symnmf.columns",
     "Comparison": "symnmf.comparison",
     "History": "symnmf.run.result",
     "Hierarchy": "symnmf.trees",
@@ -96,6 +101,8 @@ __all__ = [
     "Certificate",
     "Communities",
     "Comparison",
+    "Consensus",
+    "Following",
     "Hierarchy",
     "History",
     "InputError",
@@ -111,11 +118,13 @@ __all__ = [
     "certify",
     "communities",
     "compare",
+    "consensus",
     "coupling",
     "datasets",
     "errors",
     "factorize",
     "factorize_tensor",
+    "follow",
     "graphs",
     "hierarchy",
     "metrics",

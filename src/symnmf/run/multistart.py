@@ -194,7 +194,7 @@ class Plan:
 
     def _run(self, problem: Problem, settings: Settings) -> Search:
         f = problem.objective
-        if self._spectral and not f.spectral:
+        if self.from_eigenvectors and not f.spectral:
             return dataclasses.replace(self, init="scaled-random")._run(problem, settings)
         workers, seats = self._at_once(f)
         apart = seats == 1 and self._apart(f)
@@ -217,7 +217,7 @@ class Plan:
                     problem if seat is None else problem.over(seat),
                     self.rank,
                     settings,
-                    init=spectral(start) if self._spectral else self.init,
+                    init=spectral(start) if self.from_eigenvectors else self.init,
                     random_state=generators[start],
                     callback=self._callback(start, interrupt, halt, race),
                     checkpointing=checkpointing,
@@ -242,7 +242,7 @@ class Plan:
                     results += _in_order(run, group, workers)
                 if interrupt or halt.is_set() or _stopped(results) or calls.out_of_time():
                     break
-                if self._spectral:
+                if self.from_eigenvectors:
                     race.open(results)
                     # a resumed start had no need of them
                     if not spectral.can_prepare(problem.scaled.storage, int(self.rank)):
@@ -280,11 +280,12 @@ class Plan:
         return partial(fit.checkpointing, every=self.checkpoint_every), fit.seed
 
     @property
-    def _spectral(self) -> bool:
+    def from_eigenvectors(self) -> bool:
+        """Whether the starts are turned eigenvectors, which the seed changes little."""
         return isinstance(self.init, str) and self.init in (SPECTRAL, AUTO)
 
     def _rounds(self) -> list[range]:
-        if self._spectral and self.starts > 1:
+        if self.from_eigenvectors and self.starts > 1:
             return [range(1), range(1, self.starts)]
         return [range(self.starts)]
 
