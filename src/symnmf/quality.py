@@ -28,40 +28,42 @@ TINY_SHARE, TINY = 0.02, 3
 
 
 class QualityWarning(UserWarning):
-    """The factorization is what was asked for, but its clusters are hardly clusters."""
+    """The factorization succeeded, but its clusters are weak, lopsided or no more than chance."""
 
 
 @dataclass(frozen=True)
 class Quality:
-    """Clusters in numbers.
+    """Measures of a clustering that need no known classes.
 
     Attributes
     ----------
     asked : int
-        How many clusters were asked for.
+        The number of clusters that was requested.
     sizes : tuple of int
-        Rows in each of them.
+        The number of rows in each cluster.
     outside : int
-        Rows in none (label -1): no similarity to others, or outside the component chosen.
+        The number of rows in no cluster (label -1): rows without similarities, or outside the
+        chosen component.
     modularity : float
-        Weight inside clusters less what it would be at random with the same degrees; at most 1.
+        Weight inside clusters minus its expectation in random graphs with the same degrees; at
+        most 1.
     conductance : tuple of float
-        Of each cluster, the part of its weight that leaves it: 0 for a component, near 1 for no
-        cluster at all. NaN for one without members.
+        For each cluster, the fraction of its weight that leaves it: 0 for a component, close to 1
+        for no cluster at all. NaN for a cluster without members.
     errors : tuple of float
         The error of every start that ran to its end.
     starts : int
-        Starts that were begun; those that were seen to end above the best were given up.
+        The number of starts; those that could not beat the best were stopped early.
     agreement : float
-        Mean adjusted mutual information between the labels kept and those of the other starts;
-        NaN with one start.
+        Mean adjusted mutual information between the labels of the best start and those of the
+        other starts; NaN with one start.
     explained : float
-        What the error leaves, as a part of what the leading eigenvectors leave: no U of this rank
-        has more than 1. NaN where they were not computed.
+        The fraction of X that U explains, relative to what the leading eigenvectors explain: at
+        most 1 for any U of this rank. NaN if the eigenvectors were not computed.
     verdict : Verdict or None
-        Whether they are more than what the same search finds where there are no clusters: clear,
-        weak, or no more than chance. None for a single cluster, for data that are not in memory,
-        and where entries are missing.
+        Whether the clusters are better than those that the same search finds in data without
+        clusters: clear, weak, or no more than chance. None for a single cluster, for data that are
+        not in memory, and with missing entries.
     """
 
     asked: int
@@ -78,11 +80,11 @@ class Quality:
 
     @cached_property
     def gap(self) -> float:
-        """The part by which the error could be lower at most, whatever U is chosen.
+        """The largest fraction by which the error of any other U could be lower.
 
-        0 for a global minimum. NaN where no bound is known, and for more than 50 000 rows, where
-        :meth:`symnmf.Result.bound` has it. It is computed when it is first asked for, since it
-        may take longer than the clusters did.
+        0 for a global minimum. NaN if no bound is known, and for more than 50 000 rows, where
+        :meth:`symnmf.Result.bound` computes it. It is computed on first access, because it may
+        take longer than the fit.
         """
         return float("nan") if self._bound is None else self._bound()
 
@@ -92,20 +94,20 @@ class Quality:
 
     @property
     def clusters(self) -> int:
-        """How many clusters have members."""
+        """The number of clusters with members."""
         return sum(size > 0 for size in self.sizes)
 
     @property
     def largest(self) -> float:
-        """The share of the largest cluster among the rows that are in one."""
+        """The share of the largest cluster among all rows in clusters."""
         return max(self.sizes) / max(sum(self.sizes), 1)
 
     @property
     def lopsided(self) -> str | None:
-        """How unequal the clusters are, as a clause, where that is extreme; else None.
+        """A message if the sizes of the clusters are extremely unequal, else None.
 
-        One holds more than 80% of the rows, or some have fewer than a fiftieth of an equal share,
-        or than 3.
+        That is the case if one cluster holds more than 80% of the rows, or if some have less than
+        a fiftieth of an equal share, or fewer than 3 rows.
         """
         if self.asked < 2 or not sum(self.sizes):
             return None
@@ -184,10 +186,11 @@ def assess(A: Any, labels: np.ndarray, search: Search, verdict: Verdict | None =
 
 
 def modularity_scorer(model: Any, X: Any, y: Any = None) -> float:
-    """Modularity of the labels a fitted clusterer gives to X, for ``GridSearchCV(scoring=...)``.
+    """Modularity of the labels that a fitted model predicts, for ``GridSearchCV(scoring=...)``.
 
-    The labels of ``model.predict(X)`` are judged on the self-tuning graph of X, the same for every
-    setting, so that affinities and numbers of neighbours can be compared; no classes are needed.
+    The labels of ``model.predict(X)`` are scored on the self-tuning graph of X, which is the same
+    for every setting, so that different affinities and numbers of neighbours can be compared. No
+    classes are needed.
 
     Examples
     --------

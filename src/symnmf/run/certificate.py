@@ -35,7 +35,7 @@ ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
 #: By how much of ||X||^2 two values of one problem may differ through rounding.
 SAME_VALUE = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}
 
-#: What is minimised where nothing was said of entries or terms.
+#: The objective without weights and terms.
 PLAIN = "1/2 ||X - U U^T||^2"
 
 
@@ -48,29 +48,29 @@ class Certificate:
     consensus : float
         ||U - V||_F / ||V||_F.
     stationarity : float
-        Natural residual of the original problem at U, over a tenth of ||X||_F ||U||_F.
+        Natural residual of the original problem at U, relative to a tenth of ||X||_F ||U||_F.
     penalized_stationarity : float
         The same for the split problem at (U, V) with the run's last lambda.
     curvature : float
-        mu, the largest eigenvalue of (U V^T + V U^T) / 2 - X, with weights of W o that. Where it is
+        mu, the largest eigenvalue of (U V^T + V U^T) / 2 - X, with weights of W o that. If it is
         below d lambda, d = 2, a critical point of the split problem has U = V and is critical for
         the original one (Theorem 1', docs/smaller-lambda.md). For a tensor of order d, see
         docs/tensors.md. NaN for a method without lambda.
     consensus_bound : float
-        What Theorem 1' says ||U - V||_F / ||V||_F cannot exceed, from the gradients as they are;
-        infinite where its condition does not hold.
+        The bound of Theorem 1' on ||U - V||_F / ||V||_F, from the gradients; infinite if its
+        condition does not hold.
     coupling, coupling_bound : float
         The run's last lambda, and the objective's bound for the start, 1/2 ||X - U_0 U_0^T||_F for
-        the plain one: a constant lambda above it is enough for U = V, whatever happens later
-        (Theorem 3'). NaN where there is none.
+        the plain one: a constant lambda above it guarantees U = V (Theorem 3'). NaN if there is
+        none.
     constant_coupling : bool
-        Whether lambda stayed what it was.
+        Whether lambda was constant.
     monotone : bool
         Whether the recorded objective never rose while lambda did not.
     status : str
         How the run ended.
     splits : bool
-        Whether the method had several factors; without, the theorems on lambda do not apply.
+        Whether the method had several factors; otherwise the theorems on lambda do not apply.
     order : int
         d: 2 for a matrix, 3 or 4 for a tensor.
     objective : str
@@ -78,33 +78,33 @@ class Certificate:
     dead_columns : tuple of int
         Columns of U that are zero.
     at_rounding : bool
-        Whether the residual is as small as the precision of X lets it be.
+        Whether the residual is as small as the precision of X allows.
     precision : str
         That precision: "float32" or "float64".
     worst_component : float
-        The largest stationarity of a connected component of X, each at its own scale; that of the
-        whole where X does not fall apart. A small component is nothing beside the norm of X.
+        The largest stationarity of a connected component of X, each at its own scale; that of X
+        itself if it is connected. The norm of X would hide a small component.
     components : int
-        How many there are.
+        The number of components.
     lowest_curvature : float
-        The lowest curvature of the objective at U found on the entries above 0, over ||X||_F. NaN
-        where it was not looked for: for tensors, and where U is not stationary to 1e-4.
+        The lowest curvature of the objective at U found on the entries above 0, relative to
+        ||X||_F. NaN if it was not computed: for tensors, and if U is not stationary to 1e-4.
     curvature_steps : int
-        Steps of Lanczos, one product with X each; the lowest of all may be somewhat lower.
+        Lanczos steps, with one product with X each; the true minimum may be slightly lower.
     falls : bool
-        Whether there is a direction along which the objective falls: a negative curvature, or a
-        column to put in place of a zero one.
+        Whether the objective falls along some direction: one of negative curvature, or a new
+        column instead of a zero one.
     grown_rows : tuple of int
-        Rows of U that hidden entries let grow without limit.
+        Rows of U that can grow without limit because of hidden entries.
     zero_is_best : bool
         Whether U = 0 and no column v >= 0 lowers the objective.
     uniqueness : Uniqueness or None
-        What the zeros of U say of other factors with the same U U^T; None for tensors.
+        Whether other factors have the same U U^T, from the zeros of U; None for tensors.
     bound : Bound or None
-        What no U >= 0 with as many columns can beat; see :meth:`symnmf.Result.bound`, which looks
-        longer. None for more than 50 000 rows.
+        A lower bound on the error of every U >= 0 with as many columns; see
+        :meth:`symnmf.Result.bound`, which searches longer. None for more than 50 000 rows.
     tol : float
-        What had to be met.
+        The tolerance to be met.
     """
 
     consensus: float

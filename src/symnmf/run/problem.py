@@ -49,7 +49,7 @@ OPTIONS = (
 
 
 class Problem:
-    r"""What is minimised: the misfit to X over what was observed, and terms on U.
+    r"""The problem to solve: the misfit to the observed entries of X, and terms on U.
 
     .. math:: f(U) = \tfrac12 \sum_{ij} w_{ij} (x_{ij} - \langle u_i, u_j\rangle)^2
         + l_1 \sum_{ij} u_{ij} + \tfrac{\rho}{2} \|U\|_F^2 - \sum_{ij} c_{ij}\langle u_i, u_j\rangle
@@ -62,26 +62,26 @@ class Problem:
     X : array-like, scipy sparse, torch tensor, a matrix of symnmf.storage or on disk, n x n
         As for :func:`symnmf.factorize`.
     mask : array-like or sparse of bool, n x n, or None
-        True where an entry of X was observed; what is elsewhere does not matter.
+        True for observed entries of X; all other entries are ignored.
     weights : array-like or sparse, n x n, or None
-        How much each entry counts, symmetric and at least 0, in units of the largest weight.
+        The weight of each entry, symmetric and at least 0, relative to the largest weight.
     missing : "nan", "unstored" or None
-        "nan": NaN entries of a dense X were not observed. "unstored": what a sparse X does not
-        store was not observed; by default it is 0, which is data.
+        "nan": NaN entries of a dense X were not observed. "unstored": entries that a sparse X does
+        not store were not observed; by default they are zeros, which are data.
     ignore_diagonal : bool
         Leave the diagonal of X out of the fit.
     allow_negative : bool
         Accept negative entries of X, for methods that do not need X >= 0.
     l1 : float
-        Weight of the sum of all entries of U. More of it leaves fewer entries above 0.
+        Weight of the sum of all entries of U. A larger weight makes U sparser.
     ridge : float
         Weight of 1/2 ||U||_F^2, which keeps U small.
     links : array-like or sparse, n x n, or None
-        c: a pair of rows with a positive number is drawn together, one with a negative is not.
+        c: a positive entry pulls a pair of rows together, a negative one pushes it apart.
     loss : {"frobenius", "poisson", "bernoulli"}
         The misfit above, or the likelihood of counts or edges; see :func:`symnmf.factorize`. With
-        a likelihood there are ``mask``, ``missing="nan"`` and ``ignore_diagonal``, and no weights
-        or terms.
+        a likelihood, ``mask``, ``missing="nan"`` and ``ignore_diagonal`` are supported, and
+        weights and terms are not.
     attributes : array-like, scipy sparse or DataFrame, n x m, or None
         F, what is known of the rows besides their similarities: words of documents, answers of
         people. W >= 0, one row for each column of F, is found along with U, and a result has it
@@ -91,7 +91,7 @@ class Problem:
     n_jobs : int or None
         Threads; None for all cores.
     device : str, torch.device or None
-        Where runs take place: "cuda", "cpu", or None for where X is.
+        Where runs take place: "cuda", "cpu", or None for the device of X.
 
     Attributes
     ----------
@@ -100,10 +100,10 @@ class Problem:
 
     Notes
     -----
-    The terms are in the units of the misfit: where X is multiplied by c, U is by :math:`c^{1/2}`,
-    ``ridge`` and ``links`` keep their effect if multiplied by c, and ``l1`` if multiplied by
-    :math:`c^{3/2}`. In a split method each factor has half of the ``l1`` term, and the quadratic
-    ones are :math:`\tfrac{\rho}{2}\langle U, V\rangle`: the same at U = V.
+    The terms are in the units of the misfit: if X is multiplied by c, then U is multiplied by
+    :math:`c^{1/2}`, ``ridge`` and ``links`` keep their effect if multiplied by c, and ``l1`` if
+    multiplied by :math:`c^{3/2}`. In a split method each factor has half of the ``l1`` term, and
+    the quadratic ones are :math:`\tfrac{\rho}{2}\langle U, V\rangle`: the same at U = V.
 
     Examples
     --------

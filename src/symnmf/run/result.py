@@ -1,4 +1,4 @@
-"""What a run gives back: always the same shape."""
+"""The result of a run: always of the same form."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ COLUMNS = (
 class History:
     """One row per recorded iteration; ``history["error"]`` is a column as an array.
 
-    ``len(history)`` counts rows while iteration goes over the names of the columns, so this is no
-    ``Mapping``; ``dict(history)`` is one, from names to arrays.
+    ``len(history)`` is the number of rows, but iteration goes over the names of the columns, so
+    this is not a ``Mapping``; ``dict(history)`` maps names to arrays.
 
-    The columns are ``iteration``; ``seconds`` spent in the solver, evaluation excluded;
-    ``objective``, that of the split problem with lambda/2 ||U - V||^2; ``value``, f(U), what is
-    minimised; ``error``, E = ||X - U U^T||^2 / ||X||^2, the misfit to the data alone;
-    ``coupling``, lambda; ``consensus``, ||U - V||_F; and ``stationarity``, the natural residual of
-    the original problem over a tenth of ||X||_F ||U||_F.
+    The columns are ``iteration``; ``seconds`` in the solver, without evaluation; ``objective``,
+    that of the split problem with lambda/2 ||U - V||^2; ``value``, the minimised f(U); ``error``,
+    E = ||X - U U^T||^2 / ||X||^2, the misfit to the data alone; ``coupling``, lambda;
+    ``consensus``, ||U - V||_F; and ``stationarity``, the natural residual of the original problem
+    relative to a tenth of ||X||_F ||U||_F.
     """
 
     columns = COLUMNS
@@ -132,7 +132,7 @@ class History:
 
 
 def membership_shares(U: np.ndarray) -> np.ndarray:
-    """Return U with rows scaled to sum 1; a row of zeros, which belongs nowhere, stays so."""
+    """Return U with rows scaled to sum to 1; a row of zeros stays zero."""
     totals = U.sum(axis=1, keepdims=True)
     return U / np.where(totals > 0, totals, 1)
 
@@ -178,15 +178,15 @@ class Result:
 
     Attributes
     ----------
-    U, V : ndarray of shape (n, r), or torch tensor where X was one
-        The factors; V equals U for methods on the original problem, and to ``tol`` once a split
+    U, V : ndarray of shape (n, r), or torch tensor if X is one
+        The factors. V equals U for methods on the original problem, and up to ``tol`` once a split
         method has converged.
     value : float
-        f(U), what was minimised: half the squared misfit, and the terms that were added to it.
+        f(U), the value that was minimised: half the squared misfit plus the added terms.
     error : float
-        E = ||X - U U^T||_F^2 / ||X||_F^2, the misfit to the data alone, over what was observed.
+        E = ||X - U U^T||_F^2 / ||X||_F^2, the misfit to the data alone, over observed entries.
     n_iter : int
-        Iterations done.
+        The number of iterations.
     status : str
         "converged", "max_iter", "max_time", "stopped" (by a callback or an interrupt) or
         "diverged".
@@ -197,17 +197,17 @@ class Result:
     solver : str
         The name of the method.
     tol : float
-        The tolerance the run was given.
+        The tolerance of the run.
     others : tuple of ndarray
-        The third factor and the fourth of a tensor's split method, else empty.
+        The third and fourth factor of a split method for tensors, else empty.
     order : int
         d: 2 for a matrix, 3 or 4 for a tensor.
     seconds : Seconds
-        What the call took on the clock on the wall, in all and by part: ``check``, ``start``,
-        ``solve``, ``evaluate``; see :class:`symnmf.Seconds`.
+        Wall-clock time of the call, in total and by part: ``check``, ``start``, ``solve``,
+        ``evaluate``; see :class:`symnmf.Seconds`.
     passes : int
-        How often X was read: by its check, by every product with a factor, by every misfit formed
-        from its entries and every sweep over them.
+        How often X was read: by its check, by every product with a factor, and by every misfit or
+        sweep over its entries.
     attached : Attached or None
         The factor of a table of attributes as the run had it; ``W`` is it in the table's units.
     """
@@ -252,8 +252,8 @@ class Result:
     def elapsed(self) -> np.ndarray:
         """Seconds from the call to each row of the history; the last row is the return.
 
-        What is not spent in iterations, such as evaluating the error, is spread over them in
-        proportion to their time; the start comes before the first row.
+        Time outside the iterations, such as the evaluation of the error, is distributed over them
+        in proportion to their time. The start comes before the first row.
         """
         solved = self.history["seconds"]
         if not len(solved) or not self.seconds.total > 0 or not solved[-1] > 0:
