@@ -81,7 +81,10 @@ def best_bound(
         noise = 0.0
     bound = told(target.value(found), "eigenvalues", found.failure, 0, noise)
     seconds = np.inf if max_time is None else max_time - (time.perf_counter() - began)
-    if bound.gap <= tol or seconds <= 0.0 or max_steps == 0:
+    with np.errstate(over="ignore", invalid="ignore"):
+        astray = not np.isfinite(np.square((U.astype(np.float64) ** 2).sum()))
+    # a run that diverged says nothing of where prices should be
+    if bound.gap <= tol or seconds <= 0.0 or max_steps == 0 or astray:
         return bound
     if target.array is not None and target.n <= DENSE_UP_TO:
         searched = _with_prices(target, U, reached, bound, (seconds, max_steps), tol)

@@ -134,7 +134,8 @@ def _from_sparse(M: sp.csr_array, rng: np.random.Generator, symmetric: bool) -> 
     # of a table the same columns, so that a frequent word is as likely among these
     columns = rng.integers(0, M.shape[0], count) if symmetric else j
     other = rng.integers(0, M.shape[0], count)
-    absent = np.asarray(M[other, columns]).ravel() == 0
+    found = M[other, columns] if count else np.empty(0)  # SciPy takes no empty list of places
+    absent = np.asarray(found).ravel() == 0
     absent &= (other != columns) | (not symmetric)
     return HeldOut(kept, (i, j), (other[absent], columns[absent]))
 

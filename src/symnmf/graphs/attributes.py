@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf.arguments import TINY_TO_HUGE
 from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
 from symnmf.naming import lookup
@@ -51,6 +52,13 @@ def scale_attributes(F: Any, scaling: str = "auto") -> Any:
     held = table.data if sp.issparse(table) else table
     if not np.isfinite(held).all():
         raise InputError("attributes has NaN or infinite entries; remove or replace them first.")
+    if not held.any():
+        raise InputError("attributes is zero everywhere and says nothing; leave it out.")
+    if not TINY_TO_HUGE[0] <= np.abs(held).max() <= TINY_TO_HUGE[1]:
+        raise InputError(
+            f"attributes has a largest entry of {np.abs(held).max():.2g}, whose square is no "
+            f"number of float64; divide it by a constant first."
+        )
     if scaling == "auto":
         counted = sp.issparse(table) or bool((held == np.floor(held)).all())
         scaling = TFIDF if counted and held.min(initial=0.0) >= 0 else COLUMNS
@@ -84,13 +92,15 @@ def aligned(F: Any, names: list[Any] | None, called: str = "attributes") -> Any:
 
 
 def _table(F: Any) -> Any:
-    if sp.issparse(F):
-        return sp.csr_array(F, dtype=np.float64)
     if is_tensor(F):
         F = to_host(F)
+    if getattr(getattr(F, "dtype", None), "kind", "") == "c":
+        raise InputError("attributes must be real, got complex numbers.")
+    if sp.issparse(F):
+        return sp.csr_array(F, dtype=np.float64)
     try:
         table = np.array(F, dtype=np.float64)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise InputError(
             f"attributes must hold numbers ({error}); turn columns of text into 0/1 columns first, "
             f"for instance with pandas.get_dummies."

@@ -72,7 +72,9 @@ def with_degree_offset(A: Any, clusters: int) -> tuple[float, Any, Basis | None]
             labels = basis.labels()
         if tau == 0.0 and effective_number(labels[inside]) >= SPREAD * clusters:
             return tau, scaled, basis
-        tried.append((Partition.of(A, labels, clusters).modularity, tau, scaled, basis))
+        modularity = Partition.of(A, labels, clusters).modularity
+        # of weights whose sum is no number there is none
+        tried.append((float(np.nan_to_num(modularity, nan=-1.0)), tau, scaled, basis))
         if calls.out_of_time():
             break
     enough = max(modularity for modularity, *_ in tried) - WORTH
