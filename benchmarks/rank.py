@@ -268,7 +268,7 @@ def automatic_cost(args: argparse.Namespace) -> None:
     print("| --- | --- | --- | --- | --- |")
     for name in args.names:
         given = name in ("wine", "iris", "digits")
-        data = points(name, 0) if given else sp.csr_array(graph_of(name)[0])
+        data = points(name, 0) if given else sp.csr_array(symnmf.datasets.load(name).data)
 
         def fit(count: Any, data: Any = data, given: bool = given) -> Any:
             if given:

@@ -11,6 +11,7 @@ from symnmf import calls, nulls
 from symnmf.fit.nulls_of import Draw, graph_of_points, has_normal, table_of
 from symnmf.fit.similarities import Building, Similarities
 from symnmf.graphs.adjacency import normalized
+from symnmf.graphs.degree_offsets import with_degree_offset
 from symnmf.graphs.hypergraph import Hypergraph
 from symnmf.graphs.locality import joins_neighbours
 from symnmf.parallel import one_blas_thread
@@ -99,18 +100,26 @@ def verdict_of(
             drawn[NORMAL] = graph_of_points(points, nulls.same_covariance, building)
     tau = similar.degree_offset
 
-    def search(null: Any, known: Basis | None = None) -> np.ndarray:
-        scaled = null if tau is None else normalized(null, tau)
+    def labels_in(null: Any, known: Basis | None = None) -> np.ndarray:
         before = calls.seconds_left()
         with one_blas_thread():
-            labels = nearest_centres(known or leading_subspace(as_symmetric(scaled), clusters))
+            if known is None:
+                scaled = null if tau is None else normalized(null, tau)
+                known = leading_subspace(as_symmetric(scaled), clusters)
+            labels = nearest_centres(known)
         # it may have been cut short, so that nothing can be compared with it
         if calls.out_of_time() or calls.seconds_left() < CUT_SHORT * before:
             raise NoTime
         return labels
 
+    def labels_by_a_tau_of_its_own(null: Any) -> np.ndarray:
+        return labels_in(null, with_degree_offset(null, clusters)[2])
+
     def quick_labels() -> np.ndarray:
-        return search(graph, similar.basis if graph is similar.graph else None)
+        return labels_in(graph, similar.basis if graph is similar.graph else None)
+
+    # a tau that suits the data need not suit a draw, whose clusters would then be worse
+    chosen = tau is not None and building.degree_offset is None
 
     stored = graph.nnz if sp.issparse(graph) else graph.size
     return judge(
@@ -118,7 +127,8 @@ def verdict_of(
         labels,
         clusters,
         nulls=drawn,
-        search=search,
+        glance=labels_in,
+        search=labels_by_a_tau_of_its_own if chosen else labels_in,
         quick_labels=quick_labels,
         rng=rng,
         size=float(stored * clusters),
