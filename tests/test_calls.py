@@ -202,3 +202,11 @@ def test_a_search_counts_all_its_starts():
     alone = symnmf.factorize(X, 3, random_state=0)
     assert found.result.passes > alone.passes / 10
     assert found.result.seconds.total > 0
+
+
+def test_a_run_from_a_sketch_is_not_taken_for_one_that_has_hardly_begun():
+    X = synthetic_problem(300, 6, 0.1)
+    result = symnmf.factorize(X, 6, init="sketch", tol=1e-3, random_state=0)
+    assert result.status == "converged"
+    assert result.n_iter <= 2  # where a run from anywhere else is looked at for a saddle
+    assert result.passes <= 10  # forty steps of Lanczos would each read X once

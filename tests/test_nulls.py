@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -110,3 +111,10 @@ def test_one_more_draw_is_above_the_limit_as_often_as_it_says(draws, level):
     values = rng.standard_normal((3000, draws + 1))
     above = [row[-1] > nulls.upper_limit(row[:-1], level) for row in values]
     assert np.mean(above) == pytest.approx(level, abs=4 * np.sqrt(level / len(values)))
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 9, 10, 39, 199])
+@pytest.mark.parametrize("chance", [0.05, 0.6, 0.9, 0.99, 0.995])
+def test_the_quantile_of_students_t_is_that_of_scipy(degrees, chance):
+    expected = scipy.stats.t.ppf(chance, degrees)
+    assert nulls.student_quantile(degrees, chance) == pytest.approx(expected, rel=1e-10)

@@ -51,13 +51,11 @@ def camps(seed=0, n=400, whiskers=25):
 
 
 def test_the_gap_is_computed_when_asked_for_and_kept_in_a_pickle(monkeypatch):
-    from symnmf.run import multistart
+    from symnmf.run import bounding
 
     asked = []
-    kept = multistart.quick_bound
-    monkeypatch.setattr(
-        multistart, "quick_bound", lambda *given: asked.append(given) or kept(*given)
-    )
+    kept = bounding.quick_bound
+    monkeypatch.setattr(bounding, "quick_bound", lambda *given: asked.append(given) or kept(*given))
     points, _ = make_blobs(120, centers=3, cluster_std=0.4, random_state=0)
     model = SymNMF(3, random_state=0).fit(points)
     assert not asked  # it may take longer than the fit

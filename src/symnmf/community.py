@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,8 +26,10 @@ from symnmf.run.loop import Callback
 from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS
 from symnmf.run.result import OUTSIDE, Result, cluster_labels
 from symnmf.run.start import RandomState
-from symnmf.selection.found import RankSelection
 from symnmf.solvers import Solver
+
+if TYPE_CHECKING:
+    from symnmf.selection.found import RankSelection
 
 #: What a notebook shows at most.
 SHOWN_SETS, SHOWN_NODES = 20, 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,7 +26,6 @@ from symnmf.graphs.adjacency import check_order, refuse_foreign
 from symnmf.graphs.pairwise import DISTANCES
 from symnmf.placing import Places, top_features
 from symnmf.quality import Quality
-from symnmf.run.certificate import Certificate
 from symnmf.run.loop import Callback, Snapshot
 from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS
 from symnmf.run.problem import Problem
@@ -36,6 +35,9 @@ from symnmf.solvers import Solver
 from symnmf.storage import as_symmetric
 from symnmf.storage.indices import check_indices
 from symnmf.storage.wrapping import is_storage
+
+if TYPE_CHECKING:
+    from symnmf.run.certificate import Certificate
 
 #: Parameters that belong to the problem, and those that the pipeline does not get.
 OBJECTIVE = ("missing", "ignore_diagonal", "allow_negative", "l1", "ridge")

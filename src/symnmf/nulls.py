@@ -6,6 +6,7 @@ partition counts for something where it does better than on several such draws.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ GRID, SAMPLE = 256, 2000
 #: counts or categories.
 FEW_VALUES, COMMON = 15, 0.25
 
+#: Halvings that exhaust a double.
+BISECTIONS = 80
+
 #: Larger tables of points have no covariance drawn; their columns are shuffled.
 MOST_DIRECTIONS = 2000
 
@@ -36,11 +40,42 @@ def upper_limit(draws: Any, level: float) -> float:
 
     The mean and the spread are themselves from these few draws, and the limit allows for that.
     """
-    from scipy.special import stdtrit  # the quantile of Student's t; scipy.stats loads longer
-
     values = np.asarray(draws, dtype=np.float64)
     spread = float(values.std(ddof=1)) * np.sqrt(1.0 + 1.0 / len(values))
-    return float(values.mean() + stdtrit(len(values) - 1, 1.0 - level) * spread)
+    return float(values.mean() + student_quantile(len(values) - 1, 1.0 - level) * spread)
+
+
+def student_quantile(degrees: int, chance: float) -> float:
+    """Return what Student's t exceeds with a chance of 1 - ``chance``, by bisection.
+
+    Its distribution is elementary for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and
+    26.7.4). scipy.special has it too and takes a tenth of a second to load, which every first
+    fit would wait for.
+    """
+    if chance < 0.5:
+        return -student_quantile(degrees, 1.0 - chance)
+    low, high = 0.0, 1.0
+    while _student(high, degrees) < chance:
+        high *= 2.0
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        if _student(middle, degrees) < chance:
+            low = middle
+        else:
+            high = middle
+    return 0.5 * (low + high)
+
+
+def _student(t: float, degrees: int) -> float:
+    """Return the chance that Student's t is at most ``t`` >= 0."""
+    angle = math.atan(t / math.sqrt(degrees))
+    square, odd = math.cos(angle) ** 2, degrees % 2
+    term = total = 0.0 if degrees == 1 else math.cos(angle) if odd else 1.0
+    for k in range(3 if odd else 2, degrees - 1, 2):
+        term *= square * (k - 1) / k
+        total += term
+    inside = 2.0 / math.pi * (angle + math.sin(angle) * total) if odd else math.sin(angle) * total
+    return 0.5 * (1.0 + inside)
 
 
 # Graphs ---------------------------------------------------------------------------------------

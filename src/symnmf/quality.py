@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.agreement import adjusted_mutual_information
-from symnmf.bounds.bound import GLOBAL_TOL, percent
 from symnmf.errors import InputError, warn
 from symnmf.graphs import self_tuning
 from symnmf.graphs.partitions import Partition
@@ -141,6 +140,8 @@ class Quality:
             f"modularity {plain(self.modularity)}",
             f"conductance up to {plain(np.nanmax(self.conductance))}" if self.clusters else "",
         ]
+        from symnmf.bounds.bound import GLOBAL_TOL, percent
+
         if self.gap <= GLOBAL_TOL:
             parts.append("no other U fits X better")
         elif np.isfinite(self.gap):

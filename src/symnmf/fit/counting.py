@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,9 +14,10 @@ from symnmf.fit.similarities import Building
 from symnmf.membership import edges_of
 from symnmf.run.seeds import neighborhood_count
 from symnmf.run.start import RandomState
-from symnmf.selection.auto import count_clusters
-from symnmf.selection.found import RankSelection
 from symnmf.storage import SymmetricArray
+
+if TYPE_CHECKING:
+    from symnmf.selection.found import RankSelection
 
 #: The number of clusters that asks for one to be found.
 AUTO = "auto"
@@ -45,6 +46,8 @@ def choose_count(
         )
     if graph.min() < 0:  # what holds nodes together tells how many groups there are
         graph = graph.maximum(0) if sp.issparse(graph) else np.maximum(graph, 0)
+    from symnmf.selection.auto import count_clusters  # loads much that other calls do not need
+
     seed = random_state if isinstance(random_state, int | np.integer) else 0
     draw: Callable[[np.random.Generator], Any] | None = None
     if building.has_points:

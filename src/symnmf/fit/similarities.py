@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf import graphs, tensors
+from symnmf import graphs
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.fit.hyperedges import choose_sizes
 from symnmf.fit.words import Spelling, in_python
@@ -383,6 +383,8 @@ class Building:
             raise InputError(
                 f"{self.spell('order', 3)} counts triangles, whose weights must not be negative."
             )
+        from symnmf import tensors  # only here, so that no other call loads its kernels
+
         T, _ = tensors.triangles(A, repeated="observed", n_jobs=self.n_jobs)
         return Similarities(T, A, names, int(np.count_nonzero(T.rows_in_use)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,6 @@ from symnmf.errors import InputError
 from symnmf.fit.pipeline import Pipeline
 from symnmf.fit.words import Spelling, in_python
 from symnmf.graphs.components import restrict
-from symnmf.many.finding import SparseFound, find_many, worth_it
 from symnmf.membership import BACKGROUND
 from symnmf.objectives.likelihood import FROBENIUS
 from symnmf.quality import Quality, assess
@@ -26,6 +25,9 @@ from symnmf.run.problem import Problem, says
 from symnmf.run.settings import Limits
 from symnmf.storage import SymmetricArray
 from symnmf.storage.wrapping import is_storage
+
+if TYPE_CHECKING:
+    from symnmf.many.finding import SparseFound
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,6 +108,8 @@ class SparsePipeline:
         if isinstance(G, Problem | SymmetricArray) or is_storage(G):
             return False
         known = isinstance(self.n_clusters, int | np.integer) or self.n_clusters == "auto"
+        from symnmf.many.finding import worth_it
+
         return known and worth_it(_nodes(G), self.n_clusters)
 
     def fit(self, G: Any) -> SparseFitted:
@@ -130,6 +134,8 @@ class SparsePipeline:
         watched = None if told is None else (lambda _, now: told(now))
         with bar(bool(self.progress), 1) as shown:
             watcher = together(shown, watched)
+            from symnmf.many.finding import find_many  # loads kernels that few calls need
+
             found = find_many(
                 A,
                 count,

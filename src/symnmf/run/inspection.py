@@ -21,9 +21,6 @@ LEAST_COMPONENT = 1e-10
 #: Stationarity up to which the curvature says something of the critical point nearby.
 NEAR = 1e-4
 
-#: Iterations up to which a run that seems to have ended may not have begun.
-EARLY = 2
-
 #: <u_i, u_i>, over the largest entry of X, from which on a row with hidden entries has grown away.
 GROWN = 25.0
 
@@ -82,7 +79,7 @@ class Inspection:
             return None
         return lowest_curvature(self.f, self.f.ops.get(U.values))
 
-    def lower(self, U: Point, iteration: int) -> np.ndarray | None:
+    def lower(self, U: Point, *, begun: bool) -> np.ndarray | None:
         """Return a factor below a stationary one, where that is worth looking for and there is one.
 
         It is where columns are zero, nearly zero or nearly the same, and where a run has hardly
@@ -90,7 +87,7 @@ class Inspection:
         """
         if not isinstance(self.f, MatrixObjective):
             return None
-        if iteration > EARLY and not suspicious(U.gram):
+        if begun and not suspicious(U.gram):
             return None
         dead = dead_columns(U)
         if len(dead):

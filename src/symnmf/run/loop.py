@@ -53,6 +53,12 @@ Callback = Callable[["Snapshot"], Any]
 #: pointless.
 SKETCH_TOL, LEAST_SKETCH_TOL, SKETCH_LOOKS = 2.0, 1e-4, 5
 
+#: Starts that are the end of a run themselves, which has left saddles behind.
+RUN_BEFORE = (SKETCH, "levels")
+
+#: Iterations up to which a run that seems to have ended may not have begun.
+EARLY = 2
+
 #: Where a run on a contracted X ends before its steps are used up.
 LEVEL_TOL = 1e-4
 
@@ -295,6 +301,7 @@ def solve(
         origin = partial(origin_of, init, random_state)
         keeper, saved = (checkpointing or Checkpointing()).open(problem, rank, settings, origin)
         run = Run(problem, settings, callback, keeper)
+        run.had_a_run = isinstance(init, str) and init in RUN_BEFORE
         signals = [signal.SIGINT, *([signal.SIGTERM] if keeper else [])]
         with watching(*signals) as interrupt:
             call.stopped = lambda: bool(interrupt)
@@ -373,6 +380,7 @@ class Run:
     latest_seconds: float = 0.0  # of the last iteration
     start_misfit: float = 0.0
     resumed: bool = False
+    had_a_run: bool = False  # its start is where a run on a smaller problem ended
     state: State = field(init=False)
     latest: Measurement = field(init=False)
 
@@ -564,7 +572,7 @@ class Run:
             return False
         if not self._one_factor:
             return True
-        lower = self.inspection.lower(U, self.state.iteration)
+        lower = self.inspection.lower(U, begun=self.had_a_run or self.state.iteration > EARLY)
         if lower is None:
             return True
         if not self._at_limit():

@@ -21,7 +21,6 @@ from symnmf.naming import lookup
 from symnmf.objectives import Added, Objective
 from symnmf.parallel import Threads
 from symnmf.pools import Pool
-from symnmf.run.bounding import quick_bound
 from symnmf.run.checkpoint import Checkpointing, values_so_far
 from symnmf.run.fits import check_path, open_fit
 from symnmf.run.interrupts import Interrupt, watching
@@ -92,6 +91,8 @@ class Search:
         best = self.best
         if best.problem is None or not np.isfinite(best.error):
             return float("nan")
+        from symnmf.run.bounding import quick_bound  # loads much that other calls do not need
+
         bound = quick_bound(best.problem, best)
         return float("nan") if bound is None else bound.gap
 
@@ -265,6 +266,8 @@ class Plan:
             return True
         if self.starts < MANY or not np.isfinite(first.error):
             return False
+        from symnmf.run.bounding import quick_bound
+
         bound = quick_bound(problem, first)
         return bound is not None and bound.proved_global
 
