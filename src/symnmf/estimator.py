@@ -24,6 +24,7 @@ from symnmf.fit import CLUSTER_TOL, PRECOMPUTED, Fitted, Pipeline, rows_of
 from symnmf.fit.outside import outlier_scores
 from symnmf.graphs.adjacency import check_order, refuse_foreign
 from symnmf.graphs.pairwise import DISTANCES
+from symnmf.interchange import is_dlpack, received, to_host
 from symnmf.placing import Places, top_features
 from symnmf.quality import Quality
 from symnmf.run.loop import Callback, Snapshot
@@ -385,6 +386,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             data = X if isinstance(X, Problem) else as_symmetric(X, n_jobs=self.n_jobs)
             self.n_features_in_ = rows_of(data)
             return data
+        X = to_host(X) if is_dlpack(X) else received(X)
         refuse_foreign(X, "X")
         if sp.issparse(X):
             check_indices(X, "X")

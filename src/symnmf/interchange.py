@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+#: DLPack's numbers of devices that torch reaches: CUDA, its managed memory, and ROCm.
+GPUS = (2, 13, 10)
+
 
 def is_tensor(X: Any) -> bool:
     """Whether X is a torch tensor."""
@@ -33,8 +36,39 @@ def is_frame(X: Any) -> bool:
     )
 
 
+def is_dlpack(X: Any) -> bool:
+    """Whether X is an array of another library that exchanges by DLPack, such as CuPy or JAX."""
+    if isinstance(X, np.ndarray | np.generic) or is_tensor(X):
+        return False
+    return hasattr(X, "__dlpack__") and hasattr(X, "__dlpack_device__")
+
+
+def _on_gpu(X: Any) -> bool:
+    return int(X.__dlpack_device__()[0]) in GPUS
+
+
+def received(X: Any) -> Any:
+    """Return another library's array as a NumPy array, or as a torch tensor where it is on a GPU.
+
+    Nothing is copied where the two libraries can share memory. Sparse matrices of CuPy come to the
+    host. Anything else is returned as it is.
+    """
+    if type(X).__module__.startswith("cupyx.") and hasattr(X, "tocsr"):
+        return X.tocsr().get()
+    if not is_dlpack(X):
+        return X
+    if not _on_gpu(X):
+        return np.from_dlpack(X)
+    try:
+        import torch
+    except ImportError:
+        return X.get() if hasattr(X, "get") else np.asarray(X)
+    return torch.from_dlpack(X)
+
+
 def to_host(X: Any) -> Any:
     """Return a tensor as a NumPy array, or a scipy CSR array where it is sparse; others as is."""
+    X = received(X)
     if not is_tensor(X):
         return X
     import torch
@@ -51,9 +85,28 @@ def to_host(X: Any) -> Any:
 
 
 def as_given(array: np.ndarray, given: Any) -> Any:
-    """Return a host array as what the caller gave: a tensor on its device, or the array itself."""
+    """Return a host array as what the caller gave: on its device, or the array itself."""
+    if is_dlpack(given):
+        return _handed_back(array, given)
     if not is_tensor(given):
         return array
     import torch
 
     return torch.from_numpy(np.ascontiguousarray(array)).to(given.device)
+
+
+def _handed_back(array: np.ndarray, given: Any) -> Any:
+    """Return a host array as one of the library that ``given`` is of, where that one is."""
+    if hasattr(given, "__array_namespace__"):
+        library = given.__array_namespace__()
+    else:
+        library = sys.modules[type(given).__module__.partition(".")[0]]
+    plain = np.array(array, order="C")  # DLPack takes no array that cannot be written
+    if not _on_gpu(given):
+        return library.from_dlpack(plain)
+    if "torch" not in sys.modules:
+        return library.asarray(plain)
+    import torch
+
+    number = int(given.__dlpack_device__()[1])
+    return library.from_dlpack(torch.from_numpy(plain).to(f"cuda:{number}"))

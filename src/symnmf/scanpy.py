@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ def cluster(
     *,
     neighbors_key: str | None = None,
     obsp: str | None = None,
+    restrict_to: tuple[str, Sequence[str]] | None = None,
     key_added: str = "symnmf",
     random_state: int | None = 0,
     copy: bool = False,
@@ -35,6 +37,11 @@ def cluster(
         or ``adata.obsp["connectivities"]`` without it.
     obsp : str, optional
         The graph itself, ``adata.obsp[obsp]``, instead.
+    restrict_to : (str, sequence of str), optional
+        Cluster only the cells whose category in ``adata.obs[restrict_to[0]]`` is one of the
+        others, as in scanpy's ``leiden``. The new categories are called ``"T cells,0"`` and so on,
+        all other cells keep theirs, and the results go to ``obs[key_added + "_R"]`` unless
+        ``key_added`` is given.
     key_added : str
         Under which name the results are written.
     random_state : int or None
@@ -61,12 +68,18 @@ def cluster(
             f"adata.obsp has no graph {place!r} (it has {known}); run scanpy.pp.neighbors(adata) "
             f"first, or name one by obsp=."
         )
-    found = communities(adata.obsp[place], n_clusters, random_state=random_state, **options)
-    import pandas as pd
-
-    present = [str(label) for label in np.unique(found.labels)]
-    adata.obs[key_added] = pd.Categorical(found.labels.astype(str), categories=present)
-    adata.obsm[f"X_{key_added}"] = found.result.U
+    inside = np.ones(adata.n_obs, dtype=bool)
+    if restrict_to is not None:
+        inside = _restricted(adata, restrict_to)
+        key_added = f"{key_added}_R" if key_added == "symnmf" else key_added
+    graph = adata.obsp[place]
+    graph = graph if inside.all() else graph[inside][:, inside]
+    found = communities(graph, n_clusters, random_state=random_state, **options)
+    adata.obs[key_added] = _categories(adata, found.labels, inside, restrict_to)
+    adata.uns.pop(f"{key_added}_colors", None)  # they belong to the clusters before
+    U = np.full((adata.n_obs, found.result.U.shape[1]), np.nan, dtype=found.result.U.dtype)
+    U[inside] = found.result.U
+    adata.obsm[f"X_{key_added}"] = U
     told = {name: value for name, value in options.items() if isinstance(value, int | float | str)}
     adata.uns[key_added] = {
         "params": {
@@ -84,6 +97,48 @@ def cluster(
         "conductance": np.array(found.quality.conductance),
     }
     return adata if copy else None
+
+
+def _restricted(adata: Any, restrict_to: tuple[str, Sequence[str]]) -> np.ndarray:
+    """The cells of the categories that are clustered."""
+    try:
+        key, wanted = restrict_to
+        wanted = [wanted] if isinstance(wanted, str) else [str(one) for one in wanted]
+    except (TypeError, ValueError):
+        raise InputError(
+            f"restrict_to must be a pair of a name in adata.obs and a list of its categories, got "
+            f"{restrict_to!r}."
+        ) from None
+    if key not in adata.obs:
+        raise InputError(f"restrict_to names {key!r}, which is not in adata.obs.")
+    there = adata.obs[key].astype(str).to_numpy()
+    unknown = sorted(set(wanted) - set(there))
+    if unknown or not wanted:
+        raise InputError(
+            f"restrict_to names {unknown or 'no category'}, but adata.obs[{key!r}] has "
+            f"{sorted(set(there))[:10]}."
+        )
+    return np.isin(there, wanted)
+
+
+def _categories(
+    adata: Any,
+    labels: np.ndarray,
+    inside: np.ndarray,
+    restrict_to: tuple[str, Sequence[str]] | None,
+) -> Any:
+    """The clusters as categories, in their order; other cells keep what they were."""
+    import pandas as pd
+
+    numbers = [str(label) for label in np.unique(labels)]
+    if restrict_to is None:
+        return pd.Categorical(labels.astype(str), categories=numbers)
+    key, wanted = restrict_to
+    prefix = wanted if isinstance(wanted, str) else "-".join(map(str, wanted))
+    values = adata.obs[key].astype(str).to_numpy().astype(object)
+    others = sorted(set(values[~inside]))
+    values[inside] = [f"{prefix},{label}" for label in labels]
+    return pd.Categorical(values, categories=[*(f"{prefix},{one}" for one in numbers), *others])
 
 
 def _graph_key(adata: Any, neighbors_key: str | None) -> str:

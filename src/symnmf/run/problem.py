@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from symnmf.arguments import checked
 from symnmf.errors import InputError, said_as_input_errors
+from symnmf.interchange import received
 from symnmf.naming import lookup
 from symnmf.objectives import (
     L1,
@@ -134,8 +135,9 @@ class Problem:
         device: Any = None,
     ) -> None:
         lookup(loss, dict.fromkeys(LOSSES, loss), "loss")
+        given, X = X, received(X)
         if loss != FROBENIUS:
-            self._set(_likelihood(X, loss, locals()), X)
+            self._set(_likelihood(X, loss, locals()), given)
             return
         l1, ridge = check_weight(l1, "l1"), check_weight(ridge, "ridge")
         if isinstance(X, SymmetricTensor):
@@ -157,7 +159,7 @@ class Problem:
         whole = Added(f, tuple(terms)) if terms else f
         if attributes is not None:
             whole = with_table(whole, attributes, attribute_weight)
-        self._set(whole, X, column_names(attributes))
+        self._set(whole, given, column_names(attributes))
 
     def _set(self, f: Objective, given: Any, names: list[Any] | None = None) -> None:
         self.objective, self.given = f, given

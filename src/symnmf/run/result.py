@@ -13,7 +13,7 @@ from symnmf.archives import read_archive, write_archive
 from symnmf.arguments import checked
 from symnmf.calls import Call, Seconds
 from symnmf.errors import InputError
-from symnmf.interchange import as_given, is_tensor, to_host
+from symnmf.interchange import as_given, is_dlpack, is_tensor, to_host
 from symnmf.naming import lookup
 from symnmf.notebook import card
 
@@ -302,7 +302,7 @@ class Result:
 
     def as_given(self, X: Any) -> Result:
         """Return the result with factors of the kind that X is: tensors where it is a tensor."""
-        if not is_tensor(X):
+        if not is_tensor(X) and not is_dlpack(X):
             return self
         U = as_given(self.U, X)
         return replace(self, U=U, V=U if self.V is self.U else as_given(self.V, X))

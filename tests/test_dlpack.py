@@ -1,0 +1,56 @@
+"""Arrays of other libraries, in and out by DLPack."""
+
+import numpy as np
+import pytest
+
+import symnmf
+from symnmf import SymNMF
+
+strict = pytest.importorskip("array_api_strict")
+
+
+def matrix(n=24, seed=0):
+    U = np.abs(np.random.default_rng(seed).normal(size=(n, 3)))
+    return U @ U.T
+
+
+def libraries():
+    yield pytest.param(strict.asarray, id="array-api-strict")
+    try:
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        yield pytest.param(jax.numpy.asarray, id="jax")
+    except ModuleNotFoundError:
+        yield pytest.param(None, id="jax", marks=pytest.mark.skip(reason="jax is absent"))
+    try:
+        import cupy
+
+        yield pytest.param(cupy.asarray, id="cupy")
+    except ModuleNotFoundError:
+        yield pytest.param(None, id="cupy", marks=pytest.mark.skip(reason="cupy is absent"))
+
+
+@pytest.mark.parametrize("asarray", libraries())
+def test_factors_are_of_the_callers_library(asarray):
+    X = matrix()
+    given = asarray(X)
+    result = symnmf.factorize(given, 3, random_state=0)
+    reference = symnmf.factorize(X, 3, random_state=0)
+    assert type(result.U) is type(given)
+    assert type(result.labels) is type(given)
+    np.testing.assert_allclose(np.from_dlpack(result.U), reference.U, rtol=1e-6, atol=1e-9)
+    assert result.certificate().certified == reference.certificate().certified
+
+
+@pytest.mark.parametrize("asarray", libraries())
+def test_clusters_of_such_arrays(asarray):
+    X = matrix()
+    model = SymNMF(3, affinity="precomputed", random_state=0, n_init=1)
+    labels = model.fit(asarray(X)).labels_
+    np.testing.assert_array_equal(labels, model.fit(X).labels_)
+    found = symnmf.communities(asarray(X), 3, random_state=0)
+    assert found == symnmf.communities(X, 3, random_state=0)
+    points = np.random.default_rng(0).normal(size=(40, 3)) + 9 * np.arange(40)[:, None] // 20
+    model = SymNMF(2, random_state=0, n_init=1)
+    np.testing.assert_array_equal(model.fit(asarray(points)).labels_, model.fit(points).labels_)
