@@ -24,7 +24,7 @@ BANNED = {
     r"\bnothing of (?:X|it|them|anybody|others)\b": "no part of",
     r"\bin the place of\b": "instead of",
     r"\bthe bits\b": "bit for bit",
-    r"\bgoes? on (?:from|where)\b": "resumes",
+    r"\bgoes? on (?:from|where it)\b": "resumes",
     r"\bwhat was reached\b": "the current result",
     r"\bthings? to themselves\b": "items",
 }

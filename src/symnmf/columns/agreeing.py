@@ -128,7 +128,7 @@ def consensus(
     max_time : float or None
         Seconds for all runs together.
     checkpoint : path or None
-        Keeps every run, so that the same call goes on where it was stopped; see
+        Save every run, so that the same call resumes an interrupted one; see
         :class:`symnmf.SymNMF`.
     **problem
         What :class:`symnmf.Problem` takes besides X: ``mask``, ``weights``, ``l1``, ``loss``, ...
