@@ -43,11 +43,8 @@ def pairwise(runs: list[np.ndarray]) -> np.ndarray:
 
 def with_pysrf(X: np.ndarray, rank: int) -> list[np.ndarray]:
     """pysrf's EnsembleFit and AlignedConsensus; the aligned factors."""
-    from pysrf import SRF  # type: ignore[import-not-found]
-    from pysrf.consensus import (  # type: ignore[import-not-found]
-        AlignedConsensus,
-        EnsembleFit,
-    )
+    from pysrf import SRF
+    from pysrf.consensus import AlignedConsensus, EnsembleFit
 
     stacked = EnsembleFit(SRF(rank=rank), n_runs=RUNS, n_jobs=1).fit(X).transform(X)
     return list(AlignedConsensus(rank).fit(stacked).aligned_embeddings_)
