@@ -16,8 +16,10 @@ from symnmf.errors import InputError, said_as_input_errors
 from symnmf.fit import CLUSTER_TOL, DEFAULT_THRESHOLD, Fitted, Pipeline
 from symnmf.fit.about import about
 from symnmf.fit.joint import AttributeWeight
+from symnmf.fit.layers import LayerWeights
 from symnmf.fit.outside import outlier_scores
 from symnmf.fit.pipeline import check_threshold
+from symnmf.fit.signed import NegativeWeight
 from symnmf.fit.sparse import SparseFitted, SparsePipeline
 from symnmf.graphs.edge_tables import with_edges_read
 from symnmf.notebook import card
@@ -72,6 +74,10 @@ class Communities(Sequence[frozenset[Hashable]]):
         The seed of the starts.
     overlapping : bool
         Whether a node may be in several communities.
+    negative_weight : NegativeWeight or None
+        How much negative edges counted, in a signed graph that was normalised.
+    layer_weights : LayerWeights or None
+        How much each layer counted, where there were several.
     attribute_weight : AttributeWeight or None
         How much ``attributes`` counted, and what that was chosen by.
     """
@@ -87,6 +93,10 @@ class Communities(Sequence[frozenset[Hashable]]):
         self.degree_offset = fitted.degree_offset
         self.seed: RandomState = fitted.seed
         self.overlapping = fitted.threshold is not None
+        signs = None if isinstance(fitted, SparseFitted) else fitted.similarities.signs
+        layers = None if isinstance(fitted, SparseFitted) else fitted.similarities.layers
+        self.layer_weights: LayerWeights | None = layers
+        self.negative_weight: NegativeWeight | None = signs
         self.attribute_weight: AttributeWeight | None = getattr(fitted, "attribute_weight", None)
 
     @overload
@@ -240,6 +250,7 @@ def communities(
     weight: str | None = "weight",
     normalize: bool = True,
     allow_negative: bool = False,
+    negative_weight: float | str = "auto",
     degree_offset: float | None = None,
     components: str = "all",
     n_init: int = DEFAULT_STARTS,
@@ -268,6 +279,7 @@ def communities(
     attributes: Any = None,
     attribute_weight: float | str = "auto",
     attribute_scaling: str = "auto",
+    layer_weights: Any = "auto",
 ) -> Communities:
     r"""Find communities of an undirected graph by symmetric NMF of its adjacency matrix.
 
@@ -317,8 +329,13 @@ def communities(
     components : {"all", "largest"}
         "largest" uses only the largest connected component; the other nodes are outside.
     allow_negative : bool, default False
-        Accept negative weights for edges that keep nodes apart; degrees are then sums of absolute
-        weights.
+        Accept negative weights. A negative edge says that its ends belong apart: to put them in one
+        community costs its weight, where a missing edge costs nothing.
+    negative_weight : "auto" or float
+        How many times negative edges count where the graph is normalised: 0 is the positive part
+        alone, 1 takes them as they are. "auto" compares 0, 1/4, 1/2, 1 and 2 by how well the
+        communities explain the edges of both signs, and takes the smallest that is as good as the
+        best, or nearly; see docs/howto/signed.md.
     n_init, init, random_state, tol, max_time, n_jobs, device, checkpoint, checkpoint_every
         As in :class:`symnmf.SymNMF`.
     callback : callable or None
@@ -340,6 +357,10 @@ def communities(
         the result does not depend on ``random_state``.
     l1, ridge : float
         As in :class:`symnmf.Problem`. ``l1`` makes memberships sharper.
+    layer_weights : "auto", sequence of float or None
+        Where G is a list of graphs or matrices of the same nodes, the layers of a multiplex graph:
+        how much each counts, None for all the same. "auto" chooses what predicts held-out edges of
+        all layers. Each layer is normalised on its own.
     attributes : array-like, scipy sparse or DataFrame, nodes x columns, or None
         What is known of the nodes besides their edges, such as words: U then explains both, and
         :meth:`Communities.about` says what each community is about. Rows are in the order of the
@@ -393,6 +414,8 @@ def communities(
         normalize=normalize if order == 2 else None,
         degree_offset=degree_offset,
         components=components,
+        negative_weight=negative_weight,
+        layer_weights=layer_weights,
         objective={
             "mask": mask,
             "weights": entry_weights,

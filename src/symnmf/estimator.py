@@ -35,6 +35,7 @@ from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
 from symnmf.storage import as_symmetric
 from symnmf.storage.indices import check_indices
+from symnmf.storage.layers import is_layers
 from symnmf.storage.wrapping import is_storage
 
 if TYPE_CHECKING:
@@ -312,7 +313,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         X : array-like or sparse of shape (n_samples, n_features)
             The samples; with ``affinity="precomputed"`` their symmetric nonnegative similarities,
             as an array, a sparse matrix, a matrix of :mod:`symnmf.storage`, a Dask array or a
-            :class:`symnmf.Problem`, which may hide entries by a mask or weight them.
+            :class:`symnmf.Problem`, which may hide entries by a mask or weight them. A list of
+            similarities of the same samples will do too; how much each counts is chosen by
+            held-out entries, as by :func:`symnmf.communities`.
         y : ignored
             Classes that a grid search uses for scoring do not influence the fit.
         labels : array-like of int of shape (n_samples,) or None
@@ -386,6 +389,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             data = X if isinstance(X, Problem) else as_symmetric(X, n_jobs=self.n_jobs)
             self.n_features_in_ = rows_of(data)
             return data
+        if self._precomputed and reset and is_layers(X):
+            self.n_features_in_ = X[0].shape[0]
+            return list(X)
         X = to_host(X) if is_dlpack(X) else received(X)
         refuse_foreign(X, "X")
         if sp.issparse(X):

@@ -244,7 +244,8 @@ class Pipeline(Building):
         A = similar.A if hides or similar.checked is None else similar.checked
         problem = plan.problem(A, **objective)
         problem.attribute_names = column_names(self.attributes)
-        plan = _from_attraction(plan, problem)
+        if similar.signs is None:
+            plan = _from_attraction(plan, problem)
         return Prepared(self, data, similar, problem, plan, selection, choice)
 
     def _with_attributes(
@@ -369,8 +370,9 @@ class Prepared:
         starts took. An interrupt, or the end of that time, while draws are clustered ends
         that alone.
         """
-        if self.choice is not None:  # the graph alone does not say what attributes add
-            return None
+        signs = self.similarities.signs
+        if self.choice is not None or (signs is not None and signs.weight > 0.0):
+            return None  # positive edges alone do not say what attributes or negative ones add
         limit, taken = self.plan.settings.limits.max_time, result.seconds.total
         if result.status == "stopped" or (limit is not None and not limit - taken > DRAWN * taken):
             return None

@@ -12,6 +12,13 @@ import scipy.sparse as sp
 from symnmf import graphs
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.fit.hyperedges import choose_sizes
+from symnmf.fit.layers import LayerWeights, choose_layer_weights, same_rows
+from symnmf.fit.signed import (
+    NegativeWeight,
+    choose_negative_weight,
+    signed_parts,
+    weighted_signs,
+)
 from symnmf.fit.words import Spelling, in_python
 from symnmf.graphs.adjacency import (
     affinities,
@@ -32,6 +39,7 @@ from symnmf.naming import lookup
 from symnmf.run.problem import Problem, says
 from symnmf.run.spectral import Basis
 from symnmf.storage import LowRank, SymmetricArray, as_symmetric
+from symnmf.storage.layers import Layers, is_layers, layer_weights
 from symnmf.storage.wrapping import in_memory, is_storage
 from symnmf.tensors.hypergraphs import tensor_of
 
@@ -61,6 +69,10 @@ class Similarities:
         The roots of the degrees, tau included, that A was divided by.
     basis : Basis or None
         The leading eigenvectors of A, where they were looked at.
+    signs : NegativeWeight or None
+        How much negative edges count, where a signed graph was normalised.
+    layers : LayerWeights or None
+        How much each layer counts, where there are several.
     checked : SymmetricArray or None
         A as it was checked, where nothing was changed since.
     hypergraph : Hypergraph or None
@@ -76,6 +88,8 @@ class Similarities:
     basis: Basis | None = None
     checked: SymmetricArray | None = None
     hypergraph: graphs.Hypergraph | None = None
+    signs: NegativeWeight | None = None
+    layers: LayerWeights | None = None
 
     def scaled_rows(self, rows: Any) -> Any:
         """Return similarities of new rows to the fitted ones in the scale of A."""
@@ -108,6 +122,10 @@ class Building:
     degree_offset : float or None
         tau, which is added to the degrees; None chooses it.
     components : {"all", "largest"}
+    negative_weight : float or "auto"
+        How much negative edges count in a graph that is normalised; "auto" chooses it.
+    layer_weights : sequence of float, "auto" or None
+        How much each of several layers counts; None for all the same.
     objective : mapping
         What :class:`symnmf.Problem` is told besides X.
     argument : str
@@ -129,6 +147,8 @@ class Building:
     normalize: bool | str | None = None
     degree_offset: float | None = None
     components: str = "all"
+    negative_weight: float | str = "auto"
+    layer_weights: Any = "auto"
     objective: Mapping[str, Any] = field(default_factory=dict)
     n_jobs: int | None = None
     device: Any = None
@@ -154,6 +174,13 @@ class Building:
             )
         check_degree_offset(self.degree_offset)
         lookup(str(self.components), CHOICES, spell("components"))
+        weight = self.negative_weight
+        number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not (weight == "auto" or (number and 0.0 <= float(weight) < np.inf)):
+            raise InputError(
+                f"{spell('negative_weight')} must be 'auto' or a number of at least 0, got "
+                f"{weight!r}."
+            )
         if self.precomputed:
             self._check_given()
         else:
@@ -235,6 +262,8 @@ class Building:
         """
         if isinstance(data, Problem):
             return self._of_problem(data)
+        if is_layers(data):
+            return self._of_layers(data, clusters)
         if not self.precomputed:
             return self._of_points(data, clusters)
         if isinstance(data, graphs.Hypergraph):
@@ -250,8 +279,11 @@ class Building:
         """Return the similarities for a number of clusters that has been found since."""
         if similar.hypergraph is not None:
             return self._of_hypergraph(similar.hypergraph, clusters)
+        if isinstance(similar.A, Layers):
+            return similar
         undecided = self._chooses and not isinstance(similar.graph, SymmetricArray)
-        if not (undecided or similar.roots is not None) or self.degree_offset is not None:
+        given = self.degree_offset is not None and similar.signs is None
+        if not (undecided or similar.roots is not None) or given:
             return similar
         if self.hides or self.order != 2 or not self.precomputed:
             return similar
@@ -341,6 +373,37 @@ class Building:
         connected = int(np.count_nonzero(degrees(inside)))
         return replace(found, graph=inside, connected=connected, hypergraph=taken)
 
+    def _of_layers(self, data: Sequence[Any], clusters: int) -> Similarities:
+        """Normalise each layer as it would be alone, and weigh them against each other."""
+        hidden = self.hides or self.order != 2 or not self.precomputed
+        if hidden:
+            raise InputError(
+                f"{self.argument} has layers, which need {self.spell('affinity', PRECOMPUTED)}, "
+                f"{self.spell('order', 2)} and no missing entries; make a symnmf.Problem of layers "
+                f"with masks."
+            )
+        single = replace(self, layer_weights=None)
+        parts = [single._of_matrix(layer, clusters) for layer in same_rows(data, self.argument)]
+        weights: Any = self.layer_weights
+        choice = None
+        if isinstance(weights, str):
+            taus = [part.degree_offset for part in parts]
+            choice = choose_layer_weights([part.graph for part in parts], clusters, taus)
+            weights = choice.weights
+        shares = layer_weights(weights, len(parts))
+        stored = Layers(
+            [part.A for part in parts],
+            shares,
+            n_jobs=self.n_jobs,
+            device=self.device,
+            allow_negative=bool(self.objective.get("allow_negative")),
+        )
+        graph: Any = sum(share * part.graph for share, part in zip(shares, parts, strict=True))
+        graph = sp.csr_array(graph) if sp.issparse(graph) else np.asarray(graph)
+        return Similarities(
+            stored, graph, parts[0].names, _connected(graph), layers=LayerWeights.of(shares, choice)
+        )
+
     def _of_storage(self, X: SymmetricArray, clusters: int) -> Similarities:
         """Take X where it is: only products with it are made."""
         self._refuse(
@@ -393,6 +456,8 @@ class Building:
         connected = int(np.count_nonzero(known))
         if not connected or not (self._asked or self._can_choose(A, seen, clusters)):
             return Similarities(A, seen, names, connected)
+        if not isinstance(seen, SymmetricArray) and seen.min() < 0:
+            return self._signed(A, seen, names, clusters)
         if self._chooses and self.degree_offset is None:
             chosen, scaled, basis = with_scaling(seen, clusters)
             if chosen is None:
@@ -406,6 +471,21 @@ class Building:
             scaled, basis = normalized(A, tau, known), None
         roots = np.sqrt(known + tau * known[known > 0].mean())
         return Similarities(scaled, seen, names, connected, tau, roots, basis)
+
+    def _signed(self, A: Any, seen: Any, names: Any, clusters: int) -> Similarities:
+        """Normalise a graph with negative edges, which count as much as they tell."""
+        tau = self.degree_offset
+        if tau is None:
+            tau = with_degree_offset(signed_parts(seen)[0], clusters)[0]
+        weight = self.negative_weight
+        if isinstance(weight, str):
+            signs = choose_negative_weight(seen, clusters, float(tau), self.n_jobs)
+        else:
+            signs = NegativeWeight(float(weight))
+        scaled, known = weighted_signs(A, seen, signs.weight, float(tau))
+        roots = np.sqrt(known + tau * known[known > 0].mean())
+        connected = int(np.count_nonzero(known))
+        return Similarities(scaled, seen, names, connected, float(tau), roots, signs=signs)
 
 
 def _connected(A: Any) -> int:

@@ -24,12 +24,14 @@ from symnmf.objectives import (
     Term,
 )
 from symnmf.objectives.attributed import Attributed, with_table
+from symnmf.objectives.layering import layered
 from symnmf.objectives.likelihood import FROBENIUS, LOSSES, likelihood_of
 from symnmf.objectives.observing import observed
 from symnmf.objectives.units import Units
 from symnmf.parallel import Threads
 from symnmf.run.result import Attached
 from symnmf.storage import SymmetricArray, as_symmetric, on_device
+from symnmf.storage.layers import is_layers
 from symnmf.storage.table import column_names
 from symnmf.storage.tensor import SymmetricTensor
 
@@ -46,6 +48,7 @@ OPTIONS = (
     "loss",
     "attributes",
     "attribute_weight",
+    "layer_weights",
 )
 
 
@@ -89,6 +92,10 @@ class Problem:
         as ``W``: what each cluster is about. Names of columns are kept.
     attribute_weight : float
         a: how much F counts beside X. With 1 both count the same, whatever their units.
+    layer_weights : sequence of float or None
+        Where X is a list of matrices of the same rows, the layers, the misfit is the sum over the
+        layers by these weights, whose sum is taken as 1; None for all the same. ``mask`` may then
+        be a list with a mask or None for each layer. See :class:`symnmf.storage.Layers`.
     n_jobs : int or None
         Threads; None for all cores.
     device : str, torch.device or None
@@ -131,6 +138,7 @@ class Problem:
         loss: str = "frobenius",
         attributes: Any = None,
         attribute_weight: float = 1.0,
+        layer_weights: Any = None,
         n_jobs: int | None = None,
         device: Any = None,
     ) -> None:
@@ -143,16 +151,25 @@ class Problem:
         if isinstance(X, SymmetricTensor):
             self._set(_of_tensor(X, locals()), X)
             return
-        f: MatrixObjective = observed(
-            X,
-            mask=mask,
-            weights=weights,
-            missing=missing,
-            ignore_diagonal=ignore_diagonal,
-            allow_negative=allow_negative,
-            n_jobs=n_jobs,
-            device=device,
-        )
+        told: dict[str, Any] = {
+            "mask": mask,
+            "missing": missing,
+            "ignore_diagonal": ignore_diagonal,
+            "allow_negative": allow_negative,
+            "n_jobs": n_jobs,
+            "device": device,
+        }
+        f: MatrixObjective
+        if is_layers(X):
+            if weights is not None:
+                raise InputError(
+                    "weights is for one X and X has layers; use layer_weights or mask."
+                )
+            f = layered(X, layer_weights, **told)
+        elif layer_weights is not None:
+            raise InputError("layer_weights is for a list of layers and X is one matrix.")
+        else:
+            f = observed(X, weights=weights, **told)
         terms: list[Term] = [term for term in (L1(l1), Ridge(ridge)) if term.weight > 0.0]
         if links is not None:
             terms.append(_links(links, f, n_jobs))

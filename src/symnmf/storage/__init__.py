@@ -4,6 +4,7 @@ from symnmf.storage.blocks import Blocks
 from symnmf.storage.dask import DaskMatrix
 from symnmf.storage.dense import DenseMatrix
 from symnmf.storage.host import HostArray, HostMatrix
+from symnmf.storage.layers import Layers
 from symnmf.storage.lowrank import LowRank
 from symnmf.storage.sparse import SparseMatrix
 from symnmf.storage.symmetric import Entries, Square, SymmetricArray, SymmetricMatrix
@@ -16,6 +17,7 @@ __all__ = [
     "Entries",
     "HostArray",
     "HostMatrix",
+    "Layers",
     "LowRank",
     "SparseMatrix",
     "Square",

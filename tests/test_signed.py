@@ -1,0 +1,108 @@
+"""Signed graphs: what negative links count, chosen by what they tell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import symnmf
+from symnmf.fit.signed import explained_by, weighted_signs
+from symnmf.metrics import adjusted_rand
+
+#: most of these graphs are weak on purpose
+pytestmark = pytest.mark.filterwarnings("ignore::symnmf.QualityWarning")
+
+
+def planted(positive, negative, n=240, k=3, seed=0):
+    """Return a signed graph with these rates of links (inside groups, between them)."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % k
+    same = y[:, None] == y
+    drawn = rng.random((n, n))
+    above, below = drawn < np.where(same, *positive), drawn > 1 - np.where(same, *negative)
+    A = np.triu(above.astype(float) - below, 1)
+    return sp.csr_array(A + A.T), y
+
+
+def both_ways(A, k, **told):
+    signed = symnmf.communities(A, k, allow_negative=True, random_state=0, **told)
+    positive = symnmf.communities(A.maximum(0), k, random_state=0)
+    return signed, positive
+
+
+def test_groups_that_only_negative_links_show_are_found():
+    A, y = planted((0.1, 0.1), (0.0, 0.16))
+    signed, positive = both_ways(A, 3)
+    assert adjusted_rand(y, positive.labels) < 0.1
+    assert adjusted_rand(y, signed.labels) > 0.85
+    assert signed.negative_weight.weight >= 1.0
+
+
+def test_links_of_both_signs_find_more_than_the_positive_ones():
+    A, y = planted((0.09, 0.015), (0.015, 0.09), k=4)
+    signed, positive = both_ways(A, 4)
+    more = adjusted_rand(y, signed.labels) - adjusted_rand(y, positive.labels)
+    assert more > 0.05
+    assert adjusted_rand(y, signed.labels) > 0.85
+
+
+def test_negative_links_that_are_noise_are_left_out():
+    A, y = planted((0.16, 0.04), (0.08, 0.08))
+    signed, positive = both_ways(A, 3)
+    assert signed.negative_weight.weight == 0.0
+    np.testing.assert_array_equal(signed.labels, positive.labels)
+    taken, _ = both_ways(A, 3, negative_weight=2.0)
+    assert adjusted_rand(y, taken.labels) < adjusted_rand(y, signed.labels) - 0.1
+    assert taken.negative_weight.tried == ()
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_a_weight_counts_in_the_graph_and_in_the_degrees(dense):
+    A, _ = planted((0.2, 0.1), (0.05, 0.1), n=30)
+    full = A.toarray()
+    above, below = np.maximum(full, 0), np.maximum(-full, 0)
+    degrees = above.sum(axis=1) + 0.5 * below.sum(axis=1)
+    expected = (above - 0.5 * below) / np.sqrt(np.outer(degrees, degrees))
+    found, known = weighted_signs(*2 * (full if dense else A,), 0.5, 0.0)
+    np.testing.assert_allclose(found if dense else found.toarray(), expected)
+    np.testing.assert_allclose(known, degrees)
+
+
+def test_what_labels_explain_is_the_likelihood_of_a_planted_partition():
+    A, y = planted((0.2, 0.05), (0.05, 0.2), n=60)
+    full, total = A.toarray(), 0.0
+    same = y[:, None] == y
+    for part in (np.maximum(full, 0), np.maximum(-full, 0)):
+        links, ends = part.sum() / 2, part.sum(axis=1)
+        rate = np.outer(ends, ends) / (2 * links)  # expected links of a pair, both directions
+        for pairs in (same, ~same):
+            found, expected = part[pairs].sum() / 2, rate[pairs].sum() / 2
+            total += found * np.log(found / expected)
+    assert explained_by(A, y) == pytest.approx(total)
+    assert explained_by(-A, y) == 0.0  # each sign goes the wrong way
+    assert explained_by(A, np.full(60, -1)) == 0.0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("year", [2000, 2008])
+def test_stock_years_are_no_worse_than_their_positive_part(real_data, year):
+    stored = np.load(real_data / f"signed_stocks_{year}.npz")
+    A = stored["X"].astype(float)
+    A = (A + A.T) / 2
+    np.fill_diagonal(A, 0.0)
+    signed = symnmf.communities(A, 10, allow_negative=True, random_state=0)
+    positive = symnmf.communities(np.maximum(A, 0), 10, random_state=0)
+    scores = [adjusted_rand(stored["y"], found.labels) for found in (signed, positive)]
+    assert scores[0] >= scores[1] - 0.005
+
+
+def test_a_bad_weight_is_refused_first():
+    with pytest.raises(symnmf.InputError, match="negative_weight must be 'auto' or a number"):
+        symnmf.communities(None, 3, negative_weight=-1.0)
+
+
+def test_signed_graphs_without_normalisation_are_taken_as_they_are():
+    A, _ = planted((0.2, 0.05), (0.05, 0.2), n=60)
+    found = symnmf.communities(A, 3, allow_negative=True, normalize=False, random_state=0)
+    assert found.negative_weight is None
