@@ -155,6 +155,8 @@ def test_a_symmetric_matrix_is_taken_as_similarities_and_it_is_said(run, tmp_pat
     assert "taken as similarities" in answer.stderr
     content = json.loads(answer.stdout)
     assert content["affinity"] == "precomputed"
+    assert content["normalized"] is True  # the default, unless the plain matrix does better
+    content = json.loads(run("cluster A.npy -k 2 --seed 0 --json --no-normalize").stdout)
     assert content["normalized"] is False
     assert content["error"] == pytest.approx(0, abs=1e-6)  # the matrix itself was factorized
     answer = run("cluster A.npy -k 2 --seed 0 --json --affinity nearest_neighbors --neighbors 3")

@@ -111,7 +111,7 @@ class HyperedgeLikelihood(Likelihood):
         return rates, sums
 
     def product_and_sums(self, U: Point) -> tuple[Tall, Sums | None]:
-        """Return what balances :meth:`expected` where U is critical, the prior's part included."""
+        """Return the pull on U, prior included, which equals ``expected`` at a critical U."""
         values = np.ascontiguousarray(U.values)
         rates, sums = self.rates(values)
         pull = np.empty_like(values)
