@@ -1,5 +1,7 @@
 """No U >= 0 comes below the bound, and where it should be tight it is."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -417,3 +419,13 @@ def test_every_storage_has_the_bound(kind: str, way: str, tmp_path) -> None:
     found = getattr(target, way)(3)
     assert exact * (1 - 1e-13) <= found.total <= exact + 1e-4 * target.size**2
     assert target.constant == pytest.approx(float((X**2).sum()))
+
+
+@pytest.mark.parametrize("scale", [1e100, 1e200, np.inf, np.nan])
+def test_a_run_that_diverged_has_a_certificate_all_the_same(scale):
+    """The search for a better bound starts from U, which is no number here."""
+    B = np.random.default_rng(0).random((12, 2))
+    found = symnmf.factorize(B @ B.T + 0.1, 2, solver="a-symhals", random_state=0, max_iter=3)
+    with np.errstate(all="ignore"):
+        astray = dataclasses.replace(found, U=found.U * scale, V=found.V * scale)
+        assert not symnmf.certify(B @ B.T + 0.1, astray).certified
