@@ -135,7 +135,7 @@ def damaged(rng: random.Random, array: np.ndarray, donor: np.ndarray) -> np.ndar
         return np.ascontiguousarray(array.T)
     if array.dtype.kind not in "if" or not array.size:
         return np.array(rng.choice(["", "[]", "{}", "null", "x" * 1000]))
-    changed = array.copy()
+    changed = np.array(array)  # of a 0-d one a copy is no array
     place = np.unravel_index(rng.randrange(array.size), array.shape)
     if array.dtype.kind == "i":
         changed = changed.astype(np.int64)

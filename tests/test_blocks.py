@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import symnmf
 from symnmf.errors import InputError
+from symnmf.readers.converting import convert
 from symnmf.storage import Blocks, blocks
 from symnmf.storage.blocks import as_bytes
 from symnmf.storage.folder import FolderWriter
@@ -409,3 +410,31 @@ def test_a_stream_that_is_given_up_waits_for_nobody():
     waited = closing.is_alive()
     go.set()
     assert not waited
+
+
+@pytest.mark.parametrize("kind", ["npy", "blocks"])
+@pytest.mark.parametrize("how", ["overwrite", "cut", "remove"])
+def test_a_matrix_that_changes_during_a_run_is_refused(kind, how, tmp_path):
+    """Half of the products would be those of another matrix, and the error of neither."""
+    B = np.random.default_rng(0).random((60, 3))
+    path = tmp_path / "X.npy"
+    np.save(path, B @ B.T)
+    if kind == "blocks":
+        convert(path, tmp_path / "blocks", memory=20_000)
+        path = tmp_path / "blocks"
+
+    def change(now):
+        if now.iteration != 1:
+            return
+        for file in [path] if path.is_file() else path.glob("*.npy"):
+            content = file.read_bytes()
+            if how == "remove":
+                file.unlink()
+            else:
+                half = len(content) // 2
+                file.write_bytes(content[:half] + (content[:half] if how == "overwrite" else b""))
+
+    matrix = symnmf.storage.Blocks(path, memory=20_000)
+    symnmf.factorize(matrix, 3, random_state=0, max_iter=3, tol=0)
+    with pytest.raises(InputError, match=r"changed while|cut short|misses|any more|no longer"):
+        symnmf.factorize(matrix, 3, random_state=0, max_iter=5, tol=0, callback=change)

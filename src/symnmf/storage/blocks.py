@@ -16,6 +16,7 @@ from symnmf.parallel import Threads
 from symnmf.pools import Pool
 from symnmf.storage.dense import SWEPT_ROWS
 from symnmf.storage.opening import open_store
+from symnmf.storage.stamps import changed, stamps
 from symnmf.storage.stores import Store, squares
 from symnmf.storage.symmetric import Square
 from symnmf.storage.tiles import (
@@ -89,6 +90,7 @@ class Blocks(TiledMatrix):
     ) -> None:
         size = as_bytes(memory) // AT_A_TIME
         self.store: Store = open_store(source)
+        self._stamps = stamps(source)
         self.name = name
         threads = Threads(n_jobs)
         self.tiles = self.store.tiles(size)
@@ -196,10 +198,21 @@ class Blocks(TiledMatrix):
         """Yield tiles and their blocks; a block may be overwritten once the next is asked for."""
         tiles = self.tiles if tiles is None else tiles
         if self.is_sparse:
-            return _ahead(tiles, lambda tile, _: self.store.read(tile))
+            return self._unchanged(_ahead(tiles, lambda tile, _: self.store.read(tile)))
         most = max((tile.shape[0] * tile.shape[1] for tile in tiles), default=1)
         buffers = [np.empty(most, self.dtype) for _ in range(2)]
-        return _ahead(tiles, lambda tile, turn: self.store.read(tile, buffers[turn]))
+        return self._unchanged(
+            _ahead(tiles, lambda tile, turn: self.store.read(tile, buffers[turn]))
+        )
+
+    def _unchanged(self, stream: Iterator[tuple[Tile, T]]) -> Iterator[tuple[Tile, T]]:
+        """Yield a stream to its end, and refuse files that were changed meanwhile or before."""
+        yield from stream
+        if name := changed(self._stamps):
+            raise InputError(
+                f"{self.name} was changed while it was in use ({name!r}); leave it as it is during "
+                f"a run, and start again."
+            )
 
     def _stream_pairs(self, tiles: Sequence[Tile]) -> Iterator[tuple[Tile, Any]]:
         """Yield tiles with their blocks and mirror images."""
@@ -213,7 +226,7 @@ class Blocks(TiledMatrix):
             across = Tile(tile.left, tile.right, tile.top, tile.bottom)
             return block, self.store.read(across, buffers[turn][most:])
 
-        return _ahead(tiles, read)
+        return self._unchanged(_ahead(tiles, read))
 
 
 def _ahead(
