@@ -9,6 +9,7 @@ error on X is shown beside them.
     python benchmarks/sketch.py                        # n from 2000 to 4000, some minutes
     python benchmarks/sketch.py --large                # up to n = 10 000
     python benchmarks/sketch.py --only mnist-cosine --tol 1e-4
+    python benchmarks/sketch.py --disk 8               # X in a file of 8 GB, removed afterwards
 
 Seconds are CPU time of one thread, so that other load on the machine does not matter.
 """
@@ -16,8 +17,10 @@ Seconds are CPU time of one thread, so that other load on the machine does not m
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -94,12 +97,36 @@ def measured(X: np.ndarray, rank: int, init: str, tol: float) -> tuple[float, An
     return time.process_time() - began, result
 
 
+def on_disk(gigabytes: float) -> None:
+    """Factorize cosines of MNIST's images in a file of so many gigabytes, and remove it."""
+    n = min(int(np.sqrt(gigabytes * 1e9 / 4)), 70_000)
+    Y = rows("mnist_full", n).astype(np.float32)
+    Y /= np.linalg.norm(Y, axis=1, keepdims=True)
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        path = Path(folder) / "similarities.npy"
+        X = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, n))
+        for first in range(0, n, 2000):
+            X[first : first + 2000] = Y[first : first + 2000] @ Y.T
+        X.flush()
+        del X
+        result = symnmf.factorize(path, 10, tol=1e-4, random_state=0)
+        size = path.stat().st_size / 1e9
+    print(
+        f"{size:.1f} GB on disk, n = {n}, r = 10: {result.passes} readings, {result.status}, "
+        f"E = {result.error:.6f}, {result.seconds.total:.0f} s"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", choices=PROBLEMS, default=list(PROBLEMS))
     parser.add_argument("--tol", type=float, default=1e-4)
+    parser.add_argument("--disk", type=float, metavar="GB", help="X in a file of this size")
     parser.add_argument("--large", action="store_true")
     arguments = parser.parse_args()
+    if arguments.disk:
+        on_disk(arguments.disk)
+        return
     symnmf.factorize(np.ones((40, 40)), 2, init="sketch")  # compiles
     gains = []
     print("| similarity | n | r | start | CPU s | readings | E | stationarity |")
