@@ -22,7 +22,7 @@ from symnmf.run.problem import Problem
 from symnmf.run.settings import Settings
 from symnmf.selection import search, selecting
 from symnmf.selection.choosing_rank import Choice, by_eigengap, by_heldout, by_stability, recommend
-from symnmf.selection.folds import deviances, pair_folds
+from symnmf.selection.folds import calibrated, deviances, pair_folds
 from symnmf.selection.paths import rank_path
 from symnmf.selection.search import spaced
 from symnmf.selection.spectra import bethe_hessian_count
@@ -564,6 +564,15 @@ def test_deviances_are_zero_at_the_best_rate_and_only_there(bernoulli):
     np.testing.assert_allclose(best[1:3], expected, rtol=0.01)
 
 
+def test_the_share_of_degrees_is_chosen_by_the_other_folds():
+    """Three folds, one rank, two shares: the best of a fold's own pairs would be 1, 1 and 3."""
+    left = np.array([[[1.0, 2.0]], [[1.0, 4.0]], [[9.0, 3.0]]])
+    others = left.sum(axis=0) - left
+    expected = [fold[0][np.argmin(rest[0])] for fold, rest in zip(left, others, strict=True)]
+    assert calibrated(left).ravel().tolist() == expected
+    assert expected[2] == 9.0
+
+
 def test_a_likelihood_sees_two_groups_that_squares_do_not(tmp_path):
     """Mean degree 10, and the groups 1.6 times as far apart as can be told at all."""
     n, group = 600, np.arange(600) % 2
@@ -584,5 +593,10 @@ def test_a_likelihood_sees_two_groups_that_squares_do_not(tmp_path):
     np.testing.assert_array_equal(again.table["heldout_error"], found.table["heldout_error"])
     with pytest.raises(InputError, match=r"ranks\.npz"):
         select_rank(A, range(2, 5), loss="bernoulli", checkpoint=path, **options)
+    nothing = np.triu(np.random.default_rng(1).random((n, n)) < 12 / n, 1)
+    none = select_rank(
+        sp.csr_array((nothing + nothing.T).astype(float)), range(2, 5), loss="poisson", **options
+    )
+    assert none.recommendation is None
     with pytest.raises(InputError, match="loss 'gauss' is not known"):
         select_rank(A, range(2, 5), loss="gauss")

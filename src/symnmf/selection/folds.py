@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.objectives.likelihood import FROBENIUS
 from symnmf.storage import DenseMatrix, HostMatrix, SparseMatrix
 
 #: Pairs of a dense X that one fold holds out at most.
 MOST_PAIRS = 2_000_000
+
+#: Shares of the rates of degrees alone that those of a factor are mixed with; the last is all.
+SHARES = (*np.geomspace(1e-4, 0.1, 13).tolist(), *np.linspace(0.15, 1.0, 18).tolist())
 
 
 @dataclass(frozen=True)
@@ -38,33 +40,30 @@ class Fold:
         """Return <u_i, u_j> for every pair."""
         return np.einsum("ij,ij->i", U[self.rows], U[self.columns])
 
-    def error(self, U: np.ndarray, loss: str = FROBENIUS) -> float:
-        """Return the squared error over the squares of what was held out, or the deviance left."""
-        if loss != FROBENIUS:
-            return self._deviance_left(U, bernoulli=loss == "bernoulli")
+    def error(self, U: np.ndarray) -> float:
+        """Return the squared error over the squares of what was held out."""
         misses = np.square(self.values - self.fitted(U))
         size = float(self.weights @ np.square(self.values))
         return float(self.weights @ misses) / size if size > 0 else float(self.weights @ misses)
 
-    def _deviance_left(self, U: np.ndarray, *, bernoulli: bool) -> float:
-        """Return the deviance of the pairs over that of degrees alone.
+    def deviance_left(self, U: np.ndarray, *, bernoulli: bool) -> np.ndarray:
+        """Return the deviance of the pairs over that of degrees alone, for each of ``SHARES``.
 
         A factor may give an edge no chance at all, which would cost it everything. So its rates
-        are mixed with those of degrees alone, in the proportion that predicts these pairs best:
-        one number for thousands of pairs, and the same freedom for every rank.
+        are mixed with those of degrees alone, of which the mixture has these shares.
         """
         sums = U.sum(axis=0)
         strength = U @ sums / max(float(np.linalg.norm(sums)), 1e-300)  # the expected degrees
         even = np.maximum(strength[self.rows] * strength[self.columns], 1e-300)
         fitted = self.fitted(U)
-
-        def deviance(rate: np.ndarray) -> float:
-            return float(self.weights @ deviances(self.values, rate, bernoulli=bernoulli))
-
-        shares = np.concatenate([np.geomspace(1e-4, 0.1, 13), np.linspace(0.15, 1.0, 18)])
-        best = min(deviance(share * even + (1 - share) * fitted) for share in shares)
-        whole = deviance(even)
-        return best / whole if whole > 0 else best
+        left = np.array(
+            [
+                self.weights
+                @ deviances(self.values, share * even + (1 - share) * fitted, bernoulli=bernoulli)
+                for share in SHARES
+            ]
+        )
+        return left / left[-1] if left[-1] > 0 else left
 
     def auc(self, U: np.ndarray) -> float:
         """Return the chance that an edge is fitted higher than a pair without one."""
@@ -84,6 +83,17 @@ def deviances(x: np.ndarray, rate: np.ndarray, *, bernoulli: bool) -> np.ndarray
     y = np.where(between, x, 0.5)
     least = np.where(between, -np.log1p(-y) - y * np.log(y / (1.0 - y)), 0.0)
     return rate - np.where(x > 0, x * (np.log(-np.expm1(-rate)) + rate), 0.0) - least
+
+
+def calibrated(left: np.ndarray) -> np.ndarray:
+    """Return the error of each fold and rank with the share that is best for the other folds.
+
+    ``left`` has an axis for the folds, the ranks and the shares. A share that was chosen by the
+    very pairs it is judged by would let no rank be worse than one factor.
+    """
+    others = left.sum(axis=0) - left
+    best = others.argmin(axis=2)
+    return np.take_along_axis(left, best[..., None], axis=2)[..., 0]
 
 
 def pair_folds(X: HostMatrix, count: int, rng: np.random.Generator) -> list[Fold]:

@@ -30,7 +30,7 @@ from symnmf.selection.choosing_rank import (
     by_stability,
     recommend,
 )
-from symnmf.selection.folds import Fold, pair_folds
+from symnmf.selection.folds import Fold, calibrated, pair_folds
 from symnmf.selection.found import RankSelection
 from symnmf.selection.paths import rank_path
 from symnmf.selection.spectra import bethe_hessian_count, normalised_eigenvalues
@@ -264,13 +264,24 @@ class RankSearch:
             "fits": self._count(self.tasks),
         }
 
-    def _heldout(self, runs: list[str], table: dict[str, np.ndarray]) -> Choice:
-        errors = np.array(
+    def _errors(self, runs: list[str]) -> np.ndarray:
+        """The error on hidden pairs of each run and rank."""
+        if self.loss == FROBENIUS:
+            return np.array(
+                [[self.tasks[run].error(self.factors(run, k)) for k in self.ranks] for run in runs]
+            )
+        edges = self.loss == "bernoulli"
+        left = [
             [
-                [self.tasks[run].error(self.factors(run, k), self.loss) for k in self.ranks]
-                for run in runs
+                self.tasks[run].deviance_left(self.factors(run, k), bernoulli=edges)
+                for k in self.ranks
             ]
-        )
+            for run in runs
+        ]
+        return calibrated(np.array(left))
+
+    def _heldout(self, runs: list[str], table: dict[str, np.ndarray]) -> Choice:
+        errors = self._errors(runs)
         table["heldout_error"] = errors.mean(axis=0)
         table["heldout_spread"] = errors.std(axis=0, ddof=1) / np.sqrt(len(runs))
         first = self.tasks[runs[0]].values
