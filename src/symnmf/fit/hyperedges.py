@@ -25,8 +25,8 @@ SHARE = 0.2
 #: Hyperedges of two nodes, and of more, below which nothing can be said of either.
 FEWEST = 50
 
-#: Hyperedges up to which all are looked at; of more, so many are drawn.
-MOST = 50_000
+#: Hyperedges beyond which all sizes are taken: three more fits would take most of the time.
+MOST = 200_000
 
 #: Hyperedges up to which several fifths are held out in turn, and how many of them.
 FEW, REPEATS = 20_000, 3
@@ -75,11 +75,9 @@ class SizeChoice:
 def choose_sizes(H: Hypergraph, clusters: int, seed: int = 0) -> SizeChoice:
     """Return which sizes of hyperedges to cluster by."""
     counts = [int(np.count_nonzero(part)) for part in (H.sizes == 2, H.sizes > 2)]
-    if min(counts) < FEWEST or clusters < 2:
+    if min(counts) < FEWEST or len(H) > MOST or clusters < 2:
         return SizeChoice(ALL, {})
     rng = np.random.default_rng(seed)
-    if len(H) > MOST:
-        H = H.kept(rng.permutation(len(H)) < MOST)
     fold = rng.integers(round(1 / SHARE), size=len(H))
     repeats = REPEATS if len(H) <= FEW else 1
     pairs = np.concatenate([H.sizes[fold == number] == 2 for number in range(repeats)])
