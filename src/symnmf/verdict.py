@@ -165,7 +165,6 @@ def judge(
     clusters: int,
     *,
     nulls: Mapping[str, Draw],
-    glance: Callable[[Any], np.ndarray],
     search: Callable[[Any], np.ndarray],
     quick_labels: Callable[[], np.ndarray],
     rng: np.random.Generator,
@@ -184,9 +183,8 @@ def judge(
     nulls : mapping of str to callable
         By name: draws similarities without clusters from a generator. Clusters have to be more
         than those of each.
-    glance, search : callable
-        Find as many clusters in them, quickly, and return the labels: the first in one draw, which
-        clusters have to be far ahead of, and the second in the others.
+    search : callable
+        Finds as many clusters in them, quickly, and returns the labels.
     quick_labels : callable
         Returns the labels that the same search finds in ``graph``.
     rng : Generator
@@ -204,8 +202,7 @@ def judge(
             found = drawn[name].found
             while len(found) < count:
                 null = draw(rng)
-                labels = glance(null) if count == 1 else search(null)
-                found.append(Partition.of(null, labels, clusters))
+                found.append(Partition.of(null, search(null), clusters))
         if count == 1:
             beaten = {name: one.passed_by(here, FAR) for name, one in drawn.items()}
             if all(beaten.values()):
@@ -218,8 +215,6 @@ def judge(
                     name: one.passed_by(here, MARGIN) and one.passed_by(quick, MARGIN)
                     for name, one in drawn.items()
                 }
-            elif glance is not search:
-                drawn = {name: _Null(name, []) for name in nulls}
             continue
         beaten = {name: one.beaten_by(here) and one.beaten_by(quick) for name, one in drawn.items()}
         ahead = [drawn[name] for name, more in beaten.items() if not more]

@@ -17,7 +17,7 @@ from symnmf.graphs.locality import joins_neighbours
 from symnmf.parallel import one_blas_thread
 from symnmf.run.spectral import Basis, leading_subspace
 from symnmf.storage import SymmetricArray, as_symmetric
-from symnmf.verdict import Verdict, judge
+from symnmf.verdict import LARGE, Verdict, judge
 
 #: Rows of points, or of an array of similarities, that are judged: so many are drawn, or so many
 #: for each cluster, where there are more.
@@ -118,20 +118,20 @@ def verdict_of(
     def quick_labels() -> np.ndarray:
         return labels_in(graph, similar.basis if graph is similar.graph else None)
 
-    # a tau that suits the data need not suit a draw, whose clusters would then be worse
-    chosen = tau is not None and building.degree_offset is None
-
     stored = graph.nnz if sp.issparse(graph) else graph.size
+    size = float(stored * clusters)
+    # a tau that suits the data need not suit a draw, whose clusters would then be worse
+    chosen = tau is not None and building.degree_offset is None and size <= LARGE
+
     return judge(
         graph,
         labels,
         clusters,
         nulls=drawn,
-        glance=labels_in,
         search=labels_by_a_tau_of_its_own if chosen else labels_in,
         quick_labels=quick_labels,
         rng=rng,
-        size=float(stored * clusters),
+        size=size,
         remark=LOCAL
         if not building.has_points and similar.hypergraph is None and joins_neighbours(graph)
         else "",
