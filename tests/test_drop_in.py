@@ -17,7 +17,7 @@ from symnmf.errors import InputError
 from symnmf.graphs.pairwise import KERNELS
 
 #: Left out: it reads what scikit-learn's k-means prints.
-del test_verbose  # noqa: F821
+del globals()["test_verbose"]
 
 
 class InItsPlace(SymNMF):
@@ -58,8 +58,8 @@ class InItsPlace(SymNMF):
             plain.n_neighbors = 9 if self.n_neighbors is None else self.n_neighbors - 1
         return plain._pipeline(told)
 
-    def fit(self, X, y=None):
-        super().fit(X)
+    def fit(self, X, y=None, **told):
+        super().fit(X, **told)
         parts = sp.csgraph.connected_components(self.affinity_matrix_)[0]
         if parts > 1:
             warnings.warn("Graph is not fully connected.", UserWarning, stacklevel=2)
