@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -100,9 +101,11 @@ def verdict_of(
             drawn[NORMAL] = graph_of_points(points, nulls.same_covariance, building)
     tau = similar.degree_offset
 
-    def labels_in(null: Any, known: Basis | None = None) -> np.ndarray:
+    def labels_in(null: Any, known: Basis | None = None, *, own: bool = False) -> np.ndarray:
         before = calls.seconds_left()
         with one_blas_thread():
+            if own:
+                known = with_degree_offset(null, clusters)[2]
             if known is None:
                 scaled = null if tau is None else normalized(null, tau)
                 known = leading_subspace(as_symmetric(scaled), clusters)
@@ -111,9 +114,6 @@ def verdict_of(
         if calls.out_of_time() or calls.seconds_left() < CUT_SHORT * before:
             raise NoTime
         return labels
-
-    def labels_by_a_tau_of_its_own(null: Any) -> np.ndarray:
-        return labels_in(null, with_degree_offset(null, clusters)[2])
 
     def quick_labels() -> np.ndarray:
         return labels_in(graph, similar.basis if graph is similar.graph else None)
@@ -128,7 +128,7 @@ def verdict_of(
         labels,
         clusters,
         nulls=drawn,
-        search=labels_by_a_tau_of_its_own if chosen else labels_in,
+        search=partial(labels_in, own=chosen),
         quick_labels=quick_labels,
         rng=rng,
         size=size,
