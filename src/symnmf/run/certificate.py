@@ -304,7 +304,8 @@ def certify(problem: Any, result: Result, *, tol: float = 1e-5) -> Certificate:
         state.coupling = units.coupling_in(result.coupling, 0) if splits else 0.0
         bound = np.nan
         if f.bounded and splits:
-            bound = f.coupling_bound((result.start_misfit / units.data) ** 2) * units.coupling
+            start = result.start_misfit / units.data
+            bound = f.coupling_bound(start * start) * units.coupling  # ** raises where it overflows
         return Certificate(
             **_measured(f, state, splits, units.coupling),
             coupling=result.coupling,
