@@ -51,7 +51,7 @@ def ours(X: np.ndarray, rank: int) -> tuple[np.ndarray, int]:
 
 
 def pysrf(tol: float) -> Callable[[np.ndarray, int], tuple[np.ndarray, int]]:
-    from pysrf import SRF  # type: ignore[import-not-found]
+    from pysrf import SRF
 
     def fit(X: np.ndarray, rank: int) -> tuple[np.ndarray, int]:
         model = SRF(rank=rank, tol=tol, max_outer=2000, random_state=0)

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from symnmf.placing import top_features
     from symnmf.quality import Quality, QualityWarning, modularity_scorer
     from symnmf.run.certificate import Certificate, certify
-    from symnmf.run.loop import Snapshot, factorize
+    from symnmf.run.factorizing import factorize
+    from symnmf.run.loop import Snapshot
     from symnmf.run.problem import Problem
     from symnmf.run.result import History, Result
     from symnmf.selection.found import RankSelection
@@ -70,7 +71,7 @@ _MODULE_OF = {
     "certify": "symnmf.run.certificate",
     "communities": "symnmf.community",
     "compare": "symnmf.comparison",
-    "factorize": "symnmf.run.loop",
+    "factorize": "symnmf.run.factorizing",
     "hierarchy": "symnmf.trees",
     "select_rank": "symnmf.selection.selecting",
     "RankSelection": "symnmf.selection.found",
