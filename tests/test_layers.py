@@ -45,6 +45,7 @@ def test_the_misfit_is_the_sum_over_layers_whatever_their_storage(kinds):
     np.testing.assert_allclose(f.storage.errors(U), np.divide(misfits, sizes))
     result = symnmf.factorize(problem, 3, random_state=0, tol=1e-5)
     assert result.status == "converged"
+    assert isinstance(problem.X, Layers)
     own = problem.X.errors(result.U)
     assert result.error == pytest.approx(shares * sizes @ own / (shares @ sizes))
     assert result.certificate(tol=1e-4).stationarity < 1e-4
