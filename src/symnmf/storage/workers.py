@@ -71,13 +71,15 @@ def check_workers(patience: float) -> None:
 def _check_packages(client: Any, patience: float) -> None:
     from importlib.util import find_spec
 
-    if client.run_on_scheduler(find_spec, "symnmf") is None:
+    # a client whose scheduler died waits for it for ever unless it is told how long
+    limit = {"callback_timeout": patience}
+    if client.run_on_scheduler(find_spec, "symnmf", **limit) is None:
         raise InputError(
             "symnmf is not installed where the Dask scheduler runs; install it there, the same "
             "version as here."
         )
     _wait_for_workers(client, patience)
-    found = client.run(find_spec, "symnmf", on_error="return")
+    found = client.run(find_spec, "symnmf", on_error="return", **limit)
     lacking = [name for name, spec in found.items() if spec is None]
     if lacking:
         raise InputError(
