@@ -191,7 +191,7 @@ def test_pictures_and_the_page_are_written(run, friends):
     assert (folder / "p.png").read_bytes().startswith(b"\x89PNG")
     page = (folder / "r.html").read_text()
     assert "Clusters of friends.edges" in page
-    assert page.count("data:image/png;base64") == 4  # the graph, its matrix, and two curves
+    assert page.count("data:image/png;base64") == 5  # graph, matrix, sizes and two curves
 
 
 def test_formulas_in_names_are_defused_in_the_table(run, tmp_path):
