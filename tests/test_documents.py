@@ -95,6 +95,10 @@ def write_example_files(folder: Path) -> None:
     np.savez(folder / "X.npz", X=X)
     points = rng.normal(size=(60, 3)) + 4 * (np.arange(60) % 4)[:, None]
     np.savetxt(folder / "mine.csv", points, delimiter=",")
+    words = rng.random((48, 9)) < np.where(group[:, None] == np.arange(9) % 3, 0.5, 0.1)
+    lines = [["name", *(f"w{j}" for j in range(9))]]
+    lines += [[f"p{i}", *map(str, row.astype(int))] for i, row in enumerate(words)]
+    (folder / "words.csv").write_text("".join(",".join(line) + "\n" for line in lines))
 
 
 def run_command(arguments: list[str]) -> int:

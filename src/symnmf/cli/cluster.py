@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from symnmf.cli import attributes as tables_beside
 from symnmf.cli import inputs, options, tables
+from symnmf.cli.found import Found, tell
 from symnmf.cli.many import check_pages, cluster_many
 from symnmf.cli.output import (
     PICTURES,
     check_distinct,
     check_writable,
-    counted,
     exit_code,
-    how_it_ended,
     need_matplotlib,
-    note,
-    print_json,
-    save_picture,
-    say,
     say_going_on,
-    summary,
     write_columns,
 )
 from symnmf.cli.progress import Forecast, step, watched
 from symnmf.cli.signals import Signals, noticing
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from symnmf.fit import Fitted, Pipeline, Prepared
+    from symnmf.fit import Fitted, Prepared
 
 TABLES = (".csv", ".csv.gz")
 
@@ -56,6 +49,8 @@ def cluster(
     degree_offset: inputs.DegreeOffset = None,
     components: inputs.Components = "all",
     truth: inputs.Truth = None,
+    attributes: tables_beside.Attributes = None,
+    attribute_weight: tables_beside.Weight = None,
     overlapping: Annotated[
         bool, typer.Option("--overlapping", help="Also list every cluster that a row belongs to.")
     ] = False,
@@ -131,6 +126,7 @@ def cluster(
       symnmf cluster friends.edges -k 4 -o labels.csv --report page.html
       symnmf cluster friends.edges -k auto -o labels.csv
       symnmf cluster friends.edges -k 4 --triangles
+      symnmf cluster citations.edges -k 7 --attributes words.csv
       symnmf cluster digits -k 10 --seed 0 --json
       symnmf cluster big.npz -k 20 -o labels.csv --checkpoint run.npz
     """
@@ -140,7 +136,7 @@ def cluster(
     from symnmf.fit.sparse import SparsePipeline
 
     check_distinct(
-        {"INPUT": given, "--truth": truth},
+        {"INPUT": given, "--truth": truth, "--attributes": attributes},
         {"-o": output, "--checkpoint": checkpoint, "--plot": plot, "--report": report},
     )
     say_going_on(checkpoint)
@@ -154,11 +150,12 @@ def cluster(
         tol=tol,
         checkpoint_every=checkpoint_every,
     )
-    reading = _number_or_word(threshold)
+    reading = options.number_or_word(threshold)
     check_threshold(reading, in_shell)
     streamed = memory is not None or inputs.is_stored(given)
     table = tables.Table(header, decimal, columns)
     table.check(given, streamed)
+    tables_beside.check(attributes, attribute_weight, given, streamed)
     if triangles and report:
         raise InputError(
             "--triangles goes with -o, --json and --plot but not with --report, whose page is of a "
@@ -182,6 +179,7 @@ def cluster(
         order=3 if triangles else 2,
         threshold=reading if overlapping else None,
         loss=loss,
+        attribute_weight=options.number_or_word(attribute_weight or "auto"),
         degree_offset=degree_offset,
         components=components,
         objective={
@@ -217,6 +215,8 @@ def cluster(
             )
             how = inputs.chosen(loaded, affinity, neighbors, False if triangles else normalize)
             loaded, how = tables.scaled(loaded, scale, how)
+            if attributes is not None:
+                how |= tables_beside.beside(loaded, attributes, how["affinity"])
         classes = inputs.with_truth(loaded, truth)
         possible = overlapping and loaded.is_graph
         if row_sparse and not possible:
@@ -239,16 +239,8 @@ def cluster(
             found.save_plot(plot)
         if report:
             found.save_report(report, f"symnmf cluster {Path(given).name} -k {k}")
-        _tell(found, tol, json=json, with_labels=output is None, code=code)
+        tell(found, tol, json=json, with_labels=output is None, code=code)
     raise typer.Exit(code)
-
-
-def _number_or_word(text: str) -> float | str:
-    """Return a number where the text is one."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _run(prepared: Prepared, signals: Signals, quiet: bool) -> Fitted:
@@ -257,156 +249,3 @@ def _run(prepared: Prepared, signals: Signals, quiet: bool) -> Fitted:
     seconds = plan.seconds_each(prepared.problem)
     forecast = Forecast(plan.starts, limits.tol, limits.max_iter, seconds)
     return watched(prepared.search, forecast, signals, quiet)
-
-
-@dataclass(frozen=True)
-class Found:
-    """A clustering, and what is written of it."""
-
-    loaded: inputs.Loaded
-    pipeline: Pipeline
-    fitted: Fitted
-    truth: Any
-
-    def settings(self) -> dict[str, Any]:
-        """Return how the similarities came about."""
-        similar = self.fitted.similarities
-        points = not self.pipeline.precomputed
-        return {
-            "affinity": self.pipeline.affinity,
-            "normalized": points or similar.degree_offset is not None,
-            "degree_offset": similar.degree_offset,
-        }
-
-    def table(self) -> dict[str, Any]:
-        """Return the columns of the table of labels."""
-        fitted = self.fitted
-        shares = fitted.membership.max(axis=1).round(6)
-        names = self.loaded.names
-        return {
-            "row" if names is None else "name": names or list(range(len(shares))),
-            "cluster": fitted.labels,
-            "membership": shares,
-            **fitted.listed,
-        }
-
-    def scores(self) -> dict[str, float]:
-        """Return how well the labels agree with known classes, where there are any."""
-        if self.truth is None:
-            return {}
-        from symnmf import metrics
-
-        truth, labels = self.truth.tolist(), self.fitted.labels
-        return {
-            "accuracy": metrics.clustering_accuracy(truth, labels),
-            "normalized_mutual_info": metrics.normalized_mutual_info(truth, labels),
-            "adjusted_rand": metrics.adjusted_rand(truth, labels),
-        }
-
-    def save_plot(self, path: Path) -> None:
-        """Draw the similarities by cluster."""
-        from symnmf import plots
-
-        similar = self.fitted.similarities
-        drawn = similar.graph if self.pipeline.order == 3 else similar.A
-        save_picture(plots.similarity(drawn, self.fitted.labels), path)
-
-    def save_report(self, path: Path, command: str) -> None:
-        """Write the page."""
-        from symnmf.report import write_report
-
-        fitted, loaded = self.fitted, self.loaded
-        told = {
-            "command": command,
-            "clusters": fitted.result.U.shape[1],
-            "starts": fitted.starts,
-            "seed": fitted.seed,
-            "solver": fitted.result.solver,
-            "tol": fitted.limits.tol,
-            **{name: value for name, value in self.settings().items() if value is not None},
-        }
-        write_report(
-            path,
-            fitted,
-            title=f"Clusters of {loaded.title}",
-            names=loaded.names,
-            truth=self.truth,
-            images=loaded.data if loaded.image_shape else None,
-            image_shape=loaded.image_shape,
-            features=loaded.features,
-            data=loaded.original if loaded.features is not None else None,
-            settings=told,
-        )
-
-
-def _tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int) -> None:
-    import numpy as np
-
-    from symnmf.run.result import OUTSIDE
-
-    fitted = found.fitted
-    labels, result, quality = fitted.labels, fitted.result, fitted.quality
-    alone = int((labels == OUTSIDE).sum())
-    clusters, sizes = np.unique(labels[labels != OUTSIDE], return_counts=True)
-    scores = found.scores()
-    if json:
-        print_json(
-            {
-                "input": found.loaded.title,
-                "rows": len(labels),
-                **found.settings(),
-                "sizes": dict(zip(clusters.tolist(), sizes.tolist(), strict=True)),
-                **({"without_cluster": alone} if alone else {}),
-                **scores,
-                "seed": fitted.seed,
-                **_how_many(fitted),
-                "quality": {
-                    **asdict(quality),
-                    "lopsided": quality.lopsided,
-                    "warning": quality.warning,
-                },
-                **summary(result, fitted.certificate),
-                "exit_code": code,
-                **({"table": found.table()} if with_labels else {}),
-            }
-        )
-        return
-    if not len(clusters):
-        say(f"No row has a similarity to any other, so all {len(labels)} are without a cluster.")
-        return
-    if quality.verdict is not None:
-        say(f"Are they clusters? {quality.verdict}.")
-    if quality.warning:
-        note(f"{quality.warning}; {fitted.advice}.", "warning")
-    if fitted.selection is not None:
-        say(f"How many: {fitted.selection.recommendation}. {fitted.selection.reason}")
-    say(
-        f"{counted(len(labels), 'row')} in {counted(len(clusters), 'cluster')} of {_range(sizes)}; "
-        f"{how_it_ended(result, tol)}."
-    )
-    if alone:
-        have = "has" if alone == 1 else "have"
-        say(f"{counted(alone, 'row')} that belong nowhere {have} the cluster -1.")
-    say(f"The clusters: {quality}.")
-    if scores:
-        agreement = (f"{name.replace('_', ' ')} {value:.3f}" for name, value in scores.items())
-        say(f"Against the known classes: {', '.join(agreement)}.")
-    say(f"The optimiser: {fitted.certificate.verdict}")
-
-
-def _how_many(fitted: Fitted) -> dict[str, Any]:
-    """Return how the number of clusters was found, where it was not given."""
-    found = fitted.selection
-    if found is None:
-        return {}
-    choices = {name: choice.rank for name, choice in found.choices.items()}
-    told = {"clusters": found.recommendation, "reason": found.reason, "choices": choices}
-    return {"how_many": told}
-
-
-def _range(sizes: np.ndarray) -> str:
-    """Return how large the clusters are, in words."""
-    least, most = int(sizes.min()), int(sizes.max())
-    if least < most:
-        return f"{least} to {most}"
-    return f"{least} each" if len(sizes) > 1 else str(least)

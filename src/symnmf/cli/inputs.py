@@ -213,27 +213,34 @@ def with_truth(loaded: Loaded, path: Path | None) -> Any:
     if loaded.names is not None:
         ids, truth = read_named_labels(path)
         if ids is not None:
-            return truth[_places(loaded, path, ids.tolist())]
+            return truth[places(loaded, path, ids.tolist(), "label")]
     truth = read_labels(path)
     n = loaded.data.shape[0]
     if len(truth) != n:
         raise InputError(f"{path} holds {len(truth)} labels, but the input has {n} rows.")
-    if loaded.names is not None:
-        order = "of their numbers" if isinstance(loaded.names[0], int) else "of first appearance"
-        start = ", ".join(map(str, loaded.names[:3]))
-        note(
-            f"{path} holds no names, so its labels were matched with the rows of {loaded.title} "
-            f"in the order {order} ({start}, ...)."
-        )
+    say_order(loaded, path, "label")
     return truth
 
 
-def _places(loaded: Loaded, path: Path, ids: list[str]) -> list[int]:
-    """Return where in ``ids`` each name of the input stands."""
+def say_order(loaded: Loaded, path: Path, what: str) -> None:
+    """Say in which order the content of a file without names was matched with names of INPUT."""
+    if loaded.names is None:
+        return
+    order = "of their numbers" if isinstance(loaded.names[0], int) else "of first appearance"
+    start = ", ".join(map(str, loaded.names[:3]))
+    note(
+        f"{path} holds no names, so its {what}s were matched with the rows of {loaded.title} "
+        f"in the order {order} ({start}, ...)."
+    )
+
+
+def places(loaded: Loaded, path: Path, ids: list[str], what: str) -> list[int]:
+    """Return where in ``ids`` each name of the input stands; ``what`` they are names of."""
     from symnmf.errors import InputError
     from symnmf.readers.writing import without_apostrophe
 
-    names = [str(name) for name in loaded.names or ()]
+    known_by = range(loaded.data.shape[0]) if loaded.names is None else loaded.names
+    names = [str(name) for name in known_by]
     advice = "leave out the column of names to match rows by their order"
     known = set(names)
     # a table written by this program has an apostrophe before what a spreadsheet would run
@@ -242,23 +249,23 @@ def _places(loaded: Loaded, path: Path, ids: list[str]) -> list[int]:
         ids = written
     if ids == names:  # also where names repeat
         return list(range(len(ids)))
-    places = {name: place for place, name in enumerate(ids)}
-    if len(places) < len(ids):
-        twice = next(name for place, name in enumerate(ids) if places[name] != place)
+    found = {name: place for place, name in enumerate(ids)}
+    if len(found) < len(ids):
+        twice = next(name for place, name in enumerate(ids) if found[name] != place)
         raise InputError(f"{path} holds the name {twice!r} more than once; {advice}.")
-    missing = [name for name in names if name not in places]
+    missing = [name for name in names if name not in found]
     if missing:
         raise InputError(
-            f"{path} has no label for {len(missing)} of the {len(names)} names in {loaded.title}, "
+            f"{path} has no {what} for {len(missing)} of the {len(names)} names in {loaded.title}, "
             f"such as {missing[0]!r}; add them, or {advice}."
         )
     unknown = [name for name in ids if name not in known]
     if unknown:
         note(
-            f"{path} has labels for {len(unknown)} names that {loaded.title} does not have, such "
+            f"{path} has {what}s for {len(unknown)} names that {loaded.title} does not have, such "
             f"as {unknown[0]!r}; they were left out."
         )
-    return [places[name] for name in names]
+    return [found[name] for name in names]
 
 
 def chosen(

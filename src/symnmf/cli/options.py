@@ -101,3 +101,11 @@ def as_coupling(given: str | None) -> str | float | None:
         return None if given is None else float(given)
     except ValueError:
         return given
+
+
+def number_or_word(text: str) -> float | str:
+    """Return a number where the text is one."""
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -68,6 +68,8 @@ class Pipeline(Building):
         How much it counts; "auto" chooses by held-out entries.
     attribute_scaling : str
         How it is scaled first; see :func:`symnmf.graphs.scale_attributes`.
+    attribute_names : list or None
+        What its columns are called, where it does not say.
     threshold : float, "background" or None
         The share from which on a row belongs to more than one cluster, or strengths above the
         background; None for one cluster each.
@@ -85,6 +87,7 @@ class Pipeline(Building):
     attributes: Any = None
     attribute_weight: float | str = AUTO
     attribute_scaling: str = "auto"
+    attribute_names: list[Any] | None = None
     solver: str | Solver = "auto"
     coupling: str | float | Coupling | None = None
     init: Any = DEFAULT_INIT
@@ -152,15 +155,14 @@ class Pipeline(Building):
                 )
         if self.attributes is None:
             return
-        for name, refused in (
-            ("loss", self.loss != FROBENIUS),
-            ("order", self.order != 2),
-            ("labels", self.constrained),
+        for said, refused in (
+            (spell("loss"), self.loss != FROBENIUS),
+            (spell("order", 3), self.order != 2),
+            (spell("labels"), self.constrained),
         ):
             if refused:
                 raise InputError(
-                    f"{spell('attributes')} cannot be combined with {spell(name)}; "
-                    f"leave one of them out."
+                    f"{spell('attributes')} cannot be combined with {said}; leave one of them out."
                 )
 
     def _check_loss(self) -> None:
@@ -243,7 +245,7 @@ class Pipeline(Building):
         hides = any(map(says, objective.values()))
         A = similar.A if hides or similar.checked is None else similar.checked
         problem = plan.problem(A, **objective)
-        problem.attribute_names = column_names(self.attributes)
+        problem.attribute_names = self.attribute_names or column_names(self.attributes)
         if similar.signs is None:
             plan = _from_attraction(plan, problem)
         return Prepared(self, data, similar, problem, plan, selection, choice)

@@ -18,7 +18,7 @@ INDEX = "__index_level_0__"
 
 
 def read_parquet(source: Source) -> MatrixFile:
-    """A table of numbers with an optional first column of names, or a table of edges.
+    """A table of numbers with an optional index or first column of names, or a table of edges.
 
     It is a table of edges where two columns are called as the ends of edges are called.
     """
@@ -90,8 +90,9 @@ def _as_names(names: list[Any]) -> np.ndarray:
 def _matrix(source: Source, table: Any, pa: Any) -> MatrixFile:
     names = None
     columns = list(table.column_names)
-    named = INDEX if INDEX in columns else columns[0]
-    if named == INDEX or not _is_numeric(pa, table.schema.field(named).type):
+    index = _index_of(table)
+    named = columns[0] if index is None else index
+    if index is not None or not _is_numeric(pa, table.schema.field(named).type):
         names = _as_names(table.column(named).to_pylist())
         columns.remove(named)
     if not columns:
@@ -114,6 +115,19 @@ def _matrix(source: Source, table: Any, pa: Any) -> MatrixFile:
             raise source.error(said, advice=NAN_ADVICE)
         parts.append(values)
     return MatrixFile(np.column_stack(parts), "matrix", names, columns=columns)
+
+
+def _index_of(table: Any) -> str | None:
+    """Return the column that pandas wrote its index to, which it puts last."""
+    if INDEX in table.column_names:
+        return INDEX
+    try:
+        described = table.schema.pandas_metadata or {}
+        index = described.get("index_columns", [])
+    except (ValueError, AttributeError, RecursionError):  # not what pandas writes
+        return None
+    named = isinstance(index, list) and len(index) == 1 and index[0] in table.column_names
+    return str(index[0]) if named and isinstance(index[0], str) else None
 
 
 def _is_numeric(pa: Any, kind: Any) -> bool:

@@ -17,6 +17,7 @@ from symnmf import plots
 from symnmf.arguments import checked
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.fit import Fitted
+from symnmf.fit.about import about
 from symnmf.metrics import adjusted_rand, clustering_accuracy, normalized_mutual_info
 from symnmf.outputs import write_atomically
 from symnmf.placing import top_features
@@ -102,7 +103,7 @@ def write_report(
         How the clusters look; needed with a Result only.
     features, data : sequence of length d and array of shape (n, d), or None
         Names of the columns of the data, such as words; adds the most telling ones of each
-        cluster.
+        cluster. A fit with ``attributes`` brings its own.
     all_clusters : sequence of str or None
         Every cluster a row belongs to, shown beside its own; None for those of a fit whose
         clusters overlap, with the strengths.
@@ -122,7 +123,10 @@ def write_report(
         subject = replace(subject, listed={"all_clusters": all_clusters})
     words = None
     if features is not None and data is not None:
-        words = top_features(data, subject.membership, features, TOP_FEATURES)
+        found = top_features(data, subject.membership, features, TOP_FEATURES)
+        words = [[word for word, _ in mine] for mine in found]
+    elif subject.result.W is not None:
+        words = about(subject.result, subject.U.shape[1], TOP_FEATURES)
     stamp = {"symnmf": version("symnmf"), "written": f"{datetime.now():%Y-%m-%d %H:%M}"}
     sheet = None
     if images is not None and image_shape is not None:
@@ -358,7 +362,7 @@ def _links(subject: _Subject) -> str:
     return table("links", ["from", *(f"to {c}" for c in clusters)], body)
 
 
-def _clusters(subject: _Subject, words: list[list[tuple[Any, float]]] | None) -> str:
+def _clusters(subject: _Subject, words: list[list[Any]] | None) -> str:
     quality = subject.quality
     head = ["cluster", "size", "mean membership", "typical members"]
     if quality is not None:
@@ -388,7 +392,7 @@ def _clusters(subject: _Subject, words: list[list[tuple[Any, float]]] | None) ->
                 judged = known and cluster < len(quality.verdict.clusters)
                 row.append(quality.verdict.clusters[cluster] if judged else "")
         if words is not None:
-            told = ", ".join(short(word, 40) for word, _ in words[cluster]) if known else ""
+            told = ", ".join(short(word, 40) for word in words[cluster]) if known else ""
             row.append(told)
         if subject.truth is not None:
             classes, counts = np.unique(subject.truth[mine].astype(str), return_counts=True)
