@@ -367,7 +367,7 @@ def test_a_scheduler_that_dies_ends_the_run(path, tmp_path):
             client.as_current(),
         ):
             client.wait_for_workers(1, timeout=300)
-            matrix = DaskMatrix(from_file(path), patience=30)
+            matrix = DaskMatrix(from_file(path), patience=5)
             with pytest.raises(InputError, match="Dask cluster"):
                 symnmf.factorize(matrix, RANK, callback=kill, **RUN)
     finally:

@@ -68,6 +68,11 @@ def check_workers(patience: float) -> None:
         _check_packages(client, patience)
 
 
+def _worker_count(dask_scheduler: Any) -> int:
+    """Run on the scheduler: how many workers it has."""
+    return len(dask_scheduler.workers)
+
+
 def _check_packages(client: Any, patience: float) -> None:
     from importlib.util import find_spec
 
@@ -166,7 +171,7 @@ def _collected(client: Any, futures: list[Any], patience: float) -> list[Any]:
         except (TimeoutError, StopIteration):
             check_open(client)
             coming, now = None, time.monotonic()
-            if client.scheduler_info().get("workers"):
+            if client.run_on_scheduler(_worker_count, callback_timeout=patience):
                 seen, alone = now, False
             elif now - seen > patience:
                 client.cancel(futures)
