@@ -419,7 +419,7 @@ def test_in_a_grid_search_the_rows_and_columns_are_cut_alike(affinity, blobs):
         ({"checkpoint": 3}, "checkpoint must be the path of a file or None, got 3"),
         ({"verbose": "a"}, "verbose must be 0, 1, 2 or 3 (a larger number prints more), got 'a'"),
         ({"verbose": -1}, "got -1"),
-        ({"affinity": lambda a, b: a @ b}, "affinity is called as affinity(X) and must return the"),
+        ({"affinity": lambda a, b, c: a}, "affinity is called as affinity(X) and must return the"),
         ({"affinity": lambda X: X.T @ X}, "the 90 x 90 matrix of affinities of the 90 rows of X"),
         ({"affinity": lambda X: X, "n_neighbors": 5}, "called as affinity(X, n_neighbors=5)"),
     ],

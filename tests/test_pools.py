@@ -86,8 +86,12 @@ def test_a_task_that_could_not_report_is_out_of_memory(monkeypatch: pytest.Monke
         raise MemoryError
 
     monkeypatch.setattr(Task, "set_result", no_memory)
-    with Pool(1) as pool, pytest.raises(MemoryError, match="before it could report"):
-        pool.submit(int).result()
+    with Pool(1) as pool:
+        task = pool.submit(int)
+        while not task.running():  # or whoever waits would do the work
+            time.sleep(0.001)
+        with pytest.raises(MemoryError, match="before it could report"):
+            task.result()
 
 
 def test_nothing_is_at_work_when_a_run_has_failed() -> None:

@@ -457,6 +457,8 @@ class Building:
         if not connected or not (self._asked or self._can_choose(A, seen, clusters)):
             return Similarities(A, seen, names, connected)
         if not isinstance(seen, SymmetricArray) and seen.min() < 0:
+            if not self._asked:  # negative similarities mean what their owner says
+                return Similarities(A, seen, names, connected)
             return self._signed(A, seen, names, clusters)
         if self._chooses and self.degree_offset is None:
             chosen, scaled, basis = with_scaling(seen, clusters)

@@ -60,7 +60,9 @@ class SharedReading:
         while not self._turn.wait_for(lambda: self._round > mine, PATIENCE):
             self._compute_if_due()
         if self._failure is not None and self._failure[0] == mine:
-            raise RuntimeError("the product of several starts failed") from self._failure[1]
+            error = self._failure[1]
+            kind = MemoryError if isinstance(error, MemoryError) else RuntimeError
+            raise kind("the product of several starts failed") from error
         return self._products.pop(number)
 
     def _compute_if_due(self) -> None:
