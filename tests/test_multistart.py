@@ -173,23 +173,26 @@ def test_an_exception_in_one_start_reaches_the_caller(X, sharing):
     assert finished
 
 
-def test_a_product_that_fails_fails_every_start_in_it(X, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "seen_as"), [(MemoryError, MemoryError), (OSError, RuntimeError)]
+)
+def test_a_product_that_fails_fails_every_start_in_it(X, monkeypatch, error, seen_as):
     matrix, failures = as_symmetric(X), []
     reading = SharedReading(matrix, 3)
 
     def fail(V, out=None):
-        raise MemoryError("out of memory")
+        raise error("no product")
 
     def run(i):
         with reading.seat(i) as seen:
             monkeypatch.setattr(matrix, "matmul", fail)
             try:
                 seen.matmul(np.ones((120, 2)))
-            except RuntimeError as error:
-                failures.append(type(error.__cause__))
+            except seen_as as raised:
+                failures.append(type(raised.__cause__))
 
     in_threads(run, 3)
-    assert failures == [MemoryError] * 3
+    assert failures == [error] * 3
 
 
 def test_a_callback_that_stops_one_start_stops_those_that_share_with_it(X, sharing):
