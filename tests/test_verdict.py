@@ -229,3 +229,10 @@ def test_calibration(kind, clusters):
             A = nx.to_scipy_sparse_array(graph, dtype=float)
         words.append(word_of(sp.csr_array(A), clusters, seed))
     assert words.count(CHANCE) >= 0.95 * count
+
+
+def test_a_lone_cluster_is_not_judged():
+    complete = np.ones((20, 20)) - np.eye(20)
+    with pytest.warns(symnmf.QualityWarning, match="only 1 of the 2"):
+        found = symnmf.SymNMF(2, affinity="precomputed", random_state=0).fit(complete)
+    assert found.quality_.verdict is None

@@ -251,7 +251,7 @@ def _reason(word: str, mine: float, null: _Null) -> str:
     drawn = null.leaving
     if word == CHANCE:
         return f"{leaves}, as in {null.name} ({drawn.min():.0%} to {drawn.max():.0%})"
-    less = "not much less than" if word == WEAK else "against"
+    less = "close to" if word == WEAK else "against"
     return f"{leaves}, {less} {drawn.mean():.0%} in {null.name}"
 
 

@@ -63,7 +63,8 @@ def verdict_of(
 ) -> Verdict | None:
     """Judge clusters against draws without any; None where that is not possible.
 
-    It is not for one cluster, for data that are not in memory, nor where entries are hidden.
+    It is not where fewer than two clusters have rows, for data that are not in memory, nor where
+    entries are hidden.
     """
     graph = similar.graph
     hidden = any(
@@ -71,7 +72,7 @@ def verdict_of(
     )
     if clusters < 2 or hidden or isinstance(graph, SymmetricArray) or building.order != 2:
         return None
-    if not np.any(labels >= 0):
+    if len(np.unique(labels[labels >= 0])) < 2:  # nothing leaves a lone cluster
         return None
     rng = np.random.default_rng(seed)
     if graph.min() < 0:  # of a signed graph, what ties nodes together
