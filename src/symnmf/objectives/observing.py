@@ -36,9 +36,6 @@ from symnmf.storage.wrapping import (
     torch_device,
 )
 
-#: The options of :func:`observed` that :func:`symnmf.factorize` shares.
-OBSERVING = ("mask", "weights", "missing", "ignore_diagonal", "allow_negative")
-
 #: Cost of a pair, observed or hidden, in units of an entry of a sparse product: measured.
 OBSERVED_COST, HIDDEN_COST, DENSE_COST = 4.0, 5.0, 1.0 / 3.0
 
