@@ -341,3 +341,9 @@ def test_errors_say_what_to_do(graph, arguments, said):
 def test_an_option_that_is_not_known_is_named(name):
     with pytest.raises(TypeError, match=rf"unexpected keyword argument '{name}'"):
         communities(nx.path_graph(3), 2, **{name: 1})
+
+
+def test_a_graph_of_another_library_is_named():
+    G = nx.karate_club_graph()
+    with pytest.raises(InputError, match=r"must be an igraph\.Graph, got Graph; .*to_networkx"):
+        communities(G, 2, random_state=0).to_igraph(G)

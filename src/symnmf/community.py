@@ -208,6 +208,11 @@ class Communities(Sequence[frozenset[Hashable]]):
         """
         import igraph
 
+        if not isinstance(graph, igraph.Graph):
+            raise InputError(
+                f"graph must be an igraph.Graph, got {type(graph).__name__}; for a networkx graph "
+                f"call to_networkx."
+            )
         if graph.vcount() != len(self.names):
             raise InputError(
                 f"graph has {graph.vcount()} vertices, but {len(self.names)} were clustered."
