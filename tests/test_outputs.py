@@ -75,13 +75,24 @@ def test_a_pipe_is_written_into_and_one_that_nobody_reads_is_not_waited_for(
     with pytest.raises(InputError, match="nobody reads"):
         result.save(path)
     got: list[bytes] = []
-    reader = threading.Thread(target=lambda: got.append(path.read_bytes()))
-    # opened without waiting, so that the writer below finds a reader whenever that thread starts
+    opened = threading.Event()
+
+    def read() -> None:
+        with path.open("rb") as stream:
+            opened.set()
+            got.append(stream.read())
+
+    # Opening a pipe waits for the other side. A reader and a writer of our own let the thread open
+    # it at once, and it has done so before anything is saved.
     ahead = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open(path, os.O_WRONLY)
+    reader = threading.Thread(target=read, daemon=True)
     reader.start()
-    result.save(path)
-    reader.join()
+    assert opened.wait(120)
     os.close(ahead)
+    result.save(path)
+    os.close(writer)
+    reader.join(120)
     assert stat.S_ISFIFO(path.lstat().st_mode)
     (tmp_path / "copy.npz").write_bytes(got[0])
     assert np.array_equal(symnmf.Result.load(tmp_path / "copy.npz").U, result.U)
