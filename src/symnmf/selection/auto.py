@@ -21,6 +21,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from symnmf import calls, nulls
 from symnmf.graphs.adjacency import normalized
 from symnmf.graphs.locality import joins_neighbours
+from symnmf.parallel import one_blas_thread
 from symnmf.run.spectral import Basis
 from symnmf.run.start import RandomState, as_generator
 from symnmf.selection.choosing_rank import Choice
@@ -105,11 +106,12 @@ def count_clusters(
     if n < 4 or (graph.nnz if sp.issparse(graph) else np.count_nonzero(graph)) == 0:
         return _found(1, "There are too few edges for more than one cluster.", {}, {})
     parts = int(connected_components(sp.csr_array(graph), directed=False)[0])
-    if draw is not None:
-        return _of_points(graph, parts, draw, rng)
-    if joins_neighbours(graph) if neighbours is None else neighbours:
-        return _of_neighbours(graph, parts)
-    return _of_network(graph, parts, rng)
+    with one_blas_thread():  # the threads of BLAS slow down an eigensolver with short vectors
+        if draw is not None:
+            return _of_points(graph, parts, draw, rng)
+        if joins_neighbours(graph) if neighbours is None else neighbours:
+            return _of_neighbours(graph, parts)
+        return _of_network(graph, parts, rng)
 
 
 # Networks -------------------------------------------------------------------------------------

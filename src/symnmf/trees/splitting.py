@@ -19,6 +19,7 @@ from symnmf.graphs.adjacency import degrees as degrees_of
 from symnmf.graphs.adjacency import normalized
 from symnmf.graphs.locality import joins_neighbours
 from symnmf.graphs.partitions import Partition
+from symnmf.parallel import one_blas_thread
 from symnmf.run.multistart import Plan
 from symnmf.run.result import OUTSIDE
 from symnmf.run.settings import Settings
@@ -193,7 +194,8 @@ def hierarchy(
             n_jobs=n_jobs,
         ),
     )
-    return _grown(graph, judge, max_clusters or graph.shape[0], similar.names)
+    with one_blas_thread():
+        return _grown(graph, judge, max_clusters or graph.shape[0], similar.names)
 
 
 def _drop(found: RankSelection) -> float:
