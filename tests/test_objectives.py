@@ -291,6 +291,20 @@ def test_a_result_remembers_its_problem_and_leaves_X_behind_when_it_travels(tmp_
     assert X[40].tobytes() not in pickle.dumps(found)
 
 
+@pytest.mark.parametrize(
+    "made", [np.asarray, sp.csr_array, as_symmetric], ids=["dense", "csr", "ours"]
+)
+def test_what_fits_exactly_is_still_told_from_another_problem(made):
+    """With and without the mask f is 0 at U: the value there tells nothing."""
+    X, mask = hidden_problem()
+    found = symnmf.factorize(symnmf.Problem(X, mask=mask), 4, random_state=0, tol=1e-9)
+    assert found.error < 1e-12
+    for result in (found, pickle.loads(pickle.dumps(found))):
+        assert result.certificate(symnmf.Problem(made(X), mask=mask)).stationarity < 1e-5
+        with pytest.raises(symnmf.InputError, match="fitted to something else"):
+            result.certificate(made(X))
+
+
 def test_a_fingerprint_is_of_all_of_the_problem():
     X = synthetic_problem(30, 2, 0.1, seed=5)
     other = X.copy()

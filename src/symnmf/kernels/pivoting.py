@@ -30,12 +30,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from symnmf.errors import InputError
 from symnmf.kernels.compiling import REORDER, compiled
 
-__all__ = ["nnls_rows", "pivot_rows"]
+__all__ = ["pivot_rows"]
 
 EPSILON = float(np.finfo(np.float64).eps)
 SMALLEST = float(np.finfo(np.float64).tiny)
@@ -358,78 +357,3 @@ def equilibrated(gram: NDArray[Any], coupling: float) -> tuple[NDArray[Any], NDA
     scale, work = np.empty(len(gram)), _workspace(len(gram))
     _equilibrate(gram, coupling, scale, work)
     return work.matrix, scale
-
-
-def nnls_rows(
-    gram: ArrayLike, cross: ArrayLike, *, start: ArrayLike | None = None
-) -> NDArray[np.floating[Any]]:
-    r"""Solve :math:`\min_{f \ge 0} \tfrac12 f G f^\top - c_i f^\top` for every row :math:`c_i`.
-
-    With :math:`G = A^\top A` and :math:`c_i = y_i A` this is nonnegative least squares for
-    several right hand sides :math:`y_i` at once.
-
-    Parameters
-    ----------
-    gram : array of shape (r, r)
-        Symmetric and positive semidefinite.
-    cross : array of shape (n, r)
-        One right hand side per row; float32 gives a float32 solution, anything else float64.
-    start : array of shape (n, r), optional
-        A guess whose entries above zero are taken as the first support. It changes how long the
-        solution takes, and the solution itself only where that is not unique.
-
-    Returns
-    -------
-    array of shape (n, r)
-        Finite and nonnegative.
-
-    Examples
-    --------
-    >>> nnls_rows([[2.0, 1.0], [1.0, 2.0]], [[3.0, 3.0], [2.0, -1.0]])
-    array([[1., 1.],
-           [1., 0.]])
-    """
-    gram = np.ascontiguousarray(gram, dtype=np.float64)
-    cross = np.asarray(cross)
-    dtype = np.float32 if cross.dtype == np.float32 else np.float64
-    cross = np.ascontiguousarray(cross, dtype=dtype)
-    _check_system(gram, cross)
-    if start is None:
-        factor = np.zeros_like(cross)
-    else:
-        factor = np.array(start, dtype=dtype, order="C")
-        if factor.shape != cross.shape:
-            raise InputError(
-                f"start has shape {factor.shape} where cross has {cross.shape}; pass one guess "
-                "per row of cross."
-            )
-    pivot_rows(factor, cross, cross, gram, 0.0, 0, cross.shape[0])
-    return factor
-
-
-def _check_system(gram: NDArray[np.float64], cross: NDArray[np.floating[Any]]) -> None:
-    if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or gram.shape[0] == 0:
-        raise InputError(f"gram has shape {gram.shape}; pass a square matrix A.T @ A.")
-    if cross.ndim != 2 or cross.shape[1] != gram.shape[0]:
-        raise InputError(
-            f"cross has shape {cross.shape}; pass a matrix with {gram.shape[0]} columns, as many "
-            "as gram has."
-        )
-    for name, array in (("gram", gram), ("cross", cross)):
-        bad = array.size - np.count_nonzero(np.isfinite(array))
-        if bad:
-            raise InputError(
-                f"{name} has {bad} entries that are NaN or infinite; pass finite numbers."
-            )
-    diagonal = np.diagonal(gram)
-    if diagonal.min() < 0:
-        raise InputError(
-            f"gram has {diagonal.min():g} on its diagonal; pass a positive semidefinite matrix "
-            "such as A.T @ A."
-        )
-    lopsided = np.abs(gram - gram.T).max()
-    if lopsided > 1e-6 * np.abs(gram).max():
-        raise InputError(
-            f"gram differs from its transpose by up to {lopsided:g}; pass a symmetric matrix such "
-            "as A.T @ A."
-        )

@@ -360,20 +360,24 @@ def problem_of(given: Any, result: Result) -> Problem:
 
 
 def _same_problem(problem: Problem, result: Result) -> bool:
-    """Whether a result belongs to a problem: by its fingerprint, or by its value at U.
+    """Whether a result belongs to a problem: by its digest, or by its value at a random U.
 
-    The same X in another storage backend has another fingerprint and the same value.
+    The same X in another storage backend has another digest and the same values.
     """
-    known = result.problem_digest if result.problem is None else result.problem.digest
+    known, expected = result.fingerprint()
     if known and known == problem.digest:
         return True
-    ready = problem.for_rank(result.U.shape[1], warn=False)
-    f, units = ready.scaled, ready.units
-    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        U = Point(f.ops, f.ops.put(units.factor_in(result.factors[0]).astype(f.dtype)))
-        expected = result.value / units.data / units.data
-        apart = abs(f.value(U) - expected)
-    return bool(apart <= SAME_VALUE[f.dtype] * (f.sqnorm + abs(expected)))
+    rank = result.U.shape[1]
+    f, units = problem.scaled, problem.units
+    if known:
+        value = problem.elsewhere(rank)
+    else:  # made by hand, so it has only the value at its own U
+        f, expected = problem.for_rank(rank, warn=False).scaled, result.value
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+            U = f.ops.put(units.factor_in(result.factors[0]).astype(f.dtype))
+            value = f.value(Point(f.ops, U)) * units.data * units.data
+    value, expected = (number / units.data / units.data for number in (value, expected))
+    return bool(abs(value - expected) <= SAME_VALUE[f.dtype] * (f.sqnorm + abs(expected)))
 
 
 def _measured(f: Objective, state: State, splits: bool, unit: float) -> dict[str, Any]:

@@ -28,8 +28,9 @@ from symnmf.objectives.layering import layered
 from symnmf.objectives.likelihood import FROBENIUS, LOSSES, likelihood_of
 from symnmf.objectives.observing import observed
 from symnmf.objectives.units import Units
-from symnmf.parallel import Threads
+from symnmf.parallel import Threads, one_blas_thread
 from symnmf.run.result import Attached
+from symnmf.state import Point
 from symnmf.storage import SymmetricArray, as_symmetric, on_device
 from symnmf.storage.layers import is_layers
 from symnmf.storage.table import column_names
@@ -219,6 +220,19 @@ class Problem:
     def digest(self) -> str:
         """A fingerprint of all there is to the problem."""
         return self.objective.digest()
+
+    def elsewhere(self, rank: int) -> float:
+        """Return f at a random U of the size of X, in the caller's units.
+
+        It tells problems apart whatever holds X: two that agree at the U of a result may differ
+        in entries that U explains.
+        """
+        f, units = self.for_rank(rank, warn=False).scaled, self.units
+        U = np.random.default_rng(0).random((f.shape[0], int(rank)))
+        U *= f.norm ** (1.0 / f.order) / np.linalg.norm(U)
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+            value = f.value(Point(f.ops, f.ops.put(U.astype(f.dtype))))
+        return float(value * units.data * units.data)
 
     def __repr__(self) -> str:
         n = self.objective.shape[0]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Status = Literal["converged", "max_iter", "max_time", "stopped", "diverged"]
 
-RESULT = "symnmf-result-3"
+RESULT = "symnmf-result-4"
 OTHER = "other_"  # in archives: the third factor and the fourth
 
 #: The label of a row that belongs to no cluster, as in scikit-learn's DBSCAN.
@@ -233,6 +233,8 @@ class Result:
     problem: Problem | None = field(default=None, repr=False)
     #: the fingerprint of that, where it was left behind
     problem_digest: str = field(default="", repr=False)
+    #: and what it was at a random U; see :meth:`symnmf.Problem.elsewhere`
+    problem_elsewhere: float = field(default=float("nan"), repr=False)
 
     def __post_init__(self) -> None:
         if len(self.U.shape) != 2 or self.V.shape != self.U.shape:
@@ -331,11 +333,16 @@ class Result:
 
         return certify(problem, self, tol=tol if tol is not None else self.tol or 1e-5)
 
-    def _digest(self) -> str:
-        return self.problem_digest if self.problem is None else self.problem.digest
+    def fingerprint(self) -> tuple[str, float]:
+        """Return what tells the problem from others: its digest, and its value at a random U."""
+        if self.problem is None:
+            return self.problem_digest, self.problem_elsewhere
+        return self.problem.digest, self.problem.elsewhere(self.U.shape[1])
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"problem": None, "problem_digest": self._digest()}
+        digest, value = self.fingerprint()
+        left = {"problem": None, "problem_digest": digest, "problem_elsewhere": value}
+        return self.__dict__ | left
 
     @checked()
     def bound(
@@ -369,12 +376,14 @@ class Result:
                 f"names must have one entry for each of the {len(self.U)} rows, got {len(names)}."
             )
         labels = {} if names is None else {"names": _name_array(names)}
+        digest, elsewhere = self.fingerprint()
         write_archive(
             path,
             {
                 **labels,
                 "format": np.array(RESULT),
-                "problem": np.array(self._digest()),
+                "problem": np.array(digest),
+                "elsewhere": np.array(elsewhere),
                 "value": np.array(self.value),
                 "U": to_host(self.U),
                 "V": to_host(self.V),
@@ -417,6 +426,7 @@ class Result:
                 seconds=Seconds(*map(float, stored["seconds"])),
                 passes=int(stored["passes"]),
                 problem_digest=str(stored["problem"]),
+                problem_elsewhere=float(stored["elsewhere"]),
             )
             loaded._check()
         except (KeyError, ValueError, TypeError, OverflowError) as error:
