@@ -278,6 +278,19 @@ def test_every_n_of_the_search_is_symmetric_and_nonnegative() -> None:
             break
 
 
+def test_a_float32_matrix_is_proved_as_precisely_as_a_float64_one(monkeypatch) -> None:
+    """Residuals are those of the entries given, and no product in float32 blurs them."""
+    monkeypatch.setattr(squares, "ALL_UP_TO", 100)
+    rng = np.random.default_rng(0)
+    B = rng.random((240, 3))
+    X = (B @ B.T + 0.05).astype(np.float32)
+    X = 0.5 * (X + X.T)
+    exact = float((np.linalg.eigvalsh(X.astype(float))[-3:] ** 2).sum())
+    found = frobenius(as_symmetric(X)).squares(3)
+    assert found.how == "factoring"
+    assert exact * (1 - 1e-13) <= found.total <= exact * (1 + 1e-8)
+
+
 @settings(max_examples=60)
 @given(st.integers(0, 2**32), st.integers(2, 8), st.integers(1, 3))
 def test_ridge_and_links(seed: int, n: int, rank: int) -> None:
@@ -377,6 +390,31 @@ def test_a_result_has_its_bound() -> None:
     assert bound.gap == pytest.approx((result.error - bound.error) / result.error, rel=1e-9)
     huge = symnmf.factorize(1e20 * X, 3, init=1e10 * result.U, max_iter=0)
     assert huge.bound(1e20 * X).error == pytest.approx(bound.error, rel=1e-3)
+
+
+@pytest.mark.parametrize("power", [-250, -160, 0, 160, 250])
+@pytest.mark.parametrize("ridge", [0.0, 0.3])
+def test_an_objective_beyond_the_range_of_numbers_has_its_bound(power: int, ridge: float) -> None:
+    """The squares of X are 0 or infinite; the gap is the same, and proves no more."""
+    X, unit = block_model(40, 3).toarray(), 10.0**power
+    result = symnmf.factorize(X * unit, 3, ridge=ridge * unit, random_state=0, max_iter=20)
+    plain = symnmf.factorize(X, 3, ridge=ridge, random_state=0, max_iter=20)
+    bound, expected = result.bound(max_time=0), plain.bound(max_time=0)
+    assert bound.gap == pytest.approx(expected.gap, rel=1e-3)
+    assert bound.gap > 1e-3
+    assert not bound.proved_global
+    assert result.certificate().bound.gap > 0.0
+    if not ridge:
+        assert bound.error == pytest.approx(expected.error, rel=1e-6)
+
+
+def test_a_negative_objective_can_be_the_best_possible() -> None:
+    X, apart = np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]])
+    result = symnmf.factorize(X, 1, links=3 * apart, random_state=0)
+    bound = result.bound()
+    assert result.value < 0.0
+    assert bound.proved_global
+    assert "No U with 1 column has an objective below -" in bound.sentence
 
 
 def test_bad_arguments_are_refused() -> None:

@@ -45,5 +45,9 @@ def test_each_of_the_three_answers() -> None:
     # each pair of columns shares a row and has one the other lacks, and no row is of one alone
     overlapping = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1.0]])
     assert uniqueness(overlapping).verdict == "open"
-    for U in (unique, nested, overlapping):
+    # a zero column and another can share what the other has
+    with_zero = np.array([[1, 0, 0], [0, 2, 0], [1, 1.0, 0]])
+    assert uniqueness(with_zero).verdict == "not unique"
+    assert uniqueness(with_zero).within == (2, 0)
+    for U in (unique, nested, overlapping, with_zero):
         assert "U U^T" in str(uniqueness(U))

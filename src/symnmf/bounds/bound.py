@@ -34,6 +34,9 @@ class Bound:
         The same as a relative error E, where nothing is added to the misfit; NaN otherwise.
     reached, reached_error : float
         The objective and E of the U that the bound was asked for.
+    gap : float
+        By which part of itself the objective could be lower at most; 0 where it is 0. NaN where no
+        bound is known.
     rank : int
         Columns of U.
     how : {"eigenvalues", "prices", "groups", "none"}
@@ -57,6 +60,7 @@ class Bound:
     error: float
     reached: float
     reached_error: float
+    gap: float
     rank: int
     how: How
     failure: float = 0.0
@@ -66,25 +70,14 @@ class Bound:
     tol: float = GLOBAL_TOL
 
     def scaled(self, unit: float) -> Bound:
-        """Return it with objectives in units in which they are ``unit`` times as large."""
-        return replace(self, value=self.value * unit, reached=self.reached * unit)
+        """Return it for an X in units in which its entries are ``unit`` times as large."""
+        # unit**2 may be out of range where the objective is not
+        return replace(self, value=self.value * unit * unit, reached=self.reached * unit * unit)
 
     @property
     def known(self) -> bool:
         """Whether there is a bound at all."""
         return self.how != "none"
-
-    @property
-    def gap(self) -> float:
-        """By which part of itself the objective could be lower at most; 0 where it is 0.
-
-        NaN where no bound is known.
-        """
-        if not self.known:
-            return float("nan")
-        if self.reached == 0.0 or self.reached_error <= self.rounding:
-            return 0.0
-        return max((self.reached - self.value) / abs(self.reached), 0.0)
 
     @property
     def proved_global(self) -> bool:
@@ -102,7 +95,7 @@ class Bound:
         plain = np.isfinite(self.error)
         what = "an error" if plain else "an objective"
         least, own = (self.error, self.reached_error) if plain else (self.value, self.reached)
-        if least <= 0.0:
+        if plain and least <= 0.0 and not self.proved_global:
             return (
                 f"The bound on the best possible is {rounded_down(least, 5)}, which says nothing "
                 f"of this one ({own:.5g}): X may have an exact factorization."

@@ -57,11 +57,14 @@ def best_bound(
     own = reached / unit if reached_error is None else reached_error
 
     def told(value: float, how: How, failure: float, steps: int, slack: float) -> Bound:
+        exact = reached == 0.0 or own <= slack
+        gap = 0.0 if exact else max((reached - value) / abs(reached), 0.0)
         return Bound(
             value,
             value / unit if plain else float("nan"),
             reached,
             own,
+            gap if how != "none" else float("nan"),
             rank,
             how,
             failure,

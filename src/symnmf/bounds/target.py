@@ -88,7 +88,9 @@ class Target:
         if self.core is not None:
             return all_eigenvalues(self.core, rank, self.n)
         if self.array is not None:
-            return by_factoring(self.array(), rank, self.multiply, start)
+            # residuals from products in float32 would prove nothing
+            precise = self.rounding <= self.n * EPS * self.size
+            return by_factoring(self.array(), rank, self.multiply if precise else None, start)
         return self.sampled(rank, start)
 
     def sampled(self, rank: int, start: np.ndarray | None = None) -> Squares:

@@ -27,7 +27,8 @@ class Uniqueness:
     own_rows : tuple of int
         For each column, how many rows belong to it alone.
     within : tuple of int or None
-        Two columns, the rows of the first among those of the second, where there are two.
+        Two columns, the rows of the first among those of the second, where there are two. A zero
+        column is the first of two.
     """
 
     verdict: Literal["unique", "not unique", "open"]
@@ -43,8 +44,8 @@ class Uniqueness:
         if self.within is not None:
             inner, outer = self.within
             return (
-                f"other U >= 0 have the same U U^T: every row of column {inner} belongs to column "
-                f"{outer} too"
+                f"other U >= 0 have the same U U^T: column {inner} has no row that column {outer} "
+                f"does not have"
             )
         alone = sum(count == 0 for count in self.own_rows)
         return (
@@ -54,20 +55,19 @@ class Uniqueness:
 
 
 def uniqueness(U: np.ndarray) -> Uniqueness:
-    """Read from the zeros of U whether it is the only factor of U U^T; columns of zeros aside."""
+    """Read from the zeros of U whether it is the only factor of U U^T."""
     positive = U > 0
-    used = np.flatnonzero(positive.any(axis=0))
     single = positive.sum(axis=1) == 1
-    own = positive[single].sum(axis=0)
-    counts = tuple(int(count) for count in own[used])
-    if len(used) == U.shape[1] and counts and min(counts) > 0:
+    counts = tuple(int(count) for count in positive[single].sum(axis=0))
+    if min(counts) > 0:
         return Uniqueness("unique", counts)
     # shared[i, j]: rows that both columns have; all of column i's where it equals shared[i, i]
-    thin = positive[:, used].astype(np.float32)
+    thin = positive.astype(np.float32)
     shared = np.rint(thin.T @ thin)
     inside = shared == shared.diagonal()[:, None]
     np.fill_diagonal(inside, False)
+    inside[:, ~positive.any(axis=0)] = False
     if inside.any():
         inner, outer = np.argwhere(inside)[0]
-        return Uniqueness("not unique", counts, (int(used[inner]), int(used[outer])))
+        return Uniqueness("not unique", counts, (int(inner), int(outer)))
     return Uniqueness("open", counts)
