@@ -27,9 +27,9 @@ from symnmf.metrics import adjusted_rand
 PLANTED = {
     "both signs, 10% wrong": (300, 5, (0.09, 0.01), (0.01, 0.09)),
     "both signs, 25% wrong": (500, 5, (0.075, 0.025), (0.025, 0.075)),
-    "negative links tell": (300, 3, (0.08, 0.08), (0.0, 0.12)),
-    "mostly negative links tell": (400, 3, (0.07, 0.06), (0.005, 0.11)),
-    "positive links tell": (300, 5, (0.12, 0.03), (0.05, 0.05)),
+    "only negative links informative": (300, 3, (0.08, 0.08), (0.0, 0.12)),
+    "mostly negative links informative": (400, 3, (0.07, 0.06), (0.005, 0.11)),
+    "only positive links informative": (300, 5, (0.12, 0.03), (0.05, 0.05)),
 }
 YEARS = (2000, 2008)
 
