@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
@@ -10,6 +11,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from types import SimpleNamespace
 
@@ -19,7 +21,7 @@ import pytest
 pytest.importorskip("typer", reason="the command line needs pip install 'symnmf[cli]'")
 
 import symnmf
-from conftest import synthetic_problem
+from conftest import MINUTES, synthetic_problem
 from symnmf.cli.progress import Forecast
 
 ENDLESS = "--tol 0 --max-iter 10000000 --seed 0"
@@ -62,8 +64,10 @@ def folder(tmp_path):
 
 
 def wait_for(folder, pattern, process):
+    end = time.monotonic() + MINUTES
     while not any(folder.glob(pattern)):
         assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
         time.sleep(0.02)
     time.sleep(0.2)  # into the iterations
 
@@ -84,7 +88,7 @@ def test_an_interrupted_cluster_writes_what_it_has(folder, number, code):
     try:
         wait_for(folder, "run.*.start-0.npz", process)
         process.send_signal(number)
-        out, err = process.communicate()
+        out, err = process.communicate(timeout=MINUTES)
     finally:
         process.kill()
     assert process.returncode == code, err
@@ -108,10 +112,17 @@ def read_until(terminal, word):
     """Return what a terminal shows up to the chunk with ``word`` in it."""
     seen = ""
     while word not in seen:
-        ready, _, _ = select.select([terminal], [], [], 60)
+        ready, _, _ = select.select([terminal], [], [], MINUTES)
         assert ready, seen
         seen += os.read(terminal, 65536).decode(errors="replace")
     return seen
+
+
+def drain(terminal):
+    """Read on: a terminal that nobody reads is full after some 17 kB, and its writers wait."""
+    with contextlib.suppress(OSError):  # nobody has it open any more
+        while os.read(terminal, 65536):
+            pass
 
 
 @pytest.mark.parametrize(
@@ -129,8 +140,11 @@ def test_a_terminal_shows_progress_and_a_signal_still_writes_u(folder, number, c
     os.close(end)
     try:
         shown = read_until(terminal, " left")
+        reader = threading.Thread(target=drain, args=(terminal,), daemon=True)
+        reader.start()
         process.send_signal(number)
-        out = process.communicate()[0]
+        out = process.communicate(timeout=MINUTES)[0]
+        reader.join(MINUTES)
     finally:
         process.kill()
         os.close(terminal)

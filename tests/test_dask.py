@@ -15,6 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 import symnmf
+from conftest import MINUTES
 from symnmf.errors import InputError
 from symnmf.storage import DaskMatrix
 
@@ -185,16 +186,19 @@ assert abs(found - symnmf.factorize(X, 4, **run).U).max() < 1e-9
 def test_two_users_of_one_cluster_do_not_get_each_others_products(X, path, cluster):
     command = [sys.executable, "-c", OTHER_USER, str(path), cluster.scheduler.address]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout.readline().strip() == "ready"
-        with cluster.as_current():
-            found = symnmf.factorize(from_file(path), RANK, **RUN)
-        assert other.wait() == 0
+        try:
+            assert other.stdout.readline().strip() == "ready"
+            with cluster.as_current():
+                found = symnmf.factorize(from_file(path), RANK, **RUN)
+            assert other.wait(MINUTES) == 0
+        finally:
+            other.kill()
     np.testing.assert_allclose(found.U, symnmf.factorize(X, RANK, **RUN).U, rtol=0, atol=1e-9)
 
 
 def kill(client, killed, number=None):
     """End a worker as the kernel would, without a word to anybody."""
-    workers = client.run(os.getpid, on_error="ignore")
+    workers = client.run(os.getpid, on_error="ignore", callback_timeout=MINUTES)
     pids = sorted(workers.values())
     if pids:
         pid = random.choice(pids) if number is None else pids[number % len(pids)]
@@ -233,7 +237,7 @@ def test_a_hundred_killed_workers(path, cluster):
             moment = threading.Timer(rng.uniform(0.0, usual), kill, [cluster, killed])
             moment.start()
             found = symnmf.factorize(from_file(path, pause=0.02), RANK, **RUN)
-            moment.join()
+            moment.join(MINUTES)
             assert np.array_equal(found.U, undisturbed.U)
     assert len(killed) == 100
 
@@ -286,7 +290,7 @@ def without_the_package(folder, *command):
         yield
     finally:
         process.kill()
-        process.wait()
+        process.wait(MINUTES)
 
 
 def test_a_worker_without_the_package_is_named(path, tmp_path):
@@ -301,7 +305,7 @@ def test_a_worker_without_the_package_is_named(path, tmp_path):
             "--no-nanny", "--name", "bare",
         ),
     ):  # fmt: skip
-        client.wait_for_workers(2, timeout=300)
+        client.wait_for_workers(2, timeout=MINUTES)
         with pytest.raises(InputError, match="not installed on 1 of 2 Dask workers, such as tcp"):
             DaskMatrix(from_file(path))
 
@@ -314,7 +318,7 @@ def test_a_scheduler_without_the_package_is_named(path, tmp_path):
             "--no-dashboard", "--scheduler-file", str(written),
         ),
         distributed.Client(
-            scheduler_file=str(written), set_as_default=False, timeout=300
+            scheduler_file=str(written), set_as_default=False, timeout=MINUTES
         ) as client,
         client.as_current(),
         pytest.raises(InputError, match="not installed where the Dask scheduler runs"),
@@ -341,7 +345,7 @@ def test_a_closed_client_or_cluster_is_said_to_be_closed(X):
         symnmf.factorize(matrix, RANK, **RUN)
 
 
-def test_a_scheduler_that_dies_ends_the_run(path, tmp_path):
+def test_a_scheduler_that_dies_ends_the_run(path, tmp_path, monkeypatch):
     written = tmp_path / "scheduler.json"
     run = [sys.executable, "-m"]
     quiet = {"stderr": subprocess.DEVNULL}
@@ -357,23 +361,24 @@ def test_a_scheduler_that_dies_ends_the_run(path, tmp_path):
     def kill(now):
         if now.iteration == 2:
             scheduler.kill()
-            scheduler.wait()
+            scheduler.wait(MINUTES)
+            monkeypatch.setattr("symnmf.storage.workers.ANSWER", 0)  # nobody will
 
     try:
         with (
             distributed.Client(
-                scheduler_file=str(written), set_as_default=False, timeout=300
+                scheduler_file=str(written), set_as_default=False, timeout=MINUTES
             ) as client,
             client.as_current(),
         ):
-            client.wait_for_workers(1, timeout=300)
+            client.wait_for_workers(1, timeout=MINUTES)
             matrix = DaskMatrix(from_file(path), patience=5)
             with pytest.raises(InputError, match="Dask cluster"):
                 symnmf.factorize(matrix, RANK, callback=kill, **RUN)
     finally:
         for process in (worker, scheduler):
             process.kill()
-            process.wait()
+            process.wait(MINUTES)
 
 
 def test_workers_of_another_release_are_refused(path, monkeypatch):
@@ -384,9 +389,6 @@ def test_workers_of_another_release_are_refused(path, monkeypatch):
         distributed.Client(cluster, set_as_default=False) as client,
         client.as_current(),
     ):
-        found = client.get_versions()
-        for there in found["workers"].values():
-            there["packages"]["dask"] = "2023.1.0"
-        monkeypatch.setattr(client, "get_versions", lambda check: found)
-        with pytest.raises(InputError, match=r"Dask is 2023\.1\.0 on the worker .* here; install"):
+        monkeypatch.setattr(dask, "__version__", "2023.1.0")
+        with pytest.raises(InputError, match=r"Dask is 20.* on the worker .* and 2023\.1\.0 here"):
             DaskMatrix(from_file(path))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import symnmf
+from conftest import MINUTES
 from symnmf.errors import InputError
 from symnmf.outputs import check_output, clear_leftovers, write_atomically
 from symnmf.readers import write_table
@@ -75,24 +76,22 @@ def test_a_pipe_is_written_into_and_one_that_nobody_reads_is_not_waited_for(
     with pytest.raises(InputError, match="nobody reads"):
         result.save(path)
     got: list[bytes] = []
-    opened = threading.Event()
+    # both ends are open before the thread starts: a reader that opens the pipe after the last
+    # writer has left waits for ever
+    end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    kept = os.open(path, os.O_WRONLY)
+    os.set_blocking(end, True)
 
     def read() -> None:
-        with path.open("rb") as stream:
-            opened.set()
-            got.append(stream.read())
+        with open(end, "rb") as pipe:
+            got.append(pipe.read())
 
-    # Opening a pipe waits for the other side. A reader and a writer of our own let the thread open
-    # it at once, and it has done so before anything is saved.
-    ahead = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    writer = os.open(path, os.O_WRONLY)
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
-    assert opened.wait(120)
-    os.close(ahead)
     result.save(path)
-    os.close(writer)
-    reader.join(120)
+    os.close(kept)
+    reader.join(MINUTES)
+    assert not reader.is_alive()
     assert stat.S_ISFIFO(path.lstat().st_mode)
     (tmp_path / "copy.npz").write_bytes(got[0])
     assert np.array_equal(symnmf.Result.load(tmp_path / "copy.npz").U, result.U)

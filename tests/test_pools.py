@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import _thread
+import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import symnmf
+from conftest import MINUTES
 from symnmf import parallel, pools
 from symnmf.pools import Pool, Task
 
@@ -33,6 +36,13 @@ def no_threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(_thread, "start_new_thread", request.param)
 
 
+def waited(for_what: Callable[[], bool]) -> None:
+    end = time.monotonic() + MINUTES
+    while not for_what():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
 def test_a_pool_does_what_it_is_given() -> None:
     with Pool(3) as pool:
         assert list(pool.map(lambda k: k * k, range(100))) == [k * k for k in range(100)]
@@ -44,7 +54,7 @@ def test_a_pool_does_what_it_is_given() -> None:
 
 
 def test_no_more_threads_than_asked_for_and_none_are_left() -> None:
-    before, seen = _thread._count(), set()
+    seen = set()
 
     def look(_: int) -> None:
         seen.add(threading.get_ident())
@@ -52,9 +62,9 @@ def test_no_more_threads_than_asked_for_and_none_are_left() -> None:
 
     with Pool(3) as pool:
         list(pool.map(look, range(50)))
-    assert 1 <= len(seen - {threading.get_ident()}) <= 3
-    while _thread._count() > before:  # they have said that they end
-        time.sleep(0.001)
+    started = seen - {threading.get_ident()}
+    assert 1 <= len(started) <= 3
+    waited(lambda: not started & set(sys._current_frames()))  # they have said that they end
 
 
 @pytest.mark.usefixtures("no_threads")
@@ -88,8 +98,7 @@ def test_a_task_that_could_not_report_is_out_of_memory(monkeypatch: pytest.Monke
     monkeypatch.setattr(Task, "set_result", no_memory)
     with Pool(1) as pool:
         task = pool.submit(int)
-        while not task.running():  # or whoever waits would do the work
-            time.sleep(0.001)
+        waited(task.running)  # or whoever waits would do the work
         with pytest.raises(MemoryError, match="before it could report"):
             task.result()
 
@@ -100,7 +109,7 @@ def test_nothing_is_at_work_when_a_run_has_failed() -> None:
 
     def task(begin: int, end: int) -> None:
         if begin == 0:
-            begun.wait()
+            assert begun.wait(MINUTES)
             raise ZeroDivisionError
         at_work.set()
         begun.set()

@@ -23,7 +23,7 @@ import pytest
 import threadpoolctl
 
 import symnmf
-from conftest import synthetic_problem
+from conftest import MINUTES, synthetic_problem
 from symnmf.errors import ConvergenceWarning
 
 X = synthetic_problem(40, 3, 0.1, seed=0)
@@ -96,14 +96,14 @@ class Staggered:
         def wait(*_: object) -> None:
             self.inside[place].set()
             if place + 1 < len(self.calls):
-                self.inside[place + 1].wait()
+                assert self.inside[place + 1].wait(MINUTES)
             if place:
-                self.gone[place - 1].wait()
+                assert self.gone[place - 1].wait(MINUTES)
 
         before = of_this_thread()
         try:
             if place:
-                self.inside[place - 1].wait()
+                assert self.inside[place - 1].wait(MINUTES)
             CALLS[self.calls[place]](wait)
         finally:
             self.own.append((before, of_this_thread()))
@@ -133,7 +133,7 @@ def test_overlapping_calls_leave_the_process_as_it_was(alone: int) -> None:
         with ThreadPoolExecutor(count) as pool:
             runs = [pool.submit(staggered.run, place) for place in range(count)]
             for place, run in enumerate(runs):
-                staggered.inside[place].wait()
+                assert staggered.inside[place].wait(MINUTES)
                 warnings.warn(f"caller {place}", RuntimeWarning, stacklevel=1)
                 run.result()
                 warnings.warn(f"after {place}", RuntimeWarning, stacklevel=1)

@@ -21,7 +21,7 @@ import pytest
 import threadpoolctl
 
 import symnmf
-from conftest import synthetic_problem
+from conftest import MINUTES, synthetic_problem
 
 
 def fit(seed: int) -> np.ndarray:
@@ -49,7 +49,8 @@ def test_under_multiprocessing(expected, method):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"this platform has no {method}")
     with multiprocessing.get_context(method).Pool(2) as pool:
-        found = pool.map_async(fit, range(3)).get()
+        # a pool waits for ever for a worker that died
+        found = pool.map_async(fit, range(3)).get(MINUTES)
     for one, other in zip(found, expected, strict=True):
         assert np.array_equal(one, other)
 
@@ -122,18 +123,18 @@ def test_blas_threads_are_given_back_after_runs_that_overlap():
     def stay(place):
         with one_blas_thread():
             came[place].set()
-            may_go[place].wait()
+            may_go[place].wait(MINUTES)
 
     with threadpoolctl.threadpool_limits(2, "blas"):
         before = blas_threads()
         runs = [threading.Thread(target=stay, args=(k,), daemon=True) for k in range(3)]
         for run, arrived in zip(runs, came, strict=True):
             run.start()
-            arrived.wait()
+            assert arrived.wait(MINUTES)
         for run, leave in zip(runs, may_go, strict=True):
             assert set(blas_threads()) == {1}
             leave.set()
-            run.join()
+            run.join(MINUTES)
         assert blas_threads() == before
 
 
@@ -144,8 +145,8 @@ def test_staggered_factorizations_give_blas_back():
     assert blas_threads() == before
 
 
-def forked_threads(queue):
-    queue.put(blas_threads())
+def forked_threads(pipe):
+    pipe.send(blas_threads())
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -161,19 +162,23 @@ def test_a_forked_child_does_not_wait_for_the_runs_of_its_parent():
     def stay():
         with one_blas_thread():
             inside.set()
-            done.wait()
+            done.wait(MINUTES)
 
     before = blas_threads()
     run = threading.Thread(target=stay, daemon=True)
     run.start()
-    inside.wait()
-    queue = fork.SimpleQueue()
-    child = fork.Process(target=forked_threads, args=(queue,))
+    assert inside.wait(MINUTES)
+    here, there = fork.Pipe(duplex=False)
+    child = fork.Process(target=forked_threads, args=(there,))
     child.start()
-    assert queue.get() == before
-    child.join()
-    done.set()
-    run.join()
+    try:
+        assert here.poll(MINUTES)
+        assert here.recv() == before
+        child.join(MINUTES)
+    finally:
+        child.kill()
+        done.set()
+        run.join(MINUTES)
 
 
 def test_one_pool_whatever_the_number_of_jobs():

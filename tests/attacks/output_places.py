@@ -151,12 +151,12 @@ def attempt(rng: random.Random, folder: Path) -> str:
     THINGS[thing](path)
     place.chmod(FOLDERS[how])
     before, content = _seen(path), path.read_bytes() if path.is_file() else None
-    reader = None
+    kept = None
     if thing == "read pipe":
         ahead = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         os.set_blocking(ahead, True)
-        reader = threading.Thread(target=_drain, args=(ahead,), daemon=True)
-        reader.start()
+        kept = os.open(path, os.O_WRONLY)  # or the reader would end before a writer has come
+        threading.Thread(target=_drain, args=(ahead,), daemon=True).start()
     try:
         write(path)
         came = "written"
@@ -164,6 +164,8 @@ def attempt(rng: random.Random, folder: Path) -> str:
         came = "refused" if str(error).endswith(".") else "no sentence"
     except OSError as error:
         came = "machine" if error.errno is not None else "unknown"
+    if kept is not None:
+        os.close(kept)
     after = _seen(path)
     place.chmod(0o777)
     what = (name, thing, how, came, before, after)

@@ -15,6 +15,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two looks at a cluster that works.
 LOOK_EVERY = 1.0
+#: Seconds that a scheduler may take to answer; a busy machine is not a dead one.
+ANSWER = 60.0
 #: Times that a product is asked for again after its workers died under it.
 RETRIES = 20
 
@@ -74,10 +76,13 @@ def _worker_count(dask_scheduler: Any) -> int:
 
 
 def _check_packages(client: Any, patience: float) -> None:
+    from importlib.metadata import version
     from importlib.util import find_spec
 
+    import dask
+
     # a client whose scheduler died waits for it for ever unless it is told how long
-    limit = {"callback_timeout": patience}
+    limit = {"callback_timeout": max(ANSWER, patience)}
     if client.run_on_scheduler(find_spec, "symnmf", **limit) is None:
         raise InputError(
             "symnmf is not installed where the Dask scheduler runs; install it there, the same "
@@ -91,18 +96,12 @@ def _check_packages(client: Any, patience: float) -> None:
             f"symnmf is not installed on {len(lacking)} of {len(found)} Dask workers, such as "
             f"{lacking[0]}; install it there, the same version as here."
         )
-    _check_versions(client)
-
-
-def _check_versions(client: Any) -> None:
-    """Refuse workers of another release of Dask: they cannot unpack its tasks, and die of them."""
-    found = client.get_versions(check=False)
-    here = found["client"]["packages"]["dask"]
-    for name, there in found["workers"].items():
-        version = there["packages"]["dask"] if there else here  # none where a worker just left
-        if version.split(".")[:2] != here.split(".")[:2]:
+    # workers of another release cannot unpack its tasks, and die of them
+    here = str(dask.__version__)
+    for name, there in client.run(version, "dask", on_error="ignore", **limit).items():
+        if there.split(".")[:2] != here.split(".")[:2]:
             raise InputError(
-                f"Dask is {version} on the worker {name} and {here} here; install the same "
+                f"Dask is {there} on the worker {name} and {here} here; install the same "
                 f"version everywhere."
             )
 
@@ -171,10 +170,11 @@ def _collected(client: Any, futures: list[Any], patience: float) -> list[Any]:
         except (TimeoutError, StopIteration):
             check_open(client)
             coming, now = None, time.monotonic()
-            if client.run_on_scheduler(_worker_count, callback_timeout=patience):
+            if client.run_on_scheduler(_worker_count, callback_timeout=max(ANSWER, patience)):
                 seen, alone = now, False
             elif now - seen > patience:
-                client.cancel(futures)
+                for future in futures:  # unlike cancel, this waits for no answer
+                    future.release()
                 raise _short_of_workers(patience) from None
             elif not alone:
                 alone = True
