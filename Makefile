@@ -28,7 +28,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-long: $(READY)
-	$(BIN)/python -m pytest -n auto --dist worksteal -m long
+	$(BIN)/python -m pytest -n auto --dist worksteal -m long -o faulthandler_timeout=0
 
 # on a machine with a CUDA device, and torch for it installed in .venv
 test-gpu: $(READY)

@@ -1,12 +1,8 @@
 from __future__ import annotations
 
-import contextlib
-import faulthandler
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 
 # before SciPy is imported: scikit-learn's estimator checks then include those for array libraries
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
@@ -40,9 +36,6 @@ settings.load_profile("symnmf")
 
 #: Seconds after which what waits for another thread or process gives up: far beyond what any takes.
 MINUTES = 300.0
-#: Seconds after which a test that waits for something in a place of its own is made to fail.
-STUCK = 900.0
-STREAM = pytest.StashKey[int]()
 
 
 def data_folder() -> Path | None:
@@ -107,61 +100,11 @@ def visit(browser):
         context.close()
 
 
-def _fail(number: int, frame: FrameType | None) -> None:
-    pytest.fail(f"a test waited for {STUCK:g} seconds for something that did not come")
-
-
-@contextlib.contextmanager
-def _not_for_ever(item) -> Iterator[None]:
-    """End a test that hangs, so that it fails and the others run.
-
-    An exception is raised where it waits. One that cannot be interrupted, or waits again, costs
-    the process: all stacks are printed, and pytest-xdist goes on with a new one.
-    """
-    if item.get_closest_marker("long"):
-        yield
-        return
-    timed = hasattr(signal, "setitimer")
-    if timed:
-        before = signal.signal(signal.SIGALRM, _fail)
-        signal.setitimer(signal.ITIMER_REAL, STUCK)
-    faulthandler.dump_traceback_later(STUCK + MINUTES, exit=True, file=item.config.stash[STREAM])
-    try:
-        yield
-    finally:
-        faulthandler.cancel_dump_traceback_later()
-        if timed:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
-
-
-def pytest_configure(config):
-    config.stash[STREAM] = os.dup(2)  # what is printed during a test is captured
-
-
-def pytest_sessionfinish(session):
-    """Threads and exit handlers are not waited for without end either."""
-    faulthandler.dump_traceback_later(STUCK, exit=True, file=session.config.stash[STREAM])
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup(item):
-    with _not_for_ever(item):
-        return (yield)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item):
-    with _not_for_ever(item):
-        return (yield)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
     """Skip a test that needs an extra which is not installed; see ``extras.py``."""
     try:
-        with _not_for_ever(item):
-            return (yield)
+        return (yield)
     except Exception as error:
         reason = reason_to_skip(error)
         if reason is None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-import signal
 import subprocess
 import sys
-import threading
 import tomllib
 from pathlib import Path
 
 import pytest
 
-import conftest
 import symnmf
 
 SOURCE = Path(symnmf.__file__).parent
@@ -81,13 +78,3 @@ def test_only_the_command_and_two_backends_change_warning_filters():
         if re.search(r"catch_warnings|simplefilter|filterwarnings", path.read_text())
     }
     assert found <= {"cli/app.py", "storage/workers.py", "storage/torch_matrix.py"}
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers of POSIX")
-def test_a_test_that_waits_for_ever_fails(request, monkeypatch):
-    monkeypatch.setattr(conftest, "STUCK", 0.05)
-    with (
-        pytest.raises(pytest.fail.Exception, match=r"0\.05 seconds .* did not come"),
-        conftest._not_for_ever(request.node),
-    ):
-        threading.Event().wait()
