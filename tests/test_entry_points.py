@@ -269,6 +269,42 @@ def test_missing_entries_are_the_same(faces):
     )
 
 
+def test_what_looks_at_every_entry_refuses_a_problem_that_hides_some():
+    """It would take hidden entries for zeros, and leave terms out, without a word."""
+    mask = np.ones(GRAPH.shape, dtype=bool)
+    mask[0, 1] = mask[1, 0] = False
+    hiding, term = symnmf.Problem(GRAPH, mask=mask), symnmf.Problem(GRAPH, ridge=0.1)
+    with pytest.raises(InputError, match="n_clusters='auto' needs every entry of X; give"):
+        SymNMF("auto", affinity="precomputed").fit(hiding)
+    with pytest.raises(InputError, match="n_clusters='auto' needs every entry of G; give"):
+        communities(hiding, "auto", normalize=False)
+    for problem in (hiding, term):
+        with pytest.raises(InputError, match=r"^select_rank needs every entry .* pass X alone\.$"):
+            symnmf.select_rank(problem, [2, 3])
+        with pytest.raises(InputError, match=r"^hierarchy needs every entry .* pass X alone\.$"):
+            symnmf.hierarchy(problem)
+    with pytest.raises(InputError, match=r"so normalize cannot be used; use normalize=False, or"):
+        communities(hiding, 3)
+    plain = symnmf.hierarchy(symnmf.Problem(GRAPH), random_state=0)
+    np.testing.assert_array_equal(plain.labels, symnmf.hierarchy(GRAPH, random_state=0).labels)
+
+
+def test_a_problem_brings_its_loss_to_the_search_for_a_rank():
+    options = {"criteria": ("heldout",), "random_state": 0, "n_folds": 2, "max_iter": 20}
+    counts = np.rint(3 * GRAPH)
+    found = symnmf.select_rank(symnmf.Problem(counts, loss="poisson"), [2, 3], **options)
+    named = symnmf.select_rank(counts, [2, 3], loss="poisson", **options)
+    assert found.settings["loss"] == "poisson"
+    np.testing.assert_array_equal(found.table["heldout_error"], named.table["heldout_error"])
+
+
+def test_a_problem_and_an_option_of_it_are_not_both_given():
+    mask = np.ones(GRAPH.shape, dtype=bool)
+    problem = symnmf.Problem(GRAPH, mask=mask)
+    with pytest.raises(InputError, match="X is a Problem, which knows its mask; say that when"):
+        symnmf.factorize(problem, 3, mask=mask)
+
+
 def test_a_number_that_is_looked_for_is_the_same(faces):
     options = {"random_state": 0}
     labels, U, _ = faces("SymNMF", GRAPH, "auto", **options)

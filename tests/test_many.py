@@ -333,6 +333,17 @@ def test_neighbourhoods_as_a_start_find_the_caves():
         factorize(LowRank(np.ones((5, 1))), 2, init="neighborhoods")
 
 
+def test_neighbourhoods_of_a_signed_graph_are_those_of_its_positive_edges():
+    A = np.kron(np.eye(3), np.ones((8, 8))) - np.eye(24)
+    apart = A.copy()
+    apart[:8, 8:16] = apart[8:16, :8] = -0.5
+    options = {"init": "neighborhoods", "max_iter": 0, "random_state": 0, "tol": 0}
+    plain = factorize(A, 3, **options).U
+    signed = factorize(apart, 3, allow_negative=True, **options).U
+    np.testing.assert_array_equal(signed.argmax(axis=1), plain.argmax(axis=1))
+    assert np.isfinite(signed).all()
+
+
 def test_the_command_writes_thousands_of_clusters(tmp_path):
     """The same sets as in Python, with the strengths, and what it cannot do is refused."""
     typer = pytest.importorskip("typer.testing")

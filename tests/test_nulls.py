@@ -86,6 +86,19 @@ def test_a_column_with_two_modes_is_drawn_with_one():
     np.testing.assert_array_equal(np.sort(drawn[:, 1]), np.sort(one))
 
 
+@pytest.mark.parametrize(
+    ("apart", "part", "two"), [(4, 0.5, True), (3, 0.5, False), (8, 0.2, True), (8, 0.05, False)]
+)
+def test_two_modes_need_a_deep_valley_and_many_points_on_either_side(apart, part, two):
+    """The density falls to 0.4 of the modes for 4 standard deviations, to 0.7 for 3."""
+    count = int(1000 * part)
+    sizes = (1000 - count, count)
+    near, far = (scipy.stats.norm.ppf((np.arange(n) + 0.5) / n) for n in sizes)
+    column = np.concatenate([near, far + apart])
+    drawn = nulls.same_marginals(column[:, None], np.random.default_rng(0))
+    assert np.array_equal(np.sort(drawn[:, 0]), np.sort(column)) != two
+
+
 def test_counts_and_categories_keep_their_values():
     X = np.random.default_rng(0).integers(0, 2, (200, 3)).astype(float) * 9
     drawn = nulls.same_marginals(X, np.random.default_rng(1))
@@ -105,12 +118,12 @@ def test_normal_points_have_the_distances_of_the_data_on_average(shape):
     assert spread(drawn) == pytest.approx(spread(X), rel=0.15)
 
 
-@pytest.mark.parametrize(("draws", "level"), [(3, 0.01), (10, 0.05), (40, 0.01)])
+@pytest.mark.parametrize(("draws", "level"), [(3, 0.01), (3, 0.1), (10, 0.05), (40, 0.01)])
 def test_one_more_draw_is_above_the_limit_as_often_as_it_says(draws, level):
     rng = np.random.default_rng(0)
     values = rng.standard_normal((3000, draws + 1))
     above = [row[-1] > nulls.upper_limit(row[:-1], level) for row in values]
-    assert np.mean(above) == pytest.approx(level, abs=4 * np.sqrt(level / len(values)))
+    assert np.mean(above) == pytest.approx(level, abs=3 * np.sqrt(level / len(values)))
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 9, 10, 39, 199])

@@ -501,7 +501,17 @@ def test_a_bad_tensor_is_refused_in_one_sentence(T, message):
         (lambda: tensors.from_hyperedges([(1, 2, 3)], weights=[1, 2]), "each of the 1 hyperedges"),
         (lambda: tensors.from_hyperedges([(1, 2)], subsets=True), "none of the hyperedges"),
         (lambda: tensors.triangles(np.array([[0, 1], [1, 0]])), "G has no triangles"),
-        (lambda: symnmf.factorize_tensor(np.ones((3, 3, 3)), 2, init="nndsvd"), "for matrices"),
+        *(
+            (
+                lambda init=init: symnmf.factorize_tensor(np.ones((3, 3, 3)), 2, init=init),
+                f"init='{init}' is for matrices; use 'scaled-random'",
+            )
+            for init in ("nndsvd", "spectral", "sketch", "levels", "neighborhoods")
+        ),
+        (
+            lambda: symnmf.factorize_tensor(np.ones((3, 3, 3)), 2, n_init=0),
+            "n_init must be a whole number of at least 1",
+        ),
         (
             lambda: symnmf.factorize_tensor(np.ones((3, 3, 3)), 2, solver="pgd"),
             "does not take tensors",
@@ -518,6 +528,17 @@ def test_a_bad_tensor_is_refused_in_one_sentence(T, message):
 def test_bad_arguments_are_refused_in_one_sentence(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_several_starts_are_those_of_the_search():
+    cube = np.random.default_rng(3).random((7, 7, 7))
+    T = tensors.as_tensor(sum(cube.transpose(order) for order in itertools.permutations(range(3))))
+    options = {"random_state": 2, "tol": 1e-6}
+    best = symnmf.factorize_tensor(T, 3, n_init=5, **options)
+    plan = Plan(3, Settings.of(tol=1e-6), n_init=5, init="scaled-random", random_state=2)
+    searched = plan.search(T)
+    assert len({round(result.value, 6) for result in searched.finished}) > 1
+    assert best.value == min(result.value for result in searched.finished)
 
 
 # --- hypergraphs

@@ -132,16 +132,19 @@ class Pipeline(Building):
                 "missing entries and constraints were both given; leave one of them out."
             )
         if self.automatic and self.hides:
-            raise InputError(
-                f"{spell('n_clusters', AUTO)} needs every entry of {self.argument}; give the "
-                f"number of clusters."
-            )
+            raise InputError(self._needs_all())
         limits = {name: getattr(self, name) for name in ("tol", "max_iter", "max_time")}
         settings = Settings.of(self.solver, self.coupling, record_every=self.record_every, **limits)
         shared = ("n_init", "init", "random_state", "n_jobs", "device", "checkpoint")
         options = {name: getattr(self, name) for name in (*shared, "checkpoint_every")}
         plan = Plan(1 if self.automatic else int(count), settings, **options)
         object.__setattr__(self, "plan", plan)
+
+    def _needs_all(self) -> str:
+        return (
+            f"{self.spell('n_clusters', AUTO)} needs every entry of {self.argument}; give the "
+            f"number of clusters."
+        )
 
     def _check_attributes(self) -> None:
         weight, spell = self.attribute_weight, self.spell
@@ -218,6 +221,9 @@ class Pipeline(Building):
         if not count:
             count = 0 if self.threshold is None else count_overlapping(similar.graph)
             if not count:
+                f = getattr(similar.A, "objective", None)  # of a Problem
+                if f is not None and not getattr(f, "base", f).unit_weights:
+                    raise InputError(self._needs_all())
                 selection = choose_count(similar.graph, data, self, self.random_state)
                 count = int(selection.recommendation or 1)
             similar = self.for_count(similar, count)

@@ -431,9 +431,11 @@ class Building:
     def _refuse(self, what: str, **wrong: bool) -> None:
         for name, refused in wrong.items():
             if refused:
+                # normalize is on unless it is switched off
+                advice = f"use {self.spell(name, False)}" if name == "normalize" else "leave it out"
                 raise InputError(
-                    f"{self.argument} is {what}, so {self.spell(name)} cannot be used; leave it "
-                    f"out, or pass an array or a sparse matrix."
+                    f"{self.argument} is {what}, so {self.spell(name)} cannot be used; {advice}, "
+                    f"or pass an array or a sparse matrix."
                 )
 
     @property

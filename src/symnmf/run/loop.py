@@ -13,6 +13,7 @@ import numpy as np
 from symnmf import calls, errors
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
+from symnmf.naming import lookup
 from symnmf.objectives import Frobenius, Measurement, Objective
 from symnmf.objectives.objective import rounding_level
 from symnmf.objectives.units import Units
@@ -36,6 +37,8 @@ from symnmf.run.start import (
     RandomState,
     chosen_start,
     origin_of,
+    random_start,
+    scaled_random_start,
     starting_point,
 )
 from symnmf.state import Point, State
@@ -50,6 +53,9 @@ SKETCH_TOL, LEAST_SKETCH_TOL, SKETCH_LOOKS = 2.0, 1e-4, 5
 
 #: Starts that are the end of a run themselves, which has left saddles behind.
 RUN_BEFORE = (SKETCH, "levels")
+
+#: Starts that a tensor has too.
+AT_RANDOM = (random_start, scaled_random_start)
 
 #: Iterations up to which a run that seems to have ended may not have begun.
 EARLY = 2
@@ -114,6 +120,10 @@ def solve(
     f, units = problem.scaled, problem.units
     if isinstance(init, str) and init == AUTO:
         init = chosen_start(f, rank, at_random=settings.solver.starts_at_random)
+    elif isinstance(init, str) and f.order > 2 and lookup(init, STARTS, "init") not in AT_RANDOM:
+        raise InputError(
+            f"init={init!r} is for matrices; use 'scaled-random', 'random' or an array."
+        )
     with calls.opened(settings.limits.max_time) as call, one_blas_thread():
         origin = partial(origin_of, init, random_state)
         keeper, saved = (checkpointing or Checkpointing()).open(problem, rank, settings, origin)

@@ -197,7 +197,7 @@ class Problem:
         for name, default in (("loss", "frobenius"), ("attribute_weight", 1.0)):
             if options.get(name) == default:  # that of every entry point says nothing
                 del options[name]
-        named = sorted(name for name, value in options.items() if value is not None and value)
+        named = sorted(name for name, value in options.items() if says(value))
         if named:
             raise InputError(
                 f"X is a Problem, which knows its {', '.join(named)}; say that when it is made."
@@ -215,6 +215,15 @@ class Problem:
     def X(self) -> SymmetricArray:
         """The storage of X; where entries have weights, of W o X or X."""
         return self.objective.storage
+
+    def must_be_plain(self, what: str, *others: str) -> None:
+        """Refuse hidden entries, weights and terms, which ``what`` would have to leave out."""
+        f = self.objective
+        if not f.offers & {"plain", *others} or getattr(f, "hidden", None) is not None:
+            raise InputError(
+                f"{what} needs every entry of X and no terms, and the Problem is to minimise "
+                f"{f.describe()}; pass X alone."
+            )
 
     @functools.cached_property
     def digest(self) -> str:

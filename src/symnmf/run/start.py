@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
@@ -112,7 +113,8 @@ def neighborhood_start(f: Objective, rank: int, random_state: RandomState) -> np
             f"init='neighborhoods' needs X in memory, as an array or a sparse matrix, not as "
             f"{type(X).__name__}; choose another start."
         )
-    seeds = neighborhood_seeds(as_edges(X), rank)
+    # what holds nodes together tells where neighbourhoods are
+    seeds = neighborhood_seeds(as_edges(sp.csr_array(X).maximum(0) if f.signed else X), rank)
     U = np.zeros((f.shape[0], rank))
     for column, (members, density) in enumerate(zip(seeds.sets, seeds.density, strict=True)):
         U[members, column] = np.sqrt(density)

@@ -52,8 +52,9 @@ def select_rank(
 
     Parameters
     ----------
-    X : array-like, scipy sparse, or a networkx or igraph graph
-        As for :func:`symnmf.factorize`; of a graph, its adjacency matrix.
+    X : array-like, scipy sparse, Problem, or a networkx or igraph graph
+        As for :func:`symnmf.factorize`; of a graph, its adjacency matrix. A Problem must have no
+        mask, weights or terms, since pairs are hidden here to be predicted.
     ranks : iterable of int
         Numbers to try; 1 is always tried too, to be compared with.
     criteria : sequence of str
@@ -94,13 +95,17 @@ def select_rank(
     4
     """
     lookup(loss, dict.fromkeys(LOSSES, loss), "loss")
+    if isinstance(X, Problem):
+        X = Problem.of(X, n_jobs=n_jobs, loss=loss)
+        X.must_be_plain("select_rank", "likelihood")
+        loss = getattr(X.objective, "loss", loss)
     if loss != FROBENIUS and solver == "auto":  # Newton's method has a cost of O(nnz r^2)
         solver = "em"
     settings = Settings.of(solver, tol=tol, max_iter=max_iter)
     if edge_list(X, "X") is not None:
         X, _ = from_graph(X)
     _refuse_nan(X)
-    problem = Problem.of(X, n_jobs=n_jobs, loss=loss)
+    problem = X if isinstance(X, Problem) else Problem(X, n_jobs=n_jobs, loss=loss)
     matrix = problem.scaled.storage
     wanted = _checked_ranks(ranks, matrix.shape[0])
     _check(criteria, n_runs, n_folds, matrix)

@@ -1,4 +1,4 @@
-"""``factorize_tensor``: the loop for matrices, on a tensor."""
+"""``factorize_tensor``: ``factorize`` for what can be read as a tensor."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from typing import Any
 
 from symnmf.arguments import checked
 from symnmf.coupling import Coupling
-from symnmf.errors import InputError
-from symnmf.run.checkpoint import Checkpointing
-from symnmf.run.loop import Callback, solve, warn_unless_converged
+from symnmf.run.factorizing import factorize
+from symnmf.run.loop import Callback
 from symnmf.run.problem import Problem
 from symnmf.run.result import Result
-from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
 from symnmf.storage.tensor_checking import as_tensor
@@ -26,11 +24,13 @@ def factorize_tensor(
     solver: str | Solver = "auto",
     coupling: str | float | Coupling | None = None,
     init: str | Any = "scaled-random",
+    n_init: int = 1,
     tol: float = 1e-5,
     max_iter: int = 1000,
     max_time: float | None = None,
     random_state: RandomState = None,
     callback: Callback | None = None,
+    progress: bool = False,
     record_every: int = 1,
     n_jobs: int | None = None,
     checkpoint: str | Path | None = None,
@@ -56,7 +56,7 @@ def factorize_tensor(
         entry is observed, else "adaptive".
     init : str, array of shape (n, rank) or callable
         "scaled-random" (uniform, at T's scale), "random" (uniform(0, 1)), or U_0 itself.
-    tol, max_iter, max_time, random_state, callback, record_every, n_jobs
+    n_init, tol, max_iter, max_time, random_state, callback, progress, record_every, n_jobs
         As in :func:`symnmf.factorize`.
     checkpoint, checkpoint_every
         Likewise.
@@ -75,27 +75,21 @@ def factorize_tensor(
     >>> symnmf.factorize_tensor(T, 3, random_state=0).status
     'converged'
     """
-    if isinstance(init, str) and init == "nndsvd":
-        raise InputError(
-            "init='nndsvd' is for matrices; use 'scaled-random', 'random' or an array."
-        )
-    settings = Settings.of(
-        solver,
-        coupling,
+    return factorize(
+        T if isinstance(T, Problem) else Problem(as_tensor(T, n_jobs=n_jobs)),
+        rank,
+        solver=solver,
+        coupling=coupling,
+        init=init,
+        n_init=n_init,
         tol=tol,
         max_iter=max_iter,
         max_time=max_time,
-        record_every=record_every,
-    )
-    checkpointing = Checkpointing(checkpoint, checkpoint_every)
-    result = solve(
-        T if isinstance(T, Problem) else Problem(as_tensor(T, n_jobs=n_jobs)),
-        rank,
-        settings,
-        init=init,
         random_state=random_state,
         callback=callback,
-        checkpointing=checkpointing,
+        progress=progress,
+        record_every=record_every,
+        n_jobs=n_jobs,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
     )
-    warn_unless_converged(result, settings.limits)
-    return result

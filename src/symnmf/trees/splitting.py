@@ -21,6 +21,7 @@ from symnmf.graphs.locality import joins_neighbours
 from symnmf.graphs.partitions import Partition
 from symnmf.parallel import one_blas_thread
 from symnmf.run.multistart import Plan
+from symnmf.run.problem import Problem
 from symnmf.run.result import OUTSIDE
 from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState
@@ -172,6 +173,8 @@ def hierarchy(
     """
     if max_clusters is not None and max_clusters < 1:
         raise InputError(f"max_clusters must be at least 1, or None, got {max_clusters!r}.")
+    if isinstance(X, Problem):
+        X.must_be_plain("hierarchy")
     building = Building(affinity=affinity, n_neighbors=n_neighbors, weight=weight, n_jobs=n_jobs)
     similar = building.similarities(X, 0)
     if isinstance(similar.graph, SymmetricArray):
