@@ -224,3 +224,10 @@ def test_how_it_was_found_can_be_drawn_and_written(tmp_path):
     page = write_rank_report(tmp_path / "page.html", found).read_text()
     assert "3 clusters" in page
     assert "description length" in page
+
+
+@pytest.mark.parametrize(("described", "number"), [(10, 10), (8, 10), (7, 7), (1, 10)])
+def test_eigenvalues_decide_unless_a_description_has_far_fewer_groups(described, number):
+    found, reason = auto._reason_of_network(10, described, 1, at_end=False)
+    assert found == number
+    assert reason.endswith(".")

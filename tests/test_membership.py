@@ -74,6 +74,17 @@ def test_a_sparse_graph_whose_groups_are_its_density_leaves_few_out():
     assert metrics.overlapping_f1(known, found) > 0.8
 
 
+def test_a_row_belongs_where_it_doubles_the_rate_between_groups_that_are_the_density():
+    """Groups of weight 0.4 and 0.05 between them; the mean, 0.22, would leave most rows out."""
+    group = np.repeat([0, 1], 10)
+    A = np.where(group[:, None] == group, 0.4, 0.05)
+    rates = np.tile([0.36] * 3 + [0.16] * 5 + [0.07] * 2, 2)  # of an edge between two such rows
+    U = np.where(group[:, None] == [0, 1], np.sqrt(rates)[:, None], 0.0)
+    strengths = background_strengths(U, A)
+    assert ((strengths > 1.0).any(axis=1) == (rates > 2 * 0.05)).all()
+    np.testing.assert_allclose(strengths.max(axis=1) ** 2, rates / (2 * 0.05), rtol=0.1)
+
+
 def test_the_unit_of_the_weights_does_not_matter():
     A, _ = planted(150, 3, 15, 0.1, 0.2, seed=2)
     A.data *= np.random.default_rng(0).uniform(0.5, 2, A.nnz)

@@ -394,6 +394,9 @@ def test_recommendations_say_why():
     assert recommend(vague | {"eigengap": Choice(6, 6, 6)}, ranks)[0] == 6
     assert by_stability([2, 3, 4], np.array([0.1, 0.6, 0.2]), np.full(3, 0.01)).rank == 3
     assert by_stability([2, 3], np.array([0.02, 0.01]), np.full(2, 0.01)).rank is None
+    # twice the spread of the runs, and no less
+    assert by_stability([2, 3], np.array([0.2, 0.0]), np.full(2, 0.11)).rank is None
+    assert by_stability([2, 3], np.array([0.2, 0.0]), np.full(2, 0.09)).rank == 2
     assert by_eigengap([2, 3, 4, 5], np.array([1, 0.95, 0.9, 0.3, 0.28, 0.27])).rank == 3
 
 

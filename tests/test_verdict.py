@@ -167,6 +167,25 @@ def test_one_cluster_and_missing_entries_are_not_judged():
     assert model.quality_.verdict is None
 
 
+def test_more_care_than_draws_are_given_does_not_count():
+    """The draws are the data themselves, so all that labels are ahead by is a better search."""
+    truth = np.repeat([0, 1], 20)
+    graph = np.where(truth[:, None] == truth, 0.6, 0.4) - 0.6 * np.eye(40)
+    hasty = np.where(np.arange(40) % 10 == 0, 1 - truth, truth)
+    found = verdict.judge(
+        graph,
+        truth,
+        2,
+        nulls={"draws": lambda rng: graph},
+        search=lambda A: hasty,
+        quick_labels=lambda: hasty,
+        rng=np.random.default_rng(0),
+    )
+    assert found.modularity > found.null_modularity
+    assert found.word == "no more than chance"
+    assert found.null_conductance == pytest.approx(found.conductance)
+
+
 def test_a_verdict_survives_a_pickle():
     import pickle
 
