@@ -51,3 +51,18 @@ def test_the_solvers_of_the_page_run_on_every_objective_they_ask_for(printed, na
     values = found.history["value"]
     assert values[0] > 1.5 * reference.value
     assert found.value == pytest.approx(reference.value, rel=0.02)
+
+
+def test_the_term_of_the_page_is_l1(printed):
+    """Down to the certificate: a zero column that would cost more than it brings is no saddle."""
+    B = np.random.default_rng(0).random((40, 3))
+    X = B @ B.T  # nearly of rank one, so the term puts two columns to zero
+    f = symnmf.objectives.Frobenius(symnmf.storage.as_symmetric(X))
+    problem = symnmf.Problem.around(symnmf.objectives.Added(f, (printed[0]["L1"](2.0),)))
+    for solver in ("auto", "a-symhals"):
+        found = symnmf.factorize(problem, 3, solver=solver, random_state=0)
+        ours = symnmf.factorize(X, 3, l1=2.0, solver=solver, random_state=0)
+        np.testing.assert_allclose(found.U, ours.U, rtol=1e-9, atol=1e-12)
+        assert len(found.dead_columns)
+        assert found.certificate().verdict == ours.certificate().verdict
+    assert found.certificate(symnmf.Problem(X, l1=2.0)).objective == ours.certificate().objective
