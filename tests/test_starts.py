@@ -14,10 +14,11 @@ import symnmf
 from conftest import synthetic_problem
 from symnmf import calls
 from symnmf.objectives import Frobenius
+from symnmf.run import loop
 from symnmf.run.sketch import Sketch
 from symnmf.run.spectral import leading_subspace
 from symnmf.run.start import chosen_start
-from symnmf.storage import Blocks, as_symmetric
+from symnmf.storage import Blocks, LowRank, as_symmetric
 from symnmf.storage.dense import SKETCHED_ROWS
 
 
@@ -130,6 +131,27 @@ def test_a_run_from_a_sketch_reads_x_less_often_for_the_same_end():
     assert 3 * sketched.passes <= plain.passes
     # what it converged to is critical for X, not for the sketch
     assert sketched.certificate(X).stationarity <= 1e-5
+
+
+def test_a_run_on_a_sketch_that_misses_much_of_x_ends_early(monkeypatch):
+    rng = np.random.default_rng(0)
+    groups = np.kron(np.eye(4), np.ones((75, 75)))
+    X = np.triu(rng.random((300, 300)) < 0.05 + 0.15 * groups, 1).astype(float)
+    X = X + X.T
+    products: list[int] = []
+    multiply = LowRank.matmul
+    monkeypatch.setattr(
+        LowRank, "matmul", lambda X, V, out=None: products.append(1) or multiply(X, V, out)
+    )
+    found = []
+    for missed in (0.0, loop.MISSED):
+        monkeypatch.setattr(loop, "MISSED", missed)
+        products.clear()
+        result = symnmf.factorize(X, 4, init="sketch", tol=1e-4)
+        found.append((len(products), result.error))
+    (to_the_end, error), (early, same) = found
+    assert early <= 0.7 * to_the_end
+    assert same == pytest.approx(error, rel=1e-4)
 
 
 def test_x_on_disk_begins_on_a_sketch_and_tells_its_readings(tmp_path):

@@ -17,6 +17,7 @@ from symnmf.fit import judging
 from symnmf.graphs.partitions import Partition
 from symnmf.metrics import clustering_accuracy
 from symnmf.quality import Quality
+from symnmf.storage import as_symmetric
 from symnmf.verdict import CHANCE, CLEAR, WEAK, Verdict
 from test_auto import block_model, erdos_renyi, moons, standardised
 
@@ -218,6 +219,20 @@ def test_partition_against_sums_by_hand():
     np.testing.assert_allclose(found.conductance, [1 / 5, 1 / 7 * 7 / 5])
     assert found.modularity == pytest.approx((4 + 6) / 12 - (5 / 12) ** 2 - (7 / 12) ** 2)
     np.testing.assert_allclose(found.leaving, [1 / 5 / (7 / 12), 1 / 7 / (5 / 12)])
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, as_symmetric])
+def test_a_partition_is_the_same_for_every_storage(kind):
+    rng = np.random.default_rng(0)
+    A = np.triu(rng.random((30, 30)) * (rng.random((30, 30)) < 0.3))
+    A = A + A.T
+    labels = rng.integers(-1, 3, size=30)
+    found = Partition.of(kind(A), labels, 4)  # the last cluster has no rows
+    members = [labels == cluster for cluster in range(4)]
+    np.testing.assert_array_equal(found.sizes, [inside.sum() for inside in members])
+    np.testing.assert_allclose(found.within, [A[np.ix_(one, one)].sum() for one in members])
+    np.testing.assert_allclose(found.volume, [A[inside].sum() for inside in members])
+    assert found.total == pytest.approx(A.sum())
 
 
 def test_a_verdict_of_no_clusters_says_why():

@@ -40,7 +40,7 @@ from symnmf.run.problem import Problem, says
 from symnmf.run.spectral import Basis
 from symnmf.storage import LowRank, SymmetricArray, as_symmetric
 from symnmf.storage.layers import Layers, is_layers, layer_weights
-from symnmf.storage.wrapping import in_memory, is_storage
+from symnmf.storage.wrapping import in_memory, is_storage, stored
 from symnmf.tensors.hypergraphs import tensor_of
 
 PRECOMPUTED = "precomputed"
@@ -462,6 +462,8 @@ class Building:
             if not self._asked:  # negative similarities mean what their owner says
                 return Similarities(A, seen, names, connected)
             return self._signed(A, seen, names, clusters)
+        if self.hides and self.degree_offset is None:  # else it was checked already
+            as_symmetric(seen, name=self.argument)
         if self._chooses and self.degree_offset is None:
             chosen, scaled, basis = with_scaling(seen, clusters)
             if chosen is None:
@@ -474,7 +476,9 @@ class Building:
         if A is not seen or scaled is None:
             scaled, basis = normalized(A, tau, known), None
         roots = np.sqrt(known + tau * known[known > 0].mean())
-        return Similarities(scaled, seen, names, connected, tau, roots, basis)
+        sound = A is seen and not isinstance(A, SymmetricArray)
+        checked = stored(scaled, self.n_jobs) if sound else None
+        return Similarities(scaled, seen, names, connected, tau, roots, basis, checked)
 
     def _signed(self, A: Any, seen: Any, names: Any, clusters: int) -> Similarities:
         """Normalise a graph with negative edges, which count as much as they tell."""

@@ -13,7 +13,8 @@ from symnmf.graphs.adjacency import affinities, degrees, normalized
 from symnmf.graphs.partitions import Partition
 from symnmf.parallel import one_blas_thread
 from symnmf.run.spectral import Basis, affordable, leading_subspace
-from symnmf.storage import SymmetricArray, as_symmetric
+from symnmf.storage import SymmetricArray
+from symnmf.storage.wrapping import stored
 
 #: What is tried, in mean degrees.
 STEPS = (0.0, 0.25, 0.5, 1.0, 2.0, 5.0, 20.0)
@@ -26,6 +27,9 @@ WORTH = 0.01
 
 #: Part of its modularity by which A as it is has to be better than A normalised.
 PLAIN_AHEAD = 0.02
+
+#: Standard deviation of the degrees, in mean degrees, up to which A is much the same normalised.
+EVEN = 0.3
 
 
 @checked(A=("matrix",))
@@ -51,13 +55,13 @@ def with_degree_offset(A: Any, clusters: int) -> tuple[float, Any, Basis | None]
 
     The eigenvectors are None where none were computed.
     """
-    stored = isinstance(A, SymmetricArray)
-    if clusters < 2 or (A.signed if stored else A.min() < 0):  # signed graphs have no such rule yet
+    away = isinstance(A, SymmetricArray)
+    if clusters < 2 or (A.signed if away else A.min() < 0):  # signed graphs have no such rule yet
         return 0.0, normalized(A), None
     if not affordable(A.shape[0], clusters):  # no time to look: the literature's choice
         return 1.0, normalized(A, 1.0), None
     pieces = 0  # of what is known by its products alone they cannot be counted
-    if not stored:
+    if not away:
         from scipy.sparse.csgraph import connected_components
 
         count, part = connected_components(sp.csr_array(A), directed=False)
@@ -66,7 +70,7 @@ def with_degree_offset(A: Any, clusters: int) -> tuple[float, Any, Basis | None]
     tried: list[tuple[float, float, Any, Basis]] = []
     for tau in STEPS[1:] if pieces > clusters else STEPS:
         scaled = normalized(A, tau)
-        X = as_symmetric(scaled)
+        X = scaled if away else stored(scaled)
         with one_blas_thread():
             basis = leading_subspace(X, clusters)
             labels = basis.labels()
@@ -85,6 +89,8 @@ def with_degree_offset(A: Any, clusters: int) -> tuple[float, Any, Basis | None]
 def with_scaling(A: Any, clusters: int) -> tuple[float | None, Any, Basis | None]:
     """Return tau, A normalised by it and its eigenvectors, or None, A itself and its eigenvectors.
 
+    The eigenvectors are None where they were not computed, or to too few digits for a start.
+
     Hubs hold the leading eigenvectors of A as it is, and rows with next to no similarities those
     of the normalised A. Labels are read off the eigenvectors of either, and the partition of higher
     modularity wins. That of the normalised A does unless the other is better by 2%: it has lost
@@ -96,11 +102,24 @@ def with_scaling(A: Any, clusters: int) -> tuple[float | None, Any, Basis | None
     if basis is None or calls.out_of_time():
         return tau, scaled, basis
     with one_blas_thread():
-        plain = leading_subspace(as_symmetric(A), clusters)
+        near = basis if _even(A) else None
+        plain = leading_subspace(stored(A), clusters, near)
         found = [Partition.of(A, one.labels(), clusters).modularity for one in (basis, plain)]
     if found[1] > found[0] + PLAIN_AHEAD * abs(found[0]):
-        return None, A, plain
+        return None, A, plain if near is None else None
     return tau, scaled, basis
+
+
+def _even(A: Any) -> bool:
+    """Whether the degrees of a sparse A differ so little that its leading span is no other.
+
+    A dense A often has one eigenvalue far above the others, and needs all products for these.
+    """
+    if not sp.issparse(A):
+        return False
+    known = degrees(A)
+    known = known[known > 0]
+    return bool(known.std() <= EVEN * known.mean())
 
 
 def effective_number(labels: np.ndarray) -> float:

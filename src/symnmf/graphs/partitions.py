@@ -37,18 +37,11 @@ class Partition:
     @classmethod
     def of(cls, A: Any, labels: np.ndarray, clusters: int) -> Partition:
         """Take sums over a graph; rows with the label -1 are in no cluster."""
-        inside = np.flatnonzero(labels != OUTSIDE)
-        shape = (len(labels), clusters)
-        members = sp.csr_array((np.ones(len(inside)), (inside, labels[inside])), shape=shape)
-        if isinstance(A, SymmetricArray):
-            thin = np.ascontiguousarray(members.toarray(), dtype=A.dtype)
-            product = A.ops.get(A.matmul(A.ops.put(thin)))
-        else:
-            product = A @ members
+        inside = labels != OUTSIDE
         weights = degrees(A)
-        within = np.asarray((members.T @ product).diagonal(), dtype=np.float64)
         sizes = np.bincount(labels[inside], minlength=clusters)
-        return cls(sizes, within, np.asarray(members.T @ weights), float(weights.sum()))
+        volume = np.bincount(labels[inside], weights[inside], minlength=clusters)
+        return cls(sizes, _within(A, labels, clusters), volume, float(weights.sum()))
 
     @property
     def modularity(self) -> float:
@@ -75,3 +68,20 @@ class Partition:
             part = (self.volume - self.within) / (self.volume * chance)
         part[~np.isfinite(part)] = 0.0
         return np.where(self.sizes > 0, part, np.nan)
+
+
+def _within(A: Any, labels: np.ndarray, clusters: int) -> np.ndarray:
+    """Return the sum of A over the pairs of rows in each cluster."""
+    if sp.issparse(A):
+        mine = np.repeat(labels, np.diff(A.indptr))
+        kept = (mine == labels[A.indices]) & (mine != OUTSIDE)
+        return np.bincount(mine[kept], A.data[kept], minlength=clusters)
+    members = np.zeros((len(labels), clusters), A.dtype)
+    inside = np.flatnonzero(labels != OUTSIDE)
+    members[inside, labels[inside]] = 1
+    if isinstance(A, SymmetricArray):
+        product = A.ops.get(A.matmul(A.ops.put(members)))
+    else:
+        product = A @ members
+    own = product[inside, labels[inside]].astype(np.float64)
+    return np.bincount(labels[inside], own, minlength=clusters)

@@ -48,8 +48,10 @@ Callback = Callable[["Snapshot"], Any]
 
 #: The tolerance of a run on a sketch, in that of the run on X, its least value, and the
 #: iterations after which it is looked at. What the sketch leaves out of X makes a tighter one
-#: pointless.
+#: pointless: MISSED times ||X - sketch||_F / ||X||_F, which is of the order of the stationarity
+#: on X at the end.
 SKETCH_TOL, LEAST_SKETCH_TOL, SKETCH_LOOKS = 2.0, 1e-4, 5
+MISSED = 0.01
 
 #: Starts that are the end of a run themselves, which has left saddles behind.
 RUN_BEFORE = (SKETCH, "levels")
@@ -151,14 +153,16 @@ def sketch_start(
 ) -> np.ndarray:
     """Return the end of a run on a sketch of X, or a spectral start if X has no sketch.
 
-    ``tol`` is that of the run on the sketch, at least 1e-4.
+    ``tol`` is that of the run on the sketch, which is raised where the sketch misses much of X.
     """
     if not affordable(f.shape[0], rank):
         return hasty_start(f.storage, rank)
     sketch = Sketch.of(f.storage, rank)
     if sketch is None:
         return spectral_start(f, rank, random_state)
-    settings = Settings.of("auto", tol=max(tol, LEAST_SKETCH_TOL), record_every=SKETCH_LOOKS)
+    missed = np.sqrt(max(1.0 - sketch.X.sqnorm / f.sqnorm, 0.0)) if f.sqnorm > 0.0 else 0.0
+    tol = max(tol, LEAST_SKETCH_TOL, MISSED * float(missed))
+    settings = Settings.of("auto", tol=tol, record_every=SKETCH_LOOKS)
     with calls.opened(apart=True):  # its readings are not of X
         run = Run(Problem.around(Frobenius(sketch.X)), settings)
         run.begin(sketch.X.ops.put(sketch.basis.start(sketch.X, None)))

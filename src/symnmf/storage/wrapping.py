@@ -100,6 +100,20 @@ def in_memory(X: SymmetricArray) -> Any:
     return X
 
 
+def stored(A: Any, n_jobs: int | None = None) -> HostMatrix:
+    """Return the storage of an array or a csr_array that was checked and has no negative entry.
+
+    The other way round than :func:`in_memory`, without a second check.
+    """
+    threads = Threads(n_jobs)
+    if sp.issparse(A):
+        if not A.has_canonical_format:
+            A = A.copy()
+            A.sum_duplicates()
+        return SparseMatrix(A.indptr, A.indices, A.data, threads)
+    return DenseMatrix(A, threads)
+
+
 def on_device(X: Any, device: Any = "cuda", *, products: str = "float32") -> SymmetricMatrix:
     """Return X on a device, checked, for :func:`symnmf.factorize` and everything else to take.
 
