@@ -11,6 +11,8 @@ from symnmf.objectives.observing import observed
 from symnmf.run.inspection import Inspection
 from symnmf.state import Point
 from symnmf.steps.second_order import Hessian, lowest_curvature, suspicious
+from symnmf.storage import as_symmetric
+from symnmf.storage.components import components_of
 
 
 def exact(n: int = 60, rank: int = 4) -> np.ndarray:
@@ -99,11 +101,16 @@ def test_what_is_looked_at_twice() -> None:
     assert not suspicious(np.array([[1.0, 0.5], [0.5, 1.0]]))
 
 
-def small_and_large() -> tuple[sp.csr_array, np.ndarray]:
-    """Two components, one ten thousand times the other, and a start that is wrong in the small."""
+def small_and_large(link: float = 0.0) -> tuple[sp.csr_array, np.ndarray]:
+    """Two components, one ten thousand times the other, and a start that is wrong in the small.
+
+    An entry ``link`` may join them.
+    """
     rng = np.random.default_rng(0)
     large, small = rng.random((40, 2)), 1e-2 * rng.random((30, 2))
-    X = sp.csr_array(sp.block_diag([large @ large.T, small @ small.T]))
+    X = sp.lil_array(sp.block_diag([large @ large.T, small @ small.T]))
+    X[0, 45] = X[45, 0] = link
+    X = sp.csr_array(X)
     start = np.zeros((70, 4))
     start[:40, :2] = large
     start[40:, 2:] = 1e-2 * rng.random((30, 2))
@@ -111,8 +118,9 @@ def small_and_large() -> tuple[sp.csr_array, np.ndarray]:
 
 
 @pytest.mark.parametrize("dense", [False, True])
-def test_a_small_component_counts(dense: bool) -> None:
-    X, start = small_and_large()
+@pytest.mark.parametrize("link", [0.0, 1e-12, 1e-8])
+def test_a_small_component_counts(dense: bool, link: float) -> None:
+    X, start = small_and_large(link)
     X = X.toarray() if dense else X
     stuck = symnmf.factorize(X, 4, init=start, max_iter=0)
     certificate = stuck.certificate()
@@ -128,10 +136,27 @@ def test_a_small_component_counts(dense: bool) -> None:
     assert np.linalg.norm(left) < 0.01 * np.linalg.norm(began)
 
 
+@pytest.mark.parametrize("dense", [False, True])
+def test_a_link_is_weak_for_both_of_its_rows(dense: bool) -> None:
+    """A row whose only entry is small belongs to where that entry leads."""
+    X, _ = small_and_large(1e-8)
+    lone = sp.csr_array(([1e-9], ([0], [3])), shape=(1, 70))
+    X = sp.csr_array(sp.block_array([[X, lone.T], [lone, None]]))
+    parts = components_of(as_symmetric(X.toarray() if dense else X))
+    assert parts is not None
+    np.testing.assert_array_equal(parts.labels, [0] * 40 + [1] * 30 + [0])
+    blocks = (X[:40, :40], X[40:70, 40:70])
+    np.testing.assert_allclose(
+        parts.norms, [np.linalg.norm(block.toarray()) for block in blocks], rtol=1e-12
+    )
+    assert components_of(as_symmetric(np.ones((3, 3)))) is None
+
+
 @pytest.mark.parametrize("solver", ["symanls", "symhals", "a-symhals"])
 def test_a_small_component_counts_for_split_methods(solver: str) -> None:
     X, start = small_and_large()
-    found = symnmf.factorize(X, 4, init=start, solver=solver, max_iter=300)
+    with pytest.warns(symnmf.errors.ConvergenceWarning, match="certificate says what is missing"):
+        found = symnmf.factorize(X, 4, init=start, solver=solver, max_iter=300)
     certificate = found.certificate()
     assert found.status == "max_iter"
     assert certificate.penalized_stationarity < certificate.tol

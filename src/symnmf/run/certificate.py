@@ -83,7 +83,8 @@ class Certificate:
         That precision: "float32" or "float64".
     worst_component : float
         The largest stationarity of a connected component of X, each at its own scale; that of X
-        itself if it is connected. The norm of X would hide a small component.
+        itself if it is connected. The norm of X would hide a small component. Entries below a
+        thousandth of the largest entry of both their rows connect nothing.
     components : int
         The number of components.
     lowest_curvature : float

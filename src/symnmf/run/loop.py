@@ -454,9 +454,11 @@ def warn_unless_converged(result: Result, limits: Limits, starts: int = 1) -> No
     limited = limit == "max_time" or (limit == "max_iter" and limits.max_iter > 0)
     if limited and limits.tol > 0.0:
         reached = result.history["stationarity"][-1]
+        # the norm of X may hide a component, and a saddle is stationary
+        missing = "; the certificate says what is missing" if reached <= limits.tol else ""
         errors.warn(
             f"{name} did not converge in {result.n_iter} iterations (stationarity {reached:.2g}, "
-            f"tol {limits.tol:.2g}); raise {limit} or tol.",
+            f"tol {limits.tol:.2g}{missing}); raise {limit} or tol.",
             errors.ConvergenceWarning,
         )
     elif limit == "diverged":

@@ -1,4 +1,4 @@
-"""The parts into which X falls: rows of different ones have no entry in common."""
+"""The parts into which X falls: rows of different ones have no entry in common, or a weak one."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from symnmf.storage.dense import DenseMatrix
 from symnmf.storage.sparse import SparseMatrix
 from symnmf.storage.symmetric import SymmetricArray
 
+#: An entry joins no components where it is below this part of the largest entry of both its rows.
+WEAK = 1e-3
+
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """The connected components of X.
+    """The connected components of X without its weak entries.
 
     Attributes
     ----------
@@ -31,21 +34,41 @@ class Components:
 def components_of(X: SymmetricArray) -> Components | None:
     """Return the components of X; None where there is one, or entries cannot be read."""
     if isinstance(X, SparseMatrix):
-        matrix = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
-    elif isinstance(X, DenseMatrix) and _falls_apart(X.array):
-        matrix = sp.csr_array(X.array)
-    else:
-        return None
+        return _of_sparse(sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape))
+    return _of_dense(X.array) if isinstance(X, DenseMatrix) else None
+
+
+def _of_sparse(X: sp.csr_array) -> Components | None:
     from scipy.sparse.csgraph import connected_components
 
-    count, labels = connected_components(matrix, directed=False)
+    size = abs(X)
+    largest = size.max(axis=1).toarray().ravel()
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    joins = size.data > WEAK * np.minimum(largest[rows], largest[X.indices])
+    size.data = joins.astype(np.int8)
+    size.eliminate_zeros()
+    count, labels = connected_components(size, directed=False)
     if count == 1:
         return None
-    squares = np.repeat(labels, np.diff(matrix.indptr))
-    norms = np.sqrt(np.bincount(squares, matrix.data.astype(np.float64) ** 2, minlength=count))
-    return Components(labels, norms)
+    inside = labels[rows] == labels[X.indices]
+    squares = X.data[inside].astype(np.float64) ** 2
+    return Components(labels, np.sqrt(np.bincount(labels[rows[inside]], squares, minlength=count)))
 
 
-def _falls_apart(array: np.ndarray) -> bool:
-    """Whether a dense X may have several components: not where a row has no zero."""
-    return not any((row != 0).all() for row in array[:: max(1, len(array) // 64)])
+def _of_dense(X: np.ndarray) -> Components | None:
+    limits = WEAK * np.maximum(X.max(axis=1), -X.min(axis=1))
+    labels = np.full(len(X), -1)
+    norms: list[float] = []
+    while (labels < 0).any():
+        labels[first := int(np.argmin(labels))] = len(norms)
+        waiting = [first]
+        while waiting and (left := np.flatnonzero(labels < 0)).size:
+            row = waiting.pop()
+            joins = np.abs(X[row, left]) > np.minimum(limits[row], limits[left])
+            labels[left[joins]] = len(norms)
+            waiting.extend(left[joins])
+        own = np.flatnonzero(labels == len(norms))
+        if len(own) == len(X):
+            return None
+        norms.append(float(np.linalg.norm(X[np.ix_(own, own)].astype(np.float64))))
+    return Components(labels, np.array(norms))
