@@ -408,6 +408,17 @@ def test_an_objective_beyond_the_range_of_numbers_has_its_bound(power: int, ridg
         assert bound.error == pytest.approx(expected.error, rel=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["dense", "sparse", "low rank"])
+def test_nothing_fits_zero_better_than_zero(kind: str) -> None:
+    zero = np.zeros((60, 60))
+    forms = {"dense": zero, "sparse": sp.csr_array(zero), "low rank": LowRank(np.zeros((60, 2)))}
+    result = symnmf.factorize(forms[kind], 2, random_state=0)
+    assert result.error == 0.0
+    assert result.bound().gap == 0.0
+    assert result.bound().proved_global
+    assert frobenius(as_symmetric(forms[kind])).sampled(2).total == 0.0
+
+
 def test_a_negative_objective_can_be_the_best_possible() -> None:
     X, apart = np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]])
     result = symnmf.factorize(X, 1, links=3 * apart, random_state=0)

@@ -69,7 +69,7 @@ def _bound(problem: Problem, result: Result, **options: Any) -> Bound:
 def target_of(f: Objective, U: np.ndarray) -> Target | None:
     """Return the target that bounds an objective; None where no bound is known."""
     base, terms = (f.base, f.terms) if isinstance(f, Added) else (f, ())
-    if not isinstance(base, MatrixObjective) or not np.isfinite(U).all() or f.sqnorm == 0.0:
+    if not isinstance(base, MatrixObjective) or not np.isfinite(U).all():
         return None
     ridge: Any = 0.0
     links = []
@@ -82,7 +82,7 @@ def target_of(f: Objective, U: np.ndarray) -> Target | None:
             return None
     if isinstance(base, Frobenius):
         return frobenius(base.storage, ridge=ridge, links=tuple(links))
-    if f.shape[0] > WEIGHTS_UP_TO or f.dtype != np.float64:
+    if f.shape[0] > WEIGHTS_UP_TO or f.dtype != np.float64 or f.sqnorm == 0.0:
         return None
     X, W = entries_and_weights(base)
     return weighted(X, W, U, ridge=ridge, links=tuple(links))
