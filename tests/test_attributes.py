@@ -239,6 +239,15 @@ def test_held_out_entries_are_not_in_what_is_fitted():
     assert ranked_above(np.array([2.0, 3.0]), np.array([1.0, 2.0])) == 0.875
 
 
+def test_hubs_alone_do_not_tell_which_links_were_held_out():
+    rng = np.random.default_rng(0)
+    hub = rng.uniform(0.1, 1.0, 1000) ** 2
+    links = np.triu(rng.random((1000, 1000)) < 0.1 * np.outer(hub, hub), 1)
+    held = hold_out(sp.csr_array((links | links.T).astype(float)), rng, symmetric=True)
+    degrees = np.asarray(held.kept.sum(axis=1)).reshape(-1, 1)
+    assert abs(held.ranked(degrees, degrees) - 0.5) < 0.05
+
+
 def test_a_graph_that_is_not_in_memory_needs_a_weight():
     with pytest.raises(symnmf.InputError, match="attribute_weight"):
         choose_weight(symnmf.storage.LowRank(np.ones((4, 2))), np.ones((4, 2)), 2, [None])

@@ -65,9 +65,11 @@ def _from_sparse(M: sp.csr_array, rng: np.random.Generator, symmetric: bool) -> 
     if symmetric:
         marked = marked + marked.T
     kept = sp.csr_array(M - M.multiply(marked))
-    # of a table the same columns, so that a frequent word is as likely among these
-    columns = rng.integers(0, M.shape[0], count) if symmetric else j
-    other = rng.integers(0, M.shape[0], count)
+    # the same rows and columns in other pairs: a hub or a frequent word is as likely among these
+    if symmetric:
+        turned = rng.random(count) < 0.5
+        i, j = np.where(turned, j, i), np.where(turned, i, j)
+    other, columns = rng.permutation(i), j
     found = M[other, columns] if count else np.empty(0)  # SciPy takes no empty list of places
     absent = np.asarray(found).ravel() == 0
     absent &= (other != columns) | (not symmetric)
