@@ -150,18 +150,18 @@ def test_a_chosen_weight_is_called_chosen(run, graph, tmp_path):
     assert "(chosen by held-out links and attributes)" in answer.stderr
 
 
-def test_the_report_lists_the_most_telling_columns(run, graph, tmp_path):
+def test_the_report_lists_the_most_distinctive_columns(run, graph, tmp_path):
     pytest.importorskip("matplotlib")
     write_table(tmp_path / "words.csv", SHUFFLED, NAMES)
     line = f"{COMMAND} --attributes words.csv --attribute-weight 1 -o l.csv --report page.html"
     about = re.findall(r"cluster \d: (.*)", run(line).stderr)
     page = (tmp_path / "page.html").read_text()
-    assert "most telling columns" in page
+    assert "most distinctive columns" in page
     assert len(about) == 3
     assert all(f">{columns}<" in page for columns in about)
     assert "attribute_weight" in page
     run(f"{COMMAND} -o l.csv --report page.html")
-    assert "most telling columns" not in (tmp_path / "page.html").read_text()
+    assert "most distinctive columns" not in (tmp_path / "page.html").read_text()
 
 
 def test_a_run_resumes_with_the_same_table_only(run, graph, tmp_path):

@@ -3,7 +3,7 @@ Text: what each part of Python is about
 =======================================
 
 The documents are the descriptions of some hundred functions and methods of Python's own library.
-They are clustered by their words. Each cluster is named by its most telling ones.
+They are clustered by their words. Each cluster is named by its most distinctive ones.
 """
 
 import datetime

@@ -23,26 +23,26 @@ PARTS = ("check", "start", "solve", "evaluate")
 
 @dataclass(frozen=True)
 class Seconds:
-    """The seconds that a call took on the clock on the wall, in all and by part.
+    """The wall-clock seconds of a call, in total and by part.
 
     Attributes
     ----------
     total : float
-        From the call to its return, compilation included. What is not in a part below is the
-        rest: callbacks, checkpoints, copies of the factors.
+        From the call to its return, including compilation. It also includes time that is in no
+        part below: callbacks, checkpoints, copies of the factors.
     check : float
-        X is checked, put where it is worked on, and looked at once; for the estimator and
-        ``communities`` also the building of the graph.
+        Checking X, moving it to its device and scanning it once; for the estimator and
+        ``communities`` also building the graph.
     start : float
-        U_0, with its eigenvectors or its run on a sketch of X.
+        Computing U_0, including eigenvectors or the run on a sketch of X.
     solve : float
-        Iterations, the ``seconds`` of the history.
+        Iterations; the ``seconds`` of the history.
     evaluate : float
-        Error, objective and stationarity for the history.
+        Computing error, objective and stationarity for the history.
 
     Notes
     -----
-    Where several starts run at the same time, their parts add up to more than the total.
+    If several starts run at the same time, their parts add up to more than the total.
     """
 
     total: float

@@ -77,9 +77,9 @@ class Communities(Sequence[frozenset[Hashable]]):
     negative_weight : NegativeWeight or None
         How much negative edges counted, in a signed graph that was normalised.
     layer_weights : LayerWeights or None
-        How much each layer counted, where there were several.
+        How much each layer counted, if there were several.
     attribute_weight : AttributeWeight or None
-        How much ``attributes`` counted, and what that was chosen by.
+        How much ``attributes`` counted, and how that was chosen.
     """
 
     def __init__(self, fitted: Fitted | SparseFitted) -> None:
@@ -152,15 +152,14 @@ class Communities(Sequence[frozenset[Hashable]]):
 
     @checked()
     def about(self, count: int = 10, names: Sequence[Any] | None = None) -> list[list[Any]]:
-        """Return what each community is about: the attributes that it has most and others less.
+        """Return the attributes that are more common in each community than in the others.
 
         Parameters
         ----------
         count : int
-            Attributes for each community, at most; the first is the most telling.
+            The largest number of attributes per community; the most distinctive comes first.
         names : sequence or None
-            What the columns of ``attributes`` are called, where these did not say; None for the
-            names of a DataFrame, or else numbers.
+            The names of the columns of ``attributes``; None for those of a DataFrame, else numbers.
         """
         return about(self.result, len(self), count, names)
 
@@ -334,13 +333,13 @@ def communities(
     components : {"all", "largest"}
         "largest" uses only the largest connected component; the other nodes are outside.
     allow_negative : bool, default False
-        Accept negative weights. A negative edge says that its ends belong apart: to put them in one
-        community costs its weight, where a missing edge costs nothing.
+        Accept negative weights. A negative edge means that its nodes belong apart: putting them in
+        one community costs its weight, while a missing edge costs nothing.
     negative_weight : "auto" or float
-        How many times negative edges count where the graph is normalised: 0 is the positive part
-        alone, 1 takes them as they are. "auto" compares 0, 1/4, 1/2, 1 and 2 by how well the
-        communities explain the edges of both signs, and takes the smallest that is as good as the
-        best, or nearly; see docs/howto/signed.md.
+        How much negative edges count if the graph is normalised: with 0 only the positive part
+        counts, with 1 both parts count the same. "auto" compares 0, 1/4, 1/2, 1 and 2 by how well
+        the communities explain the edges of both signs, and uses the smallest value that is nearly
+        as good as the best; see docs/howto/signed.md.
     n_init, init, random_state, tol, max_time, n_jobs, device, checkpoint, checkpoint_every
         As in :class:`symnmf.SymNMF`.
     callback : callable or None
@@ -363,18 +362,18 @@ def communities(
     l1, ridge : float
         As in :class:`symnmf.Problem`. ``l1`` makes memberships sharper.
     layer_weights : "auto", sequence of float or None
-        Where G is a list of graphs or matrices of the same nodes, the layers of a multiplex graph:
-        how much each counts, None for all the same. "auto" chooses what predicts held-out edges of
-        all layers. Each layer is normalised on its own.
+        If G is a list of graphs or matrices of the same nodes (the layers of a multiplex graph):
+        how much each layer counts; None for equal weights. "auto" chooses the weights that best
+        predict held-out edges of all layers. Each layer is normalised separately.
     attributes : array-like, scipy sparse or DataFrame, nodes x columns, or None
-        What is known of the nodes besides their edges, such as words: U then explains both, and
-        :meth:`Communities.about` says what each community is about. Rows are in the order of the
-        nodes; those of a DataFrame are found by its index where G has names. A node without edges
-        is placed by its attributes. See docs/howto/attributes.md.
+        A table with one row per node, such as its words. U is then fitted to the edges and the
+        table, and :meth:`Communities.about` lists the attributes of each community. Rows are in the
+        order of the nodes; rows of a DataFrame are matched by its index if the nodes have names. A
+        node without edges is placed by its attributes. See docs/howto/attributes.md.
     attribute_weight : "auto" or float
-        How much attributes count beside edges; with 1 both count the same. "auto" chooses what
-        predicts edges and attributes that were held out, along with ``degree_offset`` where that
-        is None. No labels are needed.
+        How much attributes count compared with edges; with 1 both count the same. "auto" chooses,
+        without labels, the weight that best predicts held-out edges and attributes. It chooses
+        ``degree_offset`` too if that is None.
     attribute_scaling : {"auto", "tfidf", "columns", "none"}
         See :func:`symnmf.graphs.scale_attributes`.
 

@@ -50,11 +50,10 @@ def compare(
 ) -> Comparison:
     """Run every solver from the same starts, one after the other.
 
-    Run k of every solver starts from the same U_0, and the ``seconds`` of all of them count the
-    solver only, not the evaluation; an iteration of each is done and thrown away beforehand, so
-    that no clock counts the loading of compiled code. Everything is checked before the first run:
-    a solver that cannot work on this X raises then, and no comparison comes back with a method
-    missing.
+    Run k of every solver starts from the same U_0. ``seconds`` count the solver only, not the
+    evaluation. Each solver first does one iteration that is thrown away, so that loading compiled
+    code is not counted. Everything is checked before the first run: a solver that does not support
+    this X raises an error then, so a comparison always contains every method.
 
     Parameters
     ----------
@@ -67,20 +66,20 @@ def compare(
     n_runs : int
         Starts.
     coupling : str, float, Coupling or None
-        lambda for the methods that have one; None takes each solver's own.
+        lambda for the methods that have one; None uses the default of each solver.
     init : str, array or callable
-        As for ``factorize``; "random" is the paper's uniform(0, 1). An array is one start, so it
-        goes with ``n_runs=1``.
+        As for ``factorize``; "random" is the paper's uniform(0, 1). An array is a single start, so
+        it needs ``n_runs=1``.
     tol, max_iter, max_time, record_every, n_jobs, device
-        As for ``factorize``; with ``tol=0`` every run goes to the limits.
+        As for ``factorize``; with ``tol=0`` every run continues to its limits.
     random_state : int, Generator, RandomState or None
-        For the starts: run 0 begins where ``factorize`` begins with the same seed and ``init``.
+        For the starts. Run 0 has the start of ``factorize`` with the same seed and ``init``.
 
     Returns
     -------
     Comparison
-        Ctrl-C ends the comparison early and keeps what there is; ``interrupted`` is then true
-        and the run under way has status "stopped".
+        Ctrl-C ends the comparison early with the runs so far; ``interrupted`` is then true, and
+        the current run has the status "stopped".
 
     Examples
     --------

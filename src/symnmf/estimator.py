@@ -120,7 +120,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     max_iter : int, default 1000
         Maximum number of iterations of each start.
     max_time : float or None
-                Maximum number of seconds for the whole fit, from the call to its return.
+        Maximum number of seconds for the whole fit, from the call to its return.
     random_state : int, Generator, RandomState or None
         For the starts. The first start is that of ``factorize`` with the same seed, and a larger
         ``n_init`` adds starts to the same ones, so the fitting error can only decrease.

@@ -207,11 +207,11 @@ def _content(points: Any, row: int) -> bytes:
 def top_features(
     X: Any, membership: np.ndarray, names: Any = None, k: int = 10
 ) -> list[list[tuple[Any, float]]]:
-    """Return the columns of X that tell each cluster from the rest, the most telling first.
+    """Return the columns of X that distinguish each cluster from the rest, the best first.
 
-    A column's score is m log(m / m'), m its mean over the cluster (rows weighted by their share
-    of it) and m' that over all other rows: large for what is both common inside and rare
-    outside. Columns that are negative somewhere are compared by m - m', in standard deviations.
+    The score of a column is m log(m / m'), where m is its mean over the cluster (rows weighted by
+    their share) and m' its mean over all other rows. It is large for a column that is common inside
+    and rare outside. The score of a column with negative values is m - m', in standard deviations.
 
     Parameters
     ----------
@@ -220,9 +220,9 @@ def top_features(
     membership : array of shape (n, clusters)
         Shares, as in ``SymNMF.membership_``, or any nonnegative weights.
     names : sequence of length d, optional
-        What the columns are called; by default the frame's columns, else their numbers.
+        The names of the columns; by default those of the frame, else their numbers.
     k : int, default 10
-        How many per cluster; columns that are no commoner inside than outside are left out.
+        How many per cluster; columns that are not more common inside than outside are left out.
 
     Returns
     -------

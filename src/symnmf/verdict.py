@@ -59,16 +59,17 @@ class Verdict:
     clusters : tuple of str
         The same words, of each cluster; "" for one without rows.
     conductance, null_conductance : float
-        The part of a cluster's weight that leaves it, on average, here and without clusters. Draws
-        get a quick search, whose conductance is lowered as much as the full search lowers it here.
+        The mean fraction of a cluster's weight that leaves it, here and in data without clusters.
+        Such data get a quick search; its conductance is lowered by as much as the full search
+        lowers it on the data here.
     modularity, null_modularity : float
-        Likewise.
+        The modularity, here and in data without clusters.
     null : str
-        What data without clusters are here.
+        How data without clusters are drawn.
     draws : int
-        How often they were drawn and clustered.
+        How many of them were drawn and clustered.
     seconds : float
-        How long that took, which is not part of the fit's own time.
+        How long that took; it is not part of the time of the fit.
     """
 
     word: str

@@ -23,37 +23,37 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Bound:
-    """What no factor U >= 0 with this many columns can beat.
+    """A lower bound on the objective of every U >= 0 with this many columns.
 
     Attributes
     ----------
     value : float
-        No U has a smaller objective (the terms added to the misfit included). NaN where no bound is
-        known.
+        The bound: no U has a smaller objective, including the terms added to the misfit. NaN if no
+        bound is known.
     error : float
-        The same as a relative error E, where nothing is added to the misfit; NaN otherwise.
+        The same as a relative error E; NaN if terms are added to the misfit.
     reached, reached_error : float
-        The objective and E of the U that the bound was asked for.
+        The objective and E of the U that the bound is compared with.
     gap : float
-        By which part of itself the objective could be lower at most; 0 where it is 0. NaN where no
+        The largest fraction by which the objective could be lower; 0 if it is 0, and NaN if no
         bound is known.
     rank : int
         Columns of U.
     how : {"eigenvalues", "prices", "groups", "none"}
-        What it comes from: the leading eigenvalues of X, or of X + N for an N >= 0 that was looked
-        for; "none" where no bound is known.
+        The source of the bound: the leading eigenvalues of X, or of X + N for an N >= 0 found by a
+        search; "none" if no bound is known.
     failure : float
-        The probability that the bound is not one. 0: it holds, up to the rounding that was allowed
-        for. Otherwise the eigenvalues come from products with X alone, and ten random vectors say
-        that none was missed.
+        The probability that the bound is wrong. With 0 it always holds, up to the rounding that was
+        allowed for. Otherwise the eigenvalues come from products with X alone, and ten random
+        vectors were used to check that none was missed.
     steps : int
         Steps of the search for N.
     seconds : float
-        What it took.
+        The time that it took.
     rounding : float
-        E below which nothing can be told from 0.
+        An E below this cannot be told from 0.
     tol : float
-        The gap from which on U counts as a global minimum.
+        U counts as a global minimum if the gap is at most this.
     """
 
     value: float

@@ -33,28 +33,28 @@ STABLE = 0.9
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Consensus:
-    """What many runs agree on. Columns are in the order of their stability, the stablest first.
+    """What many runs agree on, with the most stable columns first.
 
     Attributes
     ----------
     U : ndarray of shape (n, r)
         The median over runs of each entry, after columns were matched.
     spread : ndarray of shape (n, r)
-        The root of the mean squared distance of each entry from its median.
+        The root mean squared distance of each entry from its median.
     stability : ndarray of shape (r,)
-        The mean cosine between the matched columns of any two runs: 1 where all runs have the
-        same column.
+        The mean cosine between the matched columns of any two runs: 1 if all runs have the same
+        column.
     cosines : ndarray of shape (runs, r)
         Between each run's columns and those of ``U``.
     values : ndarray of shape (runs,)
-        What was minimised, for each run.
+        The final objective of each run.
     runs : tuple of ndarray of shape (n, r)
         The factor of each run, its columns in the order of ``U``.
     best : Result
-        The run with the smallest value, as :func:`symnmf.factorize` gives it, with its columns in
-        the order of ``U``.
+        The run with the smallest value, as from :func:`symnmf.factorize`, with its columns in the
+        order of ``U``.
     seed : int, Generator or RandomState
-        What the starts came from.
+        The seed of the starts.
     """
 
     U: np.ndarray
@@ -110,10 +110,10 @@ def consensus(
     checkpoint: Any = None,
     **problem: Any,
 ) -> Consensus:
-    """Factorize X from many starts and say which columns of U are the same in all runs.
+    """Factorize X from many starts and show which columns of U all runs agree on.
 
-    Columns of two runs are matched by the assignment with the largest sum of cosines: all runs to
-    the best one first, then to their consensus until nothing changes.
+    Columns of two runs are matched so that the sum of cosines is largest. All runs are matched to
+    the best one first, then to their consensus, until nothing changes.
 
     Parameters
     ----------
@@ -124,7 +124,8 @@ def consensus(
     n_init : int
         Runs, at least 2.
     solver, init, tol, max_iter, random_state, progress, n_jobs, device
-        As for :func:`symnmf.factorize`. ``init`` must depend on the seed, or all runs are the same.
+        As for :func:`symnmf.factorize`. ``init`` must depend on the seed, since otherwise all runs
+        would be the same.
     max_time : float or None
         Seconds for all runs together.
     checkpoint : path or None
@@ -136,7 +137,7 @@ def consensus(
     Returns
     -------
     Consensus
-        After Ctrl-C or at ``max_time``, of the runs that were made.
+        After Ctrl-C or ``max_time``, the consensus of the runs so far.
 
     Examples
     --------

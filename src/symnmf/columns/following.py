@@ -31,7 +31,7 @@ CLEARLY = 0.01
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Following:
-    """Factors through time, column k of one the continuation of column k of the last.
+    """Factors through time: column k of each U continues column k of the previous one.
 
     Attributes
     ----------
@@ -40,11 +40,11 @@ class Following:
     labels : ndarray of shape (times, n)
         The column of the largest entry of each row; -1 for a row of zeros.
     kept : ndarray of shape (times - 1, r)
-        The cosine between each column and what it continues: low where a column began anew.
+        The cosine of each column with the column it continues; low if it became another column.
     restarted : ndarray of shape (times,)
-        Whether a fresh start was taken, since it was clearly better than the warm one.
+        Whether the run from a fresh start was used because it was clearly better than the warm one.
     names : list
-        What the times are called.
+        The names of the times.
     """
 
     results: tuple[Result, ...]
@@ -114,23 +114,23 @@ def follow(
 ) -> Following:
     """Factorize X_1, X_2, ... one after the other, and follow the columns of U.
 
-    The first X is factorized from ``n_init`` starts. Every later run starts from the last U, so
-    that columns continue and labels do not jump between minima that are equally good. Beside it a
-    run from a start of its own is made, and taken where its value is lower by more than 1%: a
-    warm start cannot leave a minimum that has become poor. Columns are then matched to the last
-    ones by the assignment with the largest sum of cosines.
+    The first X is factorized from ``n_init`` starts. Every later run starts from the previous U,
+    so labels do not jump between minima that are equally good. There is also a run from a fresh
+    start, since a warm start cannot leave a minimum that has become poor; it is used if its value
+    is lower by more than 1%. Columns are then matched to the previous ones so that the sum of
+    cosines is largest.
 
     Parameters
     ----------
     matrices : sequence of X
-        Each as for :func:`symnmf.factorize`, all with the same rows. A row of zeros is a row that
-        is absent.
+        Each as for :func:`symnmf.factorize`, all with the same rows. A row of zeros is an absent
+        row.
     rank : int
         Columns of U.
     names : sequence or None
-        What the times are called; by default 0, 1, ...
+        The names of the times; by default 0, 1, ...
     n_init, init
-        The starts of the first X; those beside the warm ones are single.
+        The starts of the first X; later there is one fresh start each.
     solver, tol, max_iter, random_state, n_jobs, device
         As for :func:`symnmf.factorize`.
     max_time : float or None

@@ -15,7 +15,7 @@ from symnmf.run.result import Result
 def about(
     result: Result, clusters: int, count: int = 10, names: Sequence[Any] | None = None
 ) -> list[list[Any]]:
-    """Return the attributes of each cluster that tell most of it, the most telling first.
+    """Return the attributes that distinguish each cluster, the most distinctive first.
 
     An attribute tells as much as a cluster has of it, times the cluster's share in what all
     clusters have: what is common to all of them tells little of any.

@@ -102,7 +102,7 @@ def write_report(
     quality : Quality or None
         How the clusters look; needed with a Result only.
     features, data : sequence of length d and array of shape (n, d), or None
-        Names of the columns of the data, such as words; adds the most telling ones of each
+        Names of the columns of the data, such as words; adds the most distinctive ones of each
         cluster. A fit with ``attributes`` brings its own.
     all_clusters : sequence of str or None
         Every cluster a row belongs to, shown beside its own; None for those of a fit whose
@@ -370,7 +370,7 @@ def _clusters(subject: _Subject, words: list[list[Any]] | None) -> str:
         if quality.verdict is not None:
             head.append("a cluster?")
     if words is not None:
-        head.append("most telling columns")
+        head.append("most distinctive columns")
     if subject.truth is not None:
         head += ["purity", "commonest class"]
     typical = plots.most_typical(subject.U, TYPICAL, subject.labels)

@@ -59,7 +59,7 @@ def profile_values(data: Any, labels: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def profiles(data: Any, labels: np.ndarray, names: Sequence[Any]) -> Figure | None:
     """Draw what makes each cluster: how far its columns are from their mean over all rows.
 
-    None for data of text or of many columns, whose most telling ones are listed instead.
+    None for data of text or of many columns, whose most distinctive ones are listed instead.
     """
     if sp.issparse(data) or not 2 <= len(names) <= MOST_COLUMNS:
         return None

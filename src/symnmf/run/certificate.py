@@ -290,10 +290,10 @@ class Certificate:
 
 @checked()
 def certify(problem: Any, result: Result, *, tol: float = 1e-5) -> Certificate:
-    """Check a result against what it was fitted to; see :class:`Certificate`.
+    """Check a result against the problem it was fitted to; see :class:`Certificate`.
 
-    ``problem`` is a :class:`symnmf.Problem`, X alone where there was nothing else to it, or None
-    for the one that the result remembers.
+    ``problem`` is a :class:`symnmf.Problem`, X if the problem had no other options, or None for
+    the problem that the result remembers.
     """
     problem = problem_of(problem, result).for_rank(result.U.shape[1], warn=False)
     f, units = problem.scaled, problem.units

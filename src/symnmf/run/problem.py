@@ -88,19 +88,19 @@ class Problem:
         a likelihood, ``mask``, ``missing="nan"`` and ``ignore_diagonal`` are supported, and
         weights and terms are not.
     attributes : array-like, scipy sparse or DataFrame, n x m, or None
-        F, what is known of the rows besides their similarities: words of documents, answers of
-        people. W >= 0, one row for each column of F, is found along with U, and a result has it
-        as ``W``: what each cluster is about. Names of columns are kept.
+        F, a table of attributes of the rows: words of documents, answers of people. W >= 0, with
+        one row for each column of F, is computed together with U. ``W`` of a result shows which
+        attributes belong to each cluster. Names of columns are kept.
     attribute_weight : float
-        a: how much F counts beside X. With 1 both count the same, whatever their units.
+        a: how much F counts compared with X. With 1 both count the same, whatever their units.
     layer_weights : sequence of float or None
-        Where X is a list of matrices of the same rows, the layers, the misfit is the sum over the
-        layers by these weights, whose sum is taken as 1; None for all the same. ``mask`` may then
-        be a list with a mask or None for each layer. See :class:`symnmf.storage.Layers`.
+        For a list of matrices X with the same rows, the layers: the misfit is the weighted sum over
+        the layers, with these weights scaled to sum 1; None for equal weights. ``mask`` may then be
+        a list with a mask or None for each layer. See :class:`symnmf.storage.Layers`.
     n_jobs : int or None
         Threads; None for all cores.
     device : str, torch.device or None
-        Where runs take place: "cuda", "cpu", or None for the device of X.
+        The device of the runs: "cuda", "cpu", or None for the device of X.
 
     Attributes
     ----------

@@ -209,7 +209,7 @@ class Result:
         How often X was read: by its check, by every product with a factor, and by every misfit or
         sweep over its entries.
     attached : Attached or None
-        The factor of a table of attributes as the run had it; ``W`` is it in the table's units.
+        The factor of a table of attributes, scaled as in the run; ``W`` is in the table's units.
     """
 
     U: np.ndarray
@@ -324,10 +324,10 @@ class Result:
         Parameters
         ----------
         problem : Problem or X, optional
-            What was factorized. A result knows that, unless it was saved, loaded or pickled: then
-            pass it again, as a :class:`symnmf.Problem` where there was more to it than X.
+            What was factorized. Needed only for a result that was loaded or unpickled; pass a
+            :class:`symnmf.Problem` if it had options besides X.
         tol : float, optional
-            What has to be met: the run's own unless given, or 1e-5 after a run without one.
+            The tolerance to meet; by default that of the run, or 1e-5 if it had none.
         """
         from symnmf.run.certificate import certify
 
@@ -358,7 +358,7 @@ class Result:
             Seconds for the search that raises the bound; 0 for the eigenvalues of X alone, None for
             no limit.
         tol : float
-            The gap from which on the result counts as a global minimum.
+            The result counts as a global minimum if the gap is at most this.
         """
         from symnmf.run.bounding import bound_result
         from symnmf.run.certificate import problem_of
@@ -369,7 +369,7 @@ class Result:
     def save(self, path: str | Path, *, names: Sequence[Any] | None = None) -> None:
         """Write to an npz archive (no pickle), atomically.
 
-        ``names`` of the rows, where there are any, are kept beside the factors as ``names``.
+        ``names`` of the rows, if given, are stored with the factors as ``names``.
         """
         if names is not None and len(names) != len(self.U):
             raise InputError(

@@ -18,11 +18,11 @@ class RankSelection:
     Attributes
     ----------
     recommendation : int or None
-        The number of clusters; None where there is no clear one.
+        The number of clusters; None if no number is clear.
     reason : str
         Why, in one sentence.
     choices : dict of str to Choice
-        What each criterion says, with the ranks it cannot tell apart.
+        The choice of each criterion, with the ranks it cannot tell apart.
     table : dict of str to ndarray
         One row per rank; see :meth:`to_frame`.
     best : Result or None
@@ -30,11 +30,11 @@ class RankSelection:
     bethe_hessian : int or None
         Negative eigenvalues of the Bethe-Hessian, for graphs without weights.
     status : str
-        "done", or "stopped" where it was interrupted. The recommendation is then None unless all
-        the runs that decide are done.
+        "done", or "stopped" if the search was interrupted. The recommendation is then None unless
+        all runs that matter are complete.
     settings : dict
-        The ranks tried, folds, runs, the seed (``random_state``), and how many fits of how many
-        were done.
+        The ranks tried, folds, runs, the seed (``random_state``), and how many of the fits were
+        done.
     """
 
     recommendation: int | None

@@ -48,20 +48,20 @@ def select_rank(
     solver: Any = "auto",
     loss: str = FROBENIUS,
 ) -> RankSelection:
-    """Recommend a number of clusters for a symmetric nonnegative X, or say that none is clear.
+    """Recommend a number of clusters for a symmetric nonnegative X, or report that none is clear.
 
     Parameters
     ----------
     X : array-like, scipy sparse, Problem, or a networkx or igraph graph
-        As for :func:`symnmf.factorize`; of a graph, its adjacency matrix. A Problem must have no
-        mask, weights or terms, since pairs are hidden here to be predicted.
+        As for :func:`symnmf.factorize`; for a graph, its adjacency matrix is used. A Problem must
+        have no mask, weights or terms, since the search hides pairs itself.
     ranks : iterable of int
-        Numbers to try; 1 is always tried too, to be compared with.
+        Numbers to try; 1 is always tried too, for comparison.
     criteria : sequence of str
-        "heldout": the pairs (i, j) are cut into folds and each fold is predicted from the others;
-        the smallest number within one standard error of the best. "stability": how much runs on
-        perturbed matrices agree, beyond what they do on a matrix with the same degrees and no
-        clusters. "eigengap": where the eigenvalues of the normalised matrix fall furthest.
+        "heldout": the pairs (i, j) are divided into folds, and each fold is predicted from the
+        others; the smallest number within one standard error of the best is chosen. "stability":
+        how much more runs on perturbed matrices agree than on a matrix with the same degrees and no
+        clusters. "eigengap": the largest drop in the eigenvalues of the normalised matrix.
     n_runs : int
         Perturbed runs that are compared with each other.
     n_folds : int
@@ -69,23 +69,23 @@ def select_rank(
     n_init : int
         Starts of the final fit on all of X.
     random_state, n_jobs, solver
-        As in :func:`symnmf.factorize`; the runs share the threads out.
+        As in :func:`symnmf.factorize`; the threads are divided among the runs.
     checkpoint : path or None
-        Keep finished runs in this npz file, and go on from it where it is there. A file of another
-        X, seed or setting is refused; with ``random_state=None`` the file's seed is taken.
+        Save finished runs to this npz file, and resume from it if it exists. A file of another X,
+        seed or setting is refused; with ``random_state=None`` the seed of the file is used.
     callback : callable or None
-        Called with the number of fits done and of all fits; a true return value stops.
+        Called with the number of finished fits and of all fits; a true return value stops.
     tol, max_iter
-        For the runs; the final fit has the defaults of :class:`symnmf.SymNMF`.
+        For the runs; the final fit uses the defaults of :class:`symnmf.SymNMF`.
     loss : {"frobenius", "poisson", "bernoulli"}
-        What the fits minimise, as in :func:`symnmf.factorize`. With a likelihood hidden pairs are
-        judged by it too, see docs/how-many-clusters.md, and ``solver="auto"`` is "em".
+        The loss of the fits, as in :func:`symnmf.factorize`. A likelihood is also used to score
+        hidden pairs, see docs/how-many-clusters.md, and ``solver="auto"`` is then "em".
 
     Returns
     -------
     RankSelection
         ``recommendation``, ``reason``, ``choices``, ``table``, ``best``, ``plot()``. Ctrl-C ends
-        the search with the status "stopped" and what is known by then.
+        the search with the status "stopped" and the results so far.
 
     Examples
     --------

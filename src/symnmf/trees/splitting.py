@@ -134,29 +134,29 @@ def hierarchy(
     random_state: RandomState = None,
     n_jobs: int | None = None,
 ) -> Hierarchy:
-    """Split a graph or points by two, again and again, until nothing is left to split.
+    """Split a graph or points into two, repeatedly, until no cluster should be split further.
 
     Each split is a rank-2 factorization. A network is split while its second eigenvalue is above
     those of random graphs with the same degrees, the modularity rises and, after the first split,
     two groups describe it in fewer nats than one. Points are split while the second eigenvalue of
-    their graph is above the place where those of the whole graph drop; one cloud of points has no
-    such place, see ``SymNMF(n_clusters="auto")``. A neighbour graph without its points has nothing
-    to be compared with, and is split while the modularity rises. Components are split off first.
-    In the end rows of a graph move to the leaf where they add most to the modularity, since an
-    early cut may have parted what belongs together.
+    their graph is above the drop in the eigenvalues of the whole graph; a single cloud of points
+    has no such drop, see ``SymNMF(n_clusters="auto")``. A neighbour graph without its points is
+    split while the modularity rises, because there is nothing to compare it with. Components are
+    split off first. At the end, rows of a graph move to the leaf where they increase the
+    modularity most, since an early split may have separated rows that belong together.
 
     Parameters
     ----------
     X : graph, sparse matrix or array
-        What :func:`symnmf.communities` takes; points, one per row, with an ``affinity`` for them.
+        A graph as for :func:`symnmf.communities`, or points, one per row, with an ``affinity``.
     affinity : str or callable, default "precomputed"
         As in :class:`symnmf.SymNMF`.
     n_neighbors, weight, n_jobs
         As in :class:`symnmf.SymNMF` and :func:`symnmf.communities`.
     max_clusters : int or None
-        Stop at so many leaves; the largest clusters are split first.
+        The largest number of leaves; the largest clusters are split first.
     random_state : int, Generator, RandomState or None
-        For the draws without clusters.
+        For the random data without clusters.
 
     Returns
     -------

@@ -49,7 +49,7 @@ class Hierarchy:
     parts : ndarray of shape (n,)
         The number of the smallest cluster that each row is in; -1 for none.
     names : list or None
-        What the rows are called, where the data say so.
+        The names of the rows, if the data have names.
     """
 
     labels: np.ndarray
