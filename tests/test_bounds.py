@@ -1,6 +1,7 @@
 """No U >= 0 comes below the bound, and where it should be tight it is."""
 
 import dataclasses
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -308,6 +309,26 @@ def test_ridge_and_links(seed: int, n: int, rank: int) -> None:
         bound = best_bound(target, U, value, plain=False, max_time=0.02)
         assert bound.value <= value + 1e-12 * (1 + abs(value))
         assert np.isnan(bound.error)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_factors_that_cancel_leave_a_bound(seed: int) -> None:
+    """X = B C B^T is the difference of terms 10^8 times as large; its entries are exact here."""
+    rng = np.random.default_rng(seed)
+    Q = 1e4 * rng.random((10, 2))
+    B, signs = np.hstack([Q, Q + 1e-4 * rng.random((10, 2))]), [1, 1, -1, -1]
+    rows = [[Fraction(float(entry)) for entry in row] for row in B]
+    X = np.array(
+        [
+            [float(sum(s * a * b for s, a, b in zip(signs, u, v, strict=True))) for v in rows]
+            for u in rows
+        ]
+    )
+    largest = np.maximum(np.linalg.eigvalsh(X)[-2:], 0.0)
+    target = frobenius(as_symmetric(LowRank(B, np.diag(signs).astype(float)), allow_negative=True))
+    exact = 0.5 * float((X**2).sum() - (largest**2).sum())
+    found = target.value(target.squares(2))
+    assert exact - 1e-4 * target.unit <= found <= exact
 
 
 def test_a_ridge_on_a_low_rank_matrix() -> None:

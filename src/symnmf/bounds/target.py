@@ -36,6 +36,9 @@ FORMED_UP_TO = 1000
 #: Rounding of the sums that the bound is the difference of, relative to them.
 SUMS = 1e-13
 
+#: Rounding of B C B^T with k columns, over k eps ||B||^2 ||C||: about 1 was seen.
+FORMING = 10.0
+
 
 @dataclass(frozen=True, eq=False)
 class Target:
@@ -63,6 +66,8 @@ class Target:
         Whether the objective is never negative.
     rows : ndarray or None
         The rows of U that A covers; None for all.
+    blur : float
+        How far A and its norm may be off since A was formed from factors.
     """
 
     n: int
@@ -76,11 +81,14 @@ class Target:
     core: np.ndarray | None = None
     nonnegative: bool = True
     rows: np.ndarray | None = None
+    blur: float = 0.0
 
     def value(self, squares: Squares) -> float:
         """Return the bound on the objective, less what the sums may be off by rounding."""
-        sum_ = self.factor * squares.total
-        bound = 0.5 * (self.constant - sum_ - SUMS * (abs(self.constant) + sum_))
+        # the root of the sum changes by no more than A does
+        sum_ = self.factor * (np.sqrt(squares.total) + self.blur) ** 2
+        constant = self.constant - 2.0 * self.blur * np.sqrt(abs(self.constant))
+        bound = float(0.5 * (constant - sum_ - SUMS * (abs(constant) + sum_)))
         return max(bound, 0.0) if self.nonnegative else bound
 
     def squares(self, rank: int, start: np.ndarray | None = None) -> Squares:
@@ -158,6 +166,9 @@ def frobenius(
     if isinstance(X, LowRank) and not links and shift.min() == shift.max():
         core = X.core()
         core.flat[:: len(core) + 1] -= shift[0]
+    blur = 0.0
+    if isinstance(X, LowRank):
+        blur = FORMING * len(X.C) * EPS * float(np.linalg.norm(X.B) ** 2 * np.linalg.norm(X.C))
     size = X.norm + float(np.linalg.norm(shift)) + 0.5 * sum(link.norm for link in links)
     # sums of n terms: n eps at worst, and sqrt(n) eps as they come
     grown = n if X.dtype == np.float64 else np.sqrt(n)
@@ -171,6 +182,7 @@ def frobenius(
         array=None if None in forming else array,
         core=core,
         nonnegative=not any(link.signed for link in links),
+        blur=blur,
     )
 
 
