@@ -226,6 +226,30 @@ def test_a_stopped_search_recommends_where_the_runs_that_decide_are_done():
     assert found.verdict == "Stopped early: 3 clusters"
 
 
+def test_no_time_left_stops_a_search_with_what_is_known(tmp_path, monkeypatch):
+    A, _ = block_graph(60, 3, seed=6)
+    file = tmp_path / "ranks.npz"
+    options = {"n_folds": 3, "n_runs": 3, "random_state": 7, "n_jobs": 1, "n_init": 1}
+    none = symnmf.select_rank(A, (2, 3, 4), max_time=0.0, checkpoint=file, **options)
+    assert (none.status, none.recommendation, none.settings["fits_done"]) == ("stopped", None, 0)
+    assert not file.exists()
+
+    def run_out(done, total):  # in the middle of the second run
+        if done == 6:
+            monkeypatch.setattr("symnmf.calls.time.perf_counter", lambda: float("inf"))
+
+    some = symnmf.select_rank(
+        A, (2, 3, 4), max_time=1e6, checkpoint=file, callback=run_out, **options
+    )
+    monkeypatch.undo()
+    assert some.reason == "Stopped after 6 of 21 fits; the runs that decide are not done."
+    rest = symnmf.select_rank(A, (2, 3, 4), max_time=1e6, checkpoint=file, **options)
+    assert (rest.status, rest.recommendation) == ("done", 3)
+    assert rest.best is not None
+    with pytest.raises(symnmf.InputError, match="max_time must be"):
+        symnmf.select_rank(A, (2, 3, 4), max_time=-1.0)
+
+
 def test_a_search_goes_on_with_its_own_seed_only(tmp_path):
     A, _ = block_graph(40, 2, seed=6)
     file = tmp_path / "ranks.npz"

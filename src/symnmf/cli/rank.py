@@ -40,6 +40,7 @@ def rank(
     neighbors: inputs.Neighbors = None,
     normalize: inputs.Normalize = None,
     loss: options.Loss = "frobenius",
+    max_time: options.MaxTime = None,
     seed: options.Seed = None,
     jobs: options.Jobs = None,
     output: Annotated[
@@ -81,7 +82,7 @@ def rank(
         {"-o": output, "--plot": plot, "--report": report, "--checkpoint": checkpoint},
     )
     need_matplotlib(plot, report)
-    options.check_numbers(jobs=jobs, seed=seed, neighbors=neighbors)
+    options.check_numbers(jobs=jobs, seed=seed, neighbors=neighbors, max_time=max_time)
     if not 1 <= least <= most:
         raise InputError(f"--min must be from 1 to --max, got --min {least} and --max {most}.")
     if folds < 2:
@@ -107,6 +108,7 @@ def rank(
             range(least, most + 1),
             n_folds=folds,
             loss=loss,
+            max_time=max_time,
             random_state=seed,
             n_jobs=jobs,
             checkpoint=checkpoint,

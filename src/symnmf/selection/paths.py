@@ -21,7 +21,7 @@ from symnmf.storage.wrapping import in_memory
 def rank_path(
     problem: Problem, ranks: Sequence[int], stop: Callable[[], bool], settings: Settings
 ) -> Iterator[Result]:
-    """Yield a fit for each rank, in rising order.
+    """Yield a fit for each rank, in rising order, as long as there is time.
 
     The eigenvectors for the largest rank serve all of them. A fit from there takes half the
     iterations of one from the rank before and a column of the residual, and ends no higher.
@@ -38,7 +38,10 @@ def rank_path(
     for rank in ranks:
         if stop():
             return
-        yield solve(problem, rank, settings, init=start)
+        result = solve(problem, rank, settings, init=start)
+        if result.status == "max_time":  # it says less than the others
+            return
+        yield result
 
 
 def scaled_start(problem: Problem, most: int) -> Callable[..., np.ndarray]:

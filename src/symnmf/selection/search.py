@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from symnmf import calls
 from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError
 from symnmf.objectives import Objective
@@ -106,7 +107,9 @@ class RankSearch:
         with Pool(workers) as pool:
 
             def one(name: str) -> None:
-                factors = self._path(name, lambda: self.halt.is_set() or bool(interrupt))
+                factors = self._path(
+                    name, lambda: self.halt.is_set() or bool(interrupt) or calls.out_of_time()
+                )
                 if factors is None:
                     return
                 with self.lock:
@@ -114,7 +117,7 @@ class RankSearch:
                     if path is not None:
                         self._keep(path)
 
-            list(pool.map(one, todo))
+            list(pool.map(calls.in_this_call(one), todo))
 
     def ranks_of(self, name: str) -> list[int]:
         """Return the ranks of a run: fewer without clusters, where little depends on the rank."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf import calls
 from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import edge_list, from_graph
@@ -39,6 +40,7 @@ def select_rank(
     n_runs: int = 5,
     n_folds: int = 5,
     n_init: int = DEFAULT_STARTS,
+    max_time: float | None = None,
     random_state: RandomState = None,
     n_jobs: int | None = None,
     checkpoint: str | Path | None = None,
@@ -68,6 +70,8 @@ def select_rank(
         Folds of pairs; (i, j) and (j, i) are in one fold, and the diagonal in none.
     n_init : int
         Starts of the final fit on all of X.
+    max_time : float or None
+        Seconds after which runs that are not done are left out, as after Ctrl-C.
     random_state, n_jobs, solver
         As in :func:`symnmf.factorize`; the threads are divided among the runs.
     checkpoint : path or None
@@ -101,50 +105,53 @@ def select_rank(
         loss = getattr(X.objective, "loss", loss)
     if loss != FROBENIUS and solver == "auto":  # Newton's method has a cost of O(nnz r^2)
         solver = "em"
-    settings = Settings.of(solver, tol=tol, max_iter=max_iter)
-    if edge_list(X, "X") is not None:
-        X, _ = from_graph(X)
-    _refuse_nan(X)
-    problem = X if isinstance(X, Problem) else Problem(X, n_jobs=n_jobs, loss=loss)
-    matrix = problem.scaled.storage
-    wanted = _checked_ranks(ranks, matrix.shape[0])
-    _check(criteria, n_runs, n_folds, matrix)
-    assert isinstance(matrix, HostMatrix)
-    seed = drawn_seed() if random_state is None else random_state
-    search = RankSearch(
-        matrix,
-        wanted,
-        tuple(criteria),
-        n_runs if "stability" in criteria else 0,
-        n_folds,
-        int(as_generator(seed).integers(2**62)),
-        int(seed) if isinstance(seed, int | np.integer) else None,
-        isinstance(random_state, int | np.integer),
-        settings,
-        callback,
-        loss,
-    )
-    path = None if checkpoint is None else Path(checkpoint)
-    with watching(signal.SIGINT) as interrupt, one_blas_thread():
-        search.run(path, Threads(n_jobs).count, interrupt)
-        found = search.judge(interrupt)
-    if found.recommendation is None or found.status == "stopped":
-        return found
-    drawn = search.random_state
-    plan = Plan(
-        found.recommendation,
-        Settings.of(solver, tol=1e-4),
-        n_init=n_init,
-        random_state=seed if drawn is None else drawn,
-        n_jobs=n_jobs,
-        init=DEFAULT_INIT if loss == FROBENIUS else scaled_start(problem, found.recommendation),
-    )
-    try:
-        best = plan.best(problem)
-    except KeyboardInterrupt:  # between iterations; the number is known all the same
-        return found.stopped("before the final fit was done")
-    found = dataclasses.replace(found, best=best)
-    return found.stopped("in the final fit") if best.status == "stopped" else found
+    settings = Settings.of(solver, tol=tol, max_iter=max_iter, max_time=max_time)
+    with calls.opened(max_time):
+        if edge_list(X, "X") is not None:
+            X, _ = from_graph(X)
+        _refuse_nan(X)
+        problem = X if isinstance(X, Problem) else Problem(X, n_jobs=n_jobs, loss=loss)
+        matrix = problem.scaled.storage
+        wanted = _checked_ranks(ranks, matrix.shape[0])
+        _check(criteria, n_runs, n_folds, matrix)
+        assert isinstance(matrix, HostMatrix)
+        seed = drawn_seed() if random_state is None else random_state
+        search = RankSearch(
+            matrix,
+            wanted,
+            tuple(criteria),
+            n_runs if "stability" in criteria else 0,
+            n_folds,
+            int(as_generator(seed).integers(2**62)),
+            int(seed) if isinstance(seed, int | np.integer) else None,
+            isinstance(random_state, int | np.integer),
+            settings,
+            callback,
+            loss,
+        )
+        path = None if checkpoint is None else Path(checkpoint)
+        with watching(signal.SIGINT) as interrupt, one_blas_thread():
+            search.run(path, Threads(n_jobs).count, interrupt)
+            found = search.judge(interrupt)
+        if found.recommendation is None or found.status == "stopped":
+            return found
+        if calls.out_of_time():
+            return found.stopped("before the final fit")
+        drawn = search.random_state
+        plan = Plan(
+            found.recommendation,
+            Settings.of(solver, tol=1e-4),
+            n_init=n_init,
+            random_state=seed if drawn is None else drawn,
+            n_jobs=n_jobs,
+            init=DEFAULT_INIT if loss == FROBENIUS else scaled_start(problem, found.recommendation),
+        )
+        try:
+            best = plan.best(problem)
+        except KeyboardInterrupt:  # between iterations; the number is known all the same
+            return found.stopped("before the final fit was done")
+        found = dataclasses.replace(found, best=best)
+        return found.stopped("in the final fit") if best.status == "stopped" else found
 
 
 def _refuse_nan(X: Any) -> None:
