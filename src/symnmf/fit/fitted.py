@@ -37,7 +37,7 @@ def in_order(result: Result, order: np.ndarray) -> Result:
     """Return the result with its columns in this order."""
 
     def ordered(factor: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(factor[:, order])
+        return np.take(factor, order, axis=1)  # in C order, which indexing would not give
 
     U = ordered(result.U)  # factors may be large, so V is not copied where it is the same
     V = U if result.V is result.U else ordered(result.V)
@@ -142,7 +142,8 @@ class Fitted:
     @cached_property
     def members(self) -> np.ndarray:
         """Which clusters each row belongs to, an array of bool with a column for each."""
-        return members_of(self.result, self.threshold, self.strengths)
+        strengths = self.strengths if self.threshold == BACKGROUND else None
+        return members_of(self.result, self.threshold, strengths)
 
     @cached_property
     def membership(self) -> np.ndarray:

@@ -26,8 +26,8 @@ def hasty_start(X: SymmetricMatrix, rank: int) -> np.ndarray:
     """
     graph: Any = None if X.signed else in_memory(X)
     if graph is not None and sp.issparse(graph) and graph.nnz:
-        return _from_neighborhoods(as_edges(graph), rank).astype(X.dtype)
-    return _uniform(X, rank).astype(X.dtype)
+        return _from_neighborhoods(as_edges(graph), rank).astype(X.dtype, copy=False)
+    return _uniform(X, rank).astype(X.dtype, copy=False)
 
 
 def _from_neighborhoods(graph: sp.csr_array, rank: int) -> np.ndarray:
@@ -55,7 +55,7 @@ def _from_neighborhoods(graph: sp.csr_array, rank: int) -> np.ndarray:
         start[left, rng.choice(empty if empty.size else rank, left.size)] = height
     empty = np.flatnonzero(~start.any(axis=0))
     start[:, empty] = start.mean() * rng.random((n, empty.size))
-    return np.maximum(start, FLOOR * start.mean())
+    return np.maximum(start, FLOOR * start.mean(), out=start)
 
 
 def _selection(rows: np.ndarray, n: int) -> sp.csr_array:

@@ -398,17 +398,27 @@ def _without_remainders(result: Result, problem: Problem) -> Result:
         return result
 
     def without(factor: np.ndarray) -> np.ndarray:
-        return np.where(alone[:, None], 0, factor)
+        if not factor[alone].any():
+            return factor
+        kept = factor.copy()
+        kept[alone] = 0
+        return kept
 
     U = without(result.U)
     V = U if result.V is result.U else without(result.V)
     others = map(without, result.others)
-    if f.order > 2 or isinstance(f, Added):
+    if f.order > 2 or isinstance(f, Added) or U is result.U:
         return dataclasses.replace(result, U=U, V=V, others=tuple(others))
     units, sqnorm = problem.units, X.sqnorm
     # the error falls by what the rows had of U U^T: almost nothing after convergence
-    lost, kept = (units.factor_in(factor).astype(np.float64) for factor in (result.U[alone], U))
-    share = np.vdot(lost.T @ lost, lost.T @ lost + 2 * (kept.T @ kept)) / (sqnorm or np.inf)
+    lost, kept = (
+        units.factor_in(factor).astype(np.float64, copy=False) for factor in (result.U[alone], U)
+    )
+    # of <lost^T lost, kept^T kept> and ||kept lost^T||^2, which are the same, the cheaper
+    few = len(lost) < lost.shape[1]
+    mixed = np.square(kept @ lost.T).sum() if few else np.vdot(lost.T @ lost, kept.T @ kept)
+    share = (np.square(lost @ lost.T).sum() if few else np.square(lost.T @ lost).sum()) + 2 * mixed
+    share /= sqnorm or np.inf
     error = max(result.error - float(share), 0.0)
     value = max(result.value - 0.5 * float(share) * sqnorm * units.data**2, 0.0)
     return dataclasses.replace(result, U=U, V=V, error=error, value=value)
