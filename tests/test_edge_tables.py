@@ -85,6 +85,8 @@ def test_columns_are_told():
     assert A.sum() == 2 * sum(row[2] for row in ROWS)
     assert names[:2] == [ROWS[0][1], ROWS[0][0]]
     assert graphs.from_edges(table, weight=None, **told)[0].max() == 1
+    bought = pd.DataFrame({"who": ["x", "y"], "item": [1, 2]})  # one kind of node per column
+    assert graphs.from_edges(bought, source="who", target="item")[1] == ["x", 1, "y", 2]
 
 
 def test_names_keep_their_kind_and_their_order():
@@ -127,6 +129,7 @@ def test_a_square_frame_is_still_a_matrix_with_names():
         (lambda: {"source": ["a"], "target": ["b"], "weight": ["x"]}, "are not numbers"),
         (lambda: {"source": ["a"], "target": ["b"], "weight": [-1.0]}, r"\('a', 'b'\) with -1"),
         (lambda: {"u": [0.5, 1.5, 2], "v": [1.0, 2, 3]}, "numbers that are not whole"),
+        (lambda: {"name": ["x", "y", "z"], "age": [1, 2, 3]}, "for points use symnmf.SymNMF"),
     ],
 )
 def test_refusals(table, said):

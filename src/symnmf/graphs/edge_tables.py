@@ -99,7 +99,15 @@ def read_frame(
     ends = _ends(columns, source, target, name)
     weight = _weight(columns, ends, weight, name)
     table = _narwhals(frame, name)
-    names, pairs = number_nodes(*(_ids(table, column, name) for column in ends))
+    first, second = (_ids(table, column, name) for column in ends)
+    told = source is not None or named_ends(columns) is not None
+    if not told and isinstance(first, np.ndarray) != isinstance(second, np.ndarray):
+        raise InputError(
+            f"{name} has no columns source and target, and {ends[0]!r} and {ends[1]!r} cannot both "
+            f"hold nodes, since one has numbers and the other does not; for edges name the columns "
+            f"by source= and target= of symnmf.graphs.from_edges, for points use symnmf.SymNMF."
+        )
+    names, pairs = number_nodes(first, second)
     weights = None if weight is None else _weights(table, weight, name)
     return EdgeTable(names, pairs, weights)
 
