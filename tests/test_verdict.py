@@ -270,3 +270,17 @@ def test_a_lone_cluster_is_not_judged():
     with pytest.warns(symnmf.QualityWarning, match="only 1 of the 2"):
         found = symnmf.SymNMF(2, affinity="precomputed", random_state=0).fit(complete)
     assert found.quality_.verdict is None
+
+
+@pytest.mark.parametrize(
+    ("leaving", "said"),
+    [
+        ((0.1, 0.3), "20% of the weight at a cluster leaves it on average, as in noise (10% to"),
+        ((0.22, 0.37), "20% of the weight at a cluster leaves it on average, too close to noise"),
+        ((0.1, 0.15), "20% of the weight at a cluster leaves it on average, no less than in noise"),
+    ],
+)
+def test_the_reason_agrees_with_the_range_that_it_gives(leaving, said, monkeypatch):
+    null = verdict._Null("noise", [])
+    monkeypatch.setattr(verdict._Null, "leaving", np.array(leaving))
+    assert verdict._reason(CHANCE, 0.2, null).startswith(said)

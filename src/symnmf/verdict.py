@@ -251,7 +251,13 @@ def _reason(word: str, mine: float, null: _Null) -> str:
     leaves = f"{mine:.0%} of the weight at a cluster leaves it on average"
     drawn = null.leaving
     if word == CHANCE:
-        return f"{leaves}, as in {null.name} ({drawn.min():.0%} to {drawn.max():.0%})"
+        lower, upper = float(drawn.min()), float(drawn.max())
+        like = "as in"
+        if mine < lower:
+            like = "too close to"
+        elif mine > upper:
+            like = "no less than in"
+        return f"{leaves}, {like} {null.name} ({lower:.0%} to {upper:.0%})"
     less = "close to" if word == WEAK else "against"
     return f"{leaves}, {less} {drawn.mean():.0%} in {null.name}"
 
