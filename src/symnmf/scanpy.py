@@ -43,17 +43,17 @@ def cluster(
         all other cells keep theirs, and the results go to ``obs[key_added + "_R"]`` unless
         ``key_added`` is given.
     key_added : str
-        Under which name the results are written.
+        The name of the results.
     random_state : int or None
         The seed; None draws one. It is written to ``uns`` in either case.
     copy : bool
         Write to a copy and return it, instead of writing to ``adata`` and returning None.
     **options
-        Further parameters of :func:`symnmf.communities`, which is what is called.
+        Further parameters of :func:`symnmf.communities`.
 
     Notes
     -----
-    Written are ``obs[key_added]``, the cluster as a category ("-1" for a cell in none);
+    This function writes ``obs[key_added]``, the cluster as a category ("-1" for a cell in none);
     ``obsm["X_" + key_added]``, the factor U; and ``uns[key_added]``, parameters and quality.
     """
     if not is_anndata(adata):

@@ -1,11 +1,11 @@
-"""Similarity graphs of points, and by :func:`from_graph` those that people already have.
+"""Similarity graphs of points, and adjacency matrices of existing graphs (:func:`from_graph`).
 
-Every graph of points is a ``scipy.sparse.csr_array`` from the start: symmetric to the last bit,
-nonnegative, zero on the diagonal, in canonical format, with O(n k) entries for k neighbours.
-No n x n array is ever made, except by :func:`rbf` where the full kernel is asked for by name.
+Every graph of points is a ``scipy.sparse.csr_array``: exactly symmetric, nonnegative, zero on the
+diagonal, in canonical format, with O(n k) entries for k neighbours. No n x n array is created,
+except by :func:`rbf` if you ask for the full kernel.
 
-Neighbours are those of the definition, not of a rounded one:
-``symnmf/graphs/neighbors.py`` says how.
+Neighbours are exact, not affected by rounded distances; ``symnmf/graphs/neighbors.py`` explains
+how.
 """
 
 from symnmf.graphs.adjacency import from_graph, normalize

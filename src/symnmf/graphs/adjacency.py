@@ -38,7 +38,7 @@ Edges: TypeAlias = tuple[list[Any], Any, Iterable[Any]]
 def from_graph(
     G: Any, *, weight: str | None = USUAL_WEIGHT, allow_negative: bool = False
 ) -> tuple[Graph, list[Any]]:
-    """Adjacency matrix and node names of a graph, whatever holds it.
+    """Adjacency matrix and node names of a graph of any supported type.
 
     Parameters
     ----------

@@ -23,17 +23,17 @@ def check_scaling(scaling: Any) -> str:
 
 
 def scale_attributes(F: Any, scaling: str = "auto") -> Any:
-    """Return a table of attributes in which neither common columns nor long rows outweigh others.
+    """Return a table of attributes, scaled so that common columns and long rows do not dominate.
 
     Parameters
     ----------
     F : array-like, scipy sparse or DataFrame, n x m
         One row for each node: words, tags, answers, measurements.
     scaling : {"auto", "tfidf", "columns", "none"}
-        "tfidf" is for words and tags: a column counts less the more rows have it, and rows get
-        length 1. "columns" divides each column by its root mean square, so that units do not
-        matter. "auto" is "tfidf" where all entries are whole numbers of at least 0, or F is
-        sparse without negative entries, and "columns" elsewhere.
+        "tfidf" is for words and tags: a column counts less the more rows have it, and rows are
+        scaled to length 1. "columns" divides each column by its root mean square, so that units do
+        not matter. "auto" is "tfidf" if all entries are whole numbers of at least 0, or if F is
+        sparse without negative entries, and "columns" otherwise.
 
     Returns
     -------

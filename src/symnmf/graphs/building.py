@@ -250,10 +250,10 @@ def build(
         "self-tuning", "nearest_neighbors", "rbf", "cosine" or "precomputed"; the name of another
         kernel of :mod:`sklearn.metrics.pairwise`, which gives a dense graph; or
         "precomputed_nearest_neighbors" for X that holds distances. A callable gets X (and
-        ``n_neighbors`` where given) and returns n x n affinities, or it gets two rows and returns
+        ``n_neighbors`` if given) and returns n x n affinities, or it gets two rows and returns
         their affinity.
     n_neighbors : int, optional
-        The kind's own default where None; ``"precomputed"`` has no use for it.
+        None for the default of the kind; not used by ``"precomputed"``.
     n_jobs, device
         As in :func:`self_tuning`.
     n_clusters : int, default 1

@@ -24,22 +24,23 @@ def constrained(
     *,
     strength: float = 1.0,
 ) -> Any:
-    r"""Add what is known of pairs to similarities A; the result may be negative.
+    r"""Add known pairs to similarities A; the result may have negative entries.
 
-    A quadratic is free in symmetric NMF, :math:`\tfrac12\|A - UU^\top\|^2 - \sum_{ij} c_{ij}
-    \langle u_i, u_j\rangle = \tfrac12\|(A + C) - UU^\top\|^2` and a constant. So a pair that must
-    be together gets similarity, and one that must not be loses it.
+    A quadratic term costs nothing extra in symmetric NMF: :math:`\tfrac12\|A - UU^\top\|^2 -
+    \sum_{ij} c_{ij} \langle u_i, u_j\rangle` equals :math:`\tfrac12\|(A + C) - UU^\top\|^2` plus a
+    constant. So the similarity of a pair that belongs together is raised, and that of a pair that
+    belongs apart is lowered.
 
     Parameters
     ----------
     A : array or csr_array, n x n
         Similarities.
     must_link, cannot_link : array-like of shape (m, 2) or (n,), or None
-        Pairs of rows that belong together, or do not; or the group of each row, -1 for none, each
-        two rows of a group being such a pair.
+        Pairs of rows that belong together, or apart. Or the group of each row, -1 for none: any two
+        rows of the same group are such a pair.
     labels : array-like of shape (n,) or None
-        Known classes, -1 where none is known: each two of them are a pair of one kind or the
-        other.
+        Known classes, -1 for unknown: two rows with known classes belong together if the classes
+        are equal, and apart otherwise.
     strength : float
         How much a pair counts, in units of the median of the largest similarity of each row.
     """

@@ -36,14 +36,14 @@ EVEN = 0.3
 def choose_degree_offset(A: Any, clusters: int) -> float:
     """How much to add to the degrees, in mean degrees: nothing, unless the plain graph collapses.
 
-    On D^-1/2 A D^-1/2 small components and whiskers, which hang on the rest by a few edges, have
-    the leading eigenvectors to themselves, and all clusters but one are tiny. With D + tau I they
-    do not (Zhang and Rohe 2018). But where the graph needs none, tau costs accuracy. So tau is 0
-    where the labels read off the eigenvectors then have an effective number of clusters,
-    exp(entropy of the sizes), of at least 0.7 k. Clusters may be of unequal sizes for better
-    reasons, so else 0, 1/4, 1/2, 1, 2, 5 and 20 are compared by the modularity of these labels,
-    and the smallest is taken that none betters by more than 0.01. With more components than
-    clusters it is at least 1/4, since the eigenvectors of tau = 0 then belong to components.
+    The leading eigenvectors of D^-1/2 A D^-1/2 can belong to small components and whiskers, which
+    are attached to the rest by a few edges. Then all clusters but one are tiny. With D + tau I this
+    does not happen (Zhang and Rohe 2018), but an unnecessary tau costs accuracy. So tau is 0 if the
+    labels from the eigenvectors then have an effective number of clusters, exp(entropy of the
+    sizes), of at least 0.7 k. Clusters can also be truly unequal. So otherwise 0, 1/4, 1/2, 1, 2, 5
+    and 20 are compared by the modularity of such labels, and the smallest value within 0.01 of the
+    best is chosen. With more components than clusters it is at least 1/4, because the eigenvectors
+    with tau = 0 then belong to components.
     """
     if not isinstance(A, SymmetricArray):
         A = affinities(A, "A", signed=True)

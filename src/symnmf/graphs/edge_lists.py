@@ -42,13 +42,13 @@ def from_edges(
         and to, src and dst or node1 and node2, in any case; else the first two of two or three.
     weight : str or None
         The column of a frame with the weights, or the key in triples ``(u, v, dict)``. By default
-        the one called "weight", else the third of three columns, else every edge counts 1, as it
-        does with None.
+        the one called "weight", else the third of three columns. Without such a column, and with
+        None, every edge counts 1.
     n_nodes : int, optional
         For an array: how many nodes there are, by default one more than the largest number.
     repeated : {"same", "sum"}
-        What an edge that is listed again, in either direction, is: the same edge (and an error
-        where it has another weight), or one whose weights add up.
+        If an edge is listed again, in either direction: "same" counts it once, and it is an error
+        if the weights differ; "sum" adds the weights.
     allow_negative : bool, default False
         Whether weights may be negative, as in a signed graph.
 

@@ -29,13 +29,13 @@ class Hypergraph:
     Parameters
     ----------
     hyperedges : iterable of collections of nodes
-        Groups of things that belong together; nodes are any hashable names. A group that occurs
-        several times counts several times. A group of one node is ignored.
+        Groups of nodes; nodes are any hashable names. A group that occurs several times counts
+        several times. A group of one node is ignored.
     weights : sequence of float or None
         One per hyperedge, at least 0; None for 1 each.
     nodes : iterable or None
-        All nodes in the order that is wanted, those in no hyperedge too. None takes those of the
-        hyperedges, in the order of first appearance.
+        All nodes in the order you want, including nodes in no hyperedge. None uses the nodes of
+        the hyperedges, in the order of first appearance.
 
     Attributes
     ----------

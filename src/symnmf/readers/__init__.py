@@ -1,4 +1,4 @@
-"""Files a stranger sent, turned into data; every file is treated as hostile.
+"""Read data files. No file is trusted.
 
 ==================  ===============================================================================
 Ending              What it holds
@@ -25,19 +25,19 @@ Ending              What it holds
                     of several resolutions
 ==================  ===============================================================================
 
-Each may carry ``.gz`` on top. What holds for all of them:
+Each may also end in ``.gz``. For all of them:
 
 * Nothing is unpickled, and nothing in a file is evaluated.
-* No allocation follows a header's word: an array is read as far as its bytes go and its declared
-  size is checked first; a sparse matrix may have ``FREE_DIMENSION`` rows or columns, or
-  ``DIMENSION_PER_ENTRY`` for each entry it stores, whichever is more.
+* No memory is allocated because of a header alone: the declared size of an array is checked first,
+  and only the bytes that are there are read; a sparse matrix may have ``FREE_DIMENSION`` rows or
+  columns, or ``DIMENSION_PER_ENTRY`` for each entry it stores, whichever is more.
 * A file may hold ``max_bytes`` after decompression; beyond ``FREE_BYTES`` a compressed file may
   also not grow by more than a factor ``max_ratio``.
 * Text is UTF-8 (a byte order mark and CRLF are fine), without control characters, with lines of
   at most ``MAX_LINE`` bytes. NaN and infinities are refused,
-  but for NaN in a dense matrix that is read with ``missing="nan"``.
-* Whatever is wrong, the answer is one :class:`symnmf.errors.InputError` of one sentence that names
-  the file, and the line where there is one.
+  except NaN in a dense matrix that is read with ``missing="nan"``.
+* If anything is wrong, you get one :class:`symnmf.errors.InputError`, a sentence that names the
+  file and, if possible, the line.
 """
 
 from symnmf.readers.choosing import read_matrix

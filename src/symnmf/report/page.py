@@ -105,10 +105,10 @@ def write_report(
         Names of the columns of the data, such as words; adds the most distinctive ones of each
         cluster. A fit with ``attributes`` brings its own.
     all_clusters : sequence of str or None
-        Every cluster a row belongs to, shown beside its own; None for those of a fit whose
-        clusters overlap, with the strengths.
+        All clusters of each row, shown next to its label; None uses those of a fit whose clusters
+        overlap, with the strengths.
     max_rows : int
-        Rows in the searchable table; the page says so where there are more.
+        The largest number of rows in the searchable table; the page says so if there are more.
 
     Returns
     -------

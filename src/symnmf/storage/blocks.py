@@ -57,8 +57,8 @@ def as_bytes(memory: int | float | str, name: str = "memory") -> int:
 class Blocks(TiledMatrix):
     """A matrix on disk that is never in memory as a whole.
 
-    One reading checks it and yields its norm and fingerprint; after that every product reads the
-    upper triangle once, each block while the one before it is multiplied.
+    The first pass checks the matrix and computes its norm and fingerprint. After that every product
+    reads the upper triangle once, each block while the previous one is multiplied.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Blocks(TiledMatrix):
     memory : int or str
         Bytes for X, such as "4GB": three blocks at a time fit into it. Factors are not counted.
     assume_symmetric : bool
-        Believe that X is symmetric and read its upper triangle only, never the other.
+        Assume that X is symmetric and read only its upper triangle.
     n_jobs : int or None
         Threads; None for all cores.
 

@@ -245,16 +245,16 @@ def _itself(part: Part) -> Part:
 
 
 class DaskMatrix(TiledMatrix):
-    """A Dask array, computed by whatever scheduler or client is current.
+    """A Dask array, computed by the current scheduler or client.
 
     Parameters
     ----------
     X : dask.array.Array
         Square, with known chunks; blocks may be NumPy arrays or sparse matrices.
     assume_symmetric : bool
-        Believe that X is symmetric and compute blocks of its upper triangle only.
+        Assume that X is symmetric and compute only blocks of its upper triangle.
     n_jobs : int or None
-        Threads for the factors, which are here; blocks are the scheduler's.
+        Threads for the factors, which are in this process; the scheduler runs the blocks.
     patience : float
         Seconds to wait for a cluster that has no workers before giving up.
     """

@@ -51,17 +51,17 @@ def layer_weights(weights: Any, count: int) -> np.ndarray:
 class Layers(SymmetricMatrix):
     """Layers X_1, X_2, ... of the same n rows, with weights a_1, a_2, ... of sum 1.
 
-    The sum of a_l ||X_l - U U^T||^2 is ||mean - U U^T||^2 and a constant, where the mean is that of
-    the layers by their weights. So products are those of the mean, and norms and residuals the sums
-    over the layers: E is the part of all layers that is not explained. Where all layers are in
-    memory the mean is formed once and a product costs no more than that of one matrix.
+    The sum of a_l ||X_l - U U^T||^2 equals ||M - U U^T||^2 plus a constant, where M is the weighted
+    mean of the layers. So products use M, while norms and residuals are sums over the layers: E is
+    the fraction of all layers that is not explained. If all layers are in memory, M is computed
+    once, and a product costs no more than that of one matrix.
 
     Parameters
     ----------
     layers : sequence of array-like, sparse or SymmetricMatrix
         Dense, sparse and low-rank ones may be mixed.
     weights : sequence of float or None
-        How much each counts, in any unit; None for all the same.
+        How much each layer counts, in any unit; None for equal weights.
     """
 
     def __init__(

@@ -36,10 +36,10 @@ class LowRank(HostMatrix):
 
     Notes
     -----
-    That X >= 0 is assumed, not checked, since that would take all n^2 entries; it holds where B
-    and C are nonnegative. The problem stays well posed where some entries are negative, as in a
-    truncated eigendecomposition: U U^T then fits them by 0. The multiplicative methods alone
-    need X >= 0.
+    X >= 0 is assumed and not checked, because a check would need all n^2 entries. It holds if B
+    and C are nonnegative. The problem is still well posed if some entries are negative, as in a
+    truncated eigendecomposition: U U^T then fits them by 0. Only the multiplicative methods need
+    X >= 0.
 
     Examples
     --------

@@ -56,8 +56,8 @@ def as_symmetric(
     n_jobs : int or None
         Threads for every operation on X; None for all cores, or those a SymmetricMatrix has.
     device : str, torch.device or None
-        Where X is worked on: "cuda" for a GPU, through torch; "cpu" for this machine's memory.
-        None for where X is.
+        The device to work on: "cuda" for a GPU, through torch; "cpu" for this machine's memory;
+        None for the device of X.
     name : str
         What error messages call the argument.
     allow_negative : bool
