@@ -79,9 +79,9 @@ def convergence(
         With columns ``solver``, ``run``, ``iteration``, ``elapsed`` or ``seconds``, and ``y``; a
         single :class:`symnmf.Result` is drawn as one run of its solver.
     x : {"iteration", "time", "seconds"}
-        The horizontal axis: "time" is from the call to the return, "seconds" in the solver alone,
-        which is also taken where a table has no ``elapsed``. A run that ended early keeps its last
-        value from there on, so medians are over all runs everywhere.
+        The horizontal axis. "time" counts from the call to the return, "seconds" in the solver
+        alone, which is also used if a table has no ``elapsed``. A run that ended early keeps its
+        last value, so medians are always over all runs.
     y : str
         A column of the history, on a log scale; values that are not positive leave a gap.
     ax : matplotlib Axes or None
@@ -238,9 +238,9 @@ def _draw(
 def similarity(A: Any, labels: Any, *, max_pixels: int = 600, ax: Axes | None = None) -> Figure:
     """Draw a similarity matrix with its rows and columns reordered by cluster.
 
-    Clusters that hold together show as dark blocks on the diagonal. The shade follows the square
-    root of the similarity and ends at the 99th percentile, so that weak ties are seen and a few
-    strong ones do not blank out the rest.
+    Clusters appear as dark blocks on the diagonal. The shade is the square root of the similarity,
+    capped at the 99th percentile, so that weak similarities are visible and a few strong ones do
+    not hide the rest.
 
     Parameters
     ----------
@@ -291,8 +291,8 @@ def memberships(
 ) -> Figure:
     """Draw how much of each row of U belongs to each cluster.
 
-    A column of the picture is a row of U scaled to sum 1, sorted by cluster and, within one, from
-    the surest to the most divided.
+    Each column of the picture is a row of U, scaled to sum 1. Rows are sorted by cluster, and from
+    the most certain to the most divided within a cluster.
 
     Parameters
     ----------
@@ -338,7 +338,7 @@ def typical_members(
     *,
     labels: Any = None,
 ) -> Figure:
-    """Draw the images that are most typical of each cluster, a line per cluster.
+    """Draw the most typical images of each cluster, one line per cluster.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ _unsaid = ContextVar("_unsaid", default=False)
 
 
 class GraphWarning(UserWarning):
-    """The graph is finite and usable, but the data had something the reader should know of."""
+    """The graph is usable, but you should know something about the data."""
 
 
 def warn(message: str) -> None:

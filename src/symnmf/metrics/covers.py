@@ -58,10 +58,10 @@ def best_match_f1(
     r"""Mean best F1 of the known communities, and of the found ones.
 
     The first number, :math:`\frac{1}{|T|} \sum_t \max_f F_1(t, f)`, says how well the known
-    communities were found. It can only grow with the number of found sets, so state that number
-    beside it. The second, :math:`\frac{1}{|F|} \sum_f \max_t F_1(t, f)`, falls with every found
-    set that matches no known one. Where only some communities are known, it is low for that
-    reason alone.
+    communities were found. It can only grow with the number of found sets, so report that number
+    too. The second, :math:`\frac{1}{|F|} \sum_f \max_t F_1(t, f)`, falls with every found
+    set that matches no known one. If only some communities are known, it is low for that reason
+    alone.
 
     Parameters
     ----------
@@ -147,9 +147,9 @@ def omega_index(
 ) -> float:
     r"""Omega index: pairs of nodes that share equally many communities on both sides.
 
-    With :math:`o` the fraction of such pairs and :math:`e` the fraction expected if the numbers
-    of one side were dealt out at random, it is :math:`(o - e) / (1 - e)`. For two partitions it
-    is the adjusted Rand index (Collins & Dent 1988).
+    Let :math:`o` be the fraction of such pairs, and :math:`e` the fraction expected if the numbers
+    of one side were assigned at random. The index is :math:`(o - e) / (1 - e)`. For two partitions
+    it is the adjusted Rand index (Collins & Dent 1988).
 
     Parameters
     ----------

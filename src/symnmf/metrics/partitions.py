@@ -43,7 +43,7 @@ def clustering_accuracy(labels_true: Labels, labels_pred: Labels) -> float:
 
 @checked()
 def purity(labels_true: Labels, labels_pred: Labels) -> float:
-    """Fraction of points whose class is the commonest one in their cluster.
+    """Fraction of points whose class is the most common one in their cluster.
 
     It never falls when clusters are split, and is 1 with one cluster per point, so compare it
     only between equal numbers of clusters.

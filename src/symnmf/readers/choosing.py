@@ -149,17 +149,19 @@ def read_matrix(
         As for :func:`symnmf.factorize`: with "nan" a dense matrix may hold NaN, and in a table
         cells that are empty or hold the mark of a missing value (NA, null, ?) become NaN.
     header : bool or None
-        Whether the first line of a .csv or .tsv table is a header. None lets the table tell: words
-        are a header and numbers a row, and what may be either (``$12``, ``1%``) is refused.
+        Whether the first line of a .csv or .tsv table is a header. None decides from the table: a
+        line of words is a header, a line of numbers is a row, and a line that could be either
+        (``$12``, ``1%``) is refused.
     decimal : {".", ","}
-        What separates the fractions of numbers in a .csv or .tsv table. It is never guessed.
+        The decimal separator in a .csv or .tsv table. It is never guessed.
     columns : list of str, or str with commas, or None
         The columns of a .csv, .tsv or .parquet table to read, by their names in the header or by
         numbers from 1. For edges: the two ends, and maybe the weights.
     balance : bool or None
-        Whether the contacts of a .cool file are balanced; None where it has weights for it.
+        Whether to balance the contacts of a .cool file; None balances them if the file has the
+        weights.
     max_bytes : int, default=8 GiB
-        Most bytes the file may hold once decompressed.
+        The largest size of the file after decompression.
     max_ratio : float, default=200
         Largest growth by decompression, beyond the first 64 MiB.
 
@@ -171,7 +173,7 @@ def read_matrix(
     Raises
     ------
     InputError
-        Whatever is wrong with the file, in one sentence that names it and the line.
+        If anything is wrong with the file: one sentence that names the file and the line.
     """
     check_missing(missing)
     path, part = split_part(path)

@@ -64,7 +64,7 @@ def read_labels(
 def read_named_labels(
     path: AnyPath, *, max_bytes: int = MAX_BYTES, max_ratio: float = MAX_RATIO
 ) -> tuple[np.ndarray | None, np.ndarray]:
-    """Read labels with the names they belong to, where the file has a column of names.
+    """Read labels, and the names they belong to if the file has a column of names.
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ def read_named_labels(
     Returns
     -------
     names : ndarray or None
-        Text in an object array, in the file's order and as written, whether or not names repeat:
-        the first of two columns, or the only one of more that the header calls ``id``, ``name``,
-        ``node``, ``vertex`` or ``row``. None where there is none, as in NumPy files.
+        Text in an object array, in the order of the file and unchanged, even if names repeat: the
+        first of two columns, or the only column that the header calls ``id``, ``name``, ``node``,
+        ``vertex`` or ``row``. None if there is no such column, as in NumPy files.
     labels : ndarray
         As :func:`read_labels` returns them.
     """

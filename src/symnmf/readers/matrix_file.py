@@ -21,13 +21,13 @@ class MatrixFile:
         "matrix" for everything else, square or not.
     names : ndarray or None
         One name per row: int64 ids, or text in an object array (so that one long name does not
-        widen all). None where rows are only numbered 0..n-1.
+        widen all). None if rows are only numbered 0..n-1.
     labels : ndarray or None
-        One label per row, int64 or text in an object array, where the file holds labels.
+        One label per row, int64 or text in an object array, if the file holds labels.
     columns : list of str or None
-        What a table calls its columns.
+        The names of the columns of a table.
     part : str or None
-        What was read, of a file that holds several matrices.
+        Which part was read, if the file holds several matrices.
     """
 
     data: Any

@@ -35,14 +35,14 @@ _QUOTED = re.compile(rf"[{ENDS}\0-\x1f\x7f\"]|^\s|\s$")
 def write_table(path: AnyPath, columns: Mapping[str, Sequence[object] | np.ndarray]) -> int:
     """Write columns as a .csv or .csv.gz file, atomically.
 
-    The table goes to a temporary file in the same folder, is flushed to the disk and then takes
-    the place of ``path``; whatever fails, ``path`` is either as it was or complete, and nothing
-    is left behind. Only ``path`` decides where: names in the table are cells and nothing else.
+    The table is written to a temporary file in the same folder, flushed to the disk and renamed to
+    ``path``. If anything fails, ``path`` is unchanged and nothing is left behind. The content of
+    the table has no influence on where it is written.
 
     Parameters
     ----------
     path : str or path
-        A file in an existing folder; replaced where it exists.
+        A file in an existing folder; an existing file is replaced.
     columns : mapping of str to sequence
         Columns of equal length; text, integers, floats, truth values, or None for an empty cell.
 
@@ -51,20 +51,20 @@ def write_table(path: AnyPath, columns: Mapping[str, Sequence[object] | np.ndarr
     int
         How many cells were changed to keep spreadsheets from running them. An apostrophe is put
         before a sign that starts a formula (``=``, ``+``, ``-``, ``@`` and their full-width forms)
-        at the start of a text cell, and behind a separator or a line break inside it, since a
-        reader with another separator sees a cell there. The header is treated alike. Text that has
-        such an apostrophe already gets another, so that no two cells become one. Numbers, also
-        decimals written as text (``-5``), stay as they are; ``-inf`` as text is protected, since a
-        spreadsheet takes it for a formula. Floats are written so that reading them gives the same
-        float. Text with separators, line breaks or quotes is quoted.
+        at the start of a text cell, and after a separator or a line break inside it, where a reader
+        with another separator would start a cell. The same holds for the header. Text that already
+        has such an apostrophe gets another one, so that two cells never become the same. Numbers,
+        including decimals written as text (``-5``), are not changed; ``-inf`` as text is protected,
+        since a spreadsheet reads it as a formula. Floats are written with all their digits. Text
+        with separators, line breaks or quotes is quoted.
 
     Raises
     ------
     InputError
-        On another ending, columns of different lengths, cells of another type, or a place that
+        If the ending, the lengths of the columns or the type of a cell is wrong, or if the path
         cannot be written to.
     OSError
-        When the disk is full or fails.
+        If the disk is full or fails.
     """
     name = checked_path(path)
     ending, zipped = split_ending(name)

@@ -79,7 +79,7 @@ def write_report(
     Parameters
     ----------
     path : path
-        The page; replaced whole where it exists.
+        The file to write; an existing file is replaced.
     fit : Result, SymNMF or Communities
         What :func:`symnmf.factorize` returned, a fitted estimator, or what
         :func:`symnmf.communities` found.
@@ -90,20 +90,20 @@ def write_report(
     labels : array-like of shape (n,) or None
         The cluster of each row, -1 for none; None for the largest entry of each row of U.
     names : sequence or None
-        What the rows are called; None for their numbers.
+        The names of the rows; None for their numbers.
     truth : array-like of shape (n,) or None
-        Known classes; adds scores, and a purity to each cluster.
+        Known classes; adds scores, and the purity of each cluster.
     images, image_shape : array of shape (n, height * width) and (height, width), or None
         Adds a sheet of the most typical images of each cluster.
     settings : mapping or None
-        What the run was made with, listed on the page.
+        The settings of the run, to be listed on the page.
     certificate : Certificate or None
         None computes it.
     quality : Quality or None
         How the clusters look; needed with a Result only.
     features, data : sequence of length d and array of shape (n, d), or None
         Names of the columns of the data, such as words; adds the most distinctive ones of each
-        cluster. A fit with ``attributes`` brings its own.
+        cluster. Not needed for a fit with ``attributes``.
     all_clusters : sequence of str or None
         All clusters of each row, shown next to its label; None uses those of a fit whose clusters
         overlap, with the strengths.

@@ -20,8 +20,8 @@ MOST_ROWS = 20_000
 def write_tree_report(path: str | Path, tree: Hierarchy, *, title: str = "X") -> Path:
     """Write a self-contained HTML page about a tree of splits (needs the extra ``plots``).
 
-    It has the dendrogram, the splits with their reasons, the strongest first, and the leaf of each
-    row.
+    The page shows the dendrogram, the splits with their reasons (the strongest first), and the leaf
+    of each row.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def write_tree_report(path: str | Path, tree: Hierarchy, *, title: str = "X") ->
     tree : Hierarchy
         What :func:`symnmf.hierarchy` found.
     title : str
-        What the data are called.
+        The title of the page.
 
     Returns
     -------

@@ -10,11 +10,11 @@ from symnmf.solvers.hals_newton import HalsNewton
 
 @dataclass(frozen=True)
 class Auto(HalsNewton):
-    """The method that the measurements support, at present :class:`HalsNewton` as it is.
+    """The method with the best measurements, at present :class:`HalsNewton`, unchanged.
 
-    It ends in minima as good as A-SymHALS's, in a half to a sixth of the time on graphs and far
-    faster where X is nearly of rank r (docs/hals-newton.md has the numbers). A name of its own,
-    so that the choice can follow later measurements without changing what "hals-newton" means.
+    It reaches minima as good as those of A-SymHALS, in a half to a sixth of the time on graphs and
+    far faster if X is nearly of rank r (docs/hals-newton.md has the numbers). It has its own name,
+    so that the choice can change with later measurements while "hals-newton" keeps its meaning.
     """
 
     name: ClassVar[str] = "auto"

@@ -20,9 +20,9 @@ FLOOR = 0.01
 class ExpectationMaximization(Solver):
     """u_ik = N_ik / sqrt(N_k), N_ik the part of row i that column k explains.
 
-    The step is taken 1 to ``furthest`` times as far, in logarithms: a little further after each
-    that lowered f, and as it is after one that would have raised f. So f never rises. Entries near
-    zero leave it as slowly as they came, but none is ever stuck there.
+    The step is lengthened by a factor of 1 to ``furthest``, in logarithms. The factor grows a
+    little after each step that lowered f, and returns to 1 after a step that would have raised f.
+    So f never rises. Entries near zero grow slowly, but none is ever stuck there.
 
     Parameters
     ----------

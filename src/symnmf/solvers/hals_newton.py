@@ -38,7 +38,7 @@ BY_ENTRIES = 2**20  # entries of U up to which a sweep on one thread costs littl
 class HalsNewton(Solver):
     r"""Minimise :math:`f(U) = \tfrac12\|X - UU^\top\|_F^2` itself, from products kept up to date.
 
-    The first step is a sweep of exact coordinate descent, where U is small, and the next are
+    If U is small, the first step is a sweep of exact coordinate descent. The next ones are
     proximal HALS sweeps on :math:`\|X - Z U^\top\|`. Then come limited-memory BFGS directions on
     the free entries, clipped at zero, each with an exact line search; a HALS sweep where that
     does not pay. Below the relative error ``newton_below``, steps are Gauss-Newton steps under

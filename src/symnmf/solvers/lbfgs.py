@@ -17,10 +17,9 @@ from symnmf.state import Point, State
 class LBFGS(OriginalSolver):
     """Bound-constrained quasi-Newton; one step is a call of scipy with a few of its iterations.
 
-    scipy offers no way to hand its curvature pairs from one call to the next, so each step begins
-    with steepest descent and builds them anew. That is the price of running inside the common
-    loop, and it is the same for a resumed run as for one that never stopped: nothing else is
-    carried.
+    scipy cannot pass its curvature pairs from one call to the next, so each step begins with
+    steepest descent and builds them again. This is the price of running in the same loop as all
+    solvers. A resumed run behaves the same, since there is no other state.
 
     Parameters
     ----------

@@ -21,8 +21,8 @@ class SymmetricTensor(HostArray):
     Attributes
     ----------
     repeats_observed : bool
-        Whether entries with a repeated index, such as T_iij, count. If not, nothing is known of
-        them, and a fit is judged by the entries with d different indices alone.
+        Whether entries with a repeated index, such as T_iij, count. If not, they are treated as
+        unknown, and only entries with d different indices are fitted.
     model : Model
         [[U, ..., U]] over the observed entries.
     """

@@ -33,8 +33,8 @@ def as_tensor(
         All sides equal, symmetric in every pair of indices, finite, nonnegative. float32 and
         float64 are kept; other numbers become float64.
     repeated : {"observed", "unobserved"} or None
-        What entries with a repeated index, such as T[i, i, j], say: what they hold, or nothing, and
-        then they may hold anything. None for "observed", or what a SymmetricTensor says itself.
+        Whether entries with a repeated index, such as T[i, i, j], are data. If unobserved, their
+        values are ignored. None for "observed", or for the setting of a SymmetricTensor.
     n_jobs : int or None
         Threads for every operation on T; None for all cores, or those a SymmetricTensor has.
     name : str

@@ -64,7 +64,7 @@ def factorize_tensor(
     Returns
     -------
     Result
-        As :func:`symnmf.factorize` gives it; ``others`` holds the third factor and the fourth of a
+        As from :func:`symnmf.factorize`; ``others`` holds the third and the fourth factor of a
         split method.
 
     Examples

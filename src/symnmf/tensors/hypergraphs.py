@@ -37,17 +37,18 @@ def from_hyperedges(
     Parameters
     ----------
     hyperedges : iterable of collections of nodes
-        Groups of things that belong together; nodes are any hashable names. A group that comes
-        more than once counts as often. ``networkx.find_cliques(G)`` gives such a list.
+        Groups of nodes; nodes are any hashable names. A group that occurs several times counts
+        several times. ``networkx.find_cliques(G)`` gives such a list.
     order : {3, 4}
         Nodes of a hyperedge.
     weights : sequence of float or None
         One per hyperedge; None for 1 each.
     subsets : bool
         Whether a larger hyperedge counts for each subset of ``order`` of its nodes, and a smaller
-        one for nothing. If not, all must have ``order`` nodes.
+        one is ignored. If not, all must have ``order`` nodes.
     repeated : {"unobserved", "observed"}
-        A hyperedge is a set, so an entry such as T_iij says nothing; "observed" takes it for 0.
+        A hyperedge is a set, so an entry such as T_iij carries no information; "observed" treats it
+        as 0.
     n_jobs : int or None
         Threads for every operation on T; None for all cores.
 
@@ -126,8 +127,8 @@ def triangles(
 ) -> tuple[SparseTensor, list[Any]]:
     """Return the tensor of the triangles of a graph, and the names of its nodes.
 
-    T_ijk is 1 where i, j, k are joined to each other, and 0 for three other nodes; with edge
-    weights it is the geometric mean of the three, the triangle's intensity (Onnela and others,
+    T_ijk is 1 if i, j and k are all connected to each other, and 0 otherwise. With edge weights it
+    is the geometric mean of the three weights, the intensity of the triangle (Onnela and others,
     2005).
 
     Parameters
@@ -173,7 +174,7 @@ def triangles(
 def normalize(T: SparseTensor) -> SparseTensor:
     r"""Return T_ijk / (d_i d_j d_k)^(1/3), d_i the sum of row i; of order 4 with the fourth root.
 
-    What :math:`D^{-1/2} A D^{-1/2}` is to a graph, so that hubs do not outweigh the rest.
+    This corresponds to :math:`D^{-1/2} A D^{-1/2}` for a graph: hubs do not dominate.
     """
     if not isinstance(T, SparseTensor):
         raise InputError(
