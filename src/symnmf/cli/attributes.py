@@ -1,4 +1,4 @@
-"""``--attributes``: a table of what is known of the nodes, explained along with their links."""
+"""``--attributes``: a table of attributes of the nodes, fitted together with their links."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ SHOWN = 30
 Attributes = Annotated[
     Path | None,
     typer.Option(
-        help="A table of what is known of the nodes besides their links (.csv .tsv .parquet .npz "
-        ".npy .mtx): a row for each node, matched by name where its first column holds names, else "
-        "by order.",
+        help="A table with one row of attributes per node (.csv .tsv .parquet .npz .npy .mtx), "
+        "matched by name if its first column holds names, else by order.",
         show_default=False,
     ),
 ]
@@ -34,7 +33,7 @@ Weight = Annotated[
         "--attribute-weight",
         metavar="auto|NUMBER",
         help="With --attributes: how much they count; with 1 as much as the links. auto chooses "
-        "what predicts held-out links and attributes.",
+        "the weight that best predicts held-out links and attributes.",
         show_default="auto",
     ),
 ]

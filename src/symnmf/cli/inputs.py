@@ -16,8 +16,8 @@ Input = Annotated[
     typer.Argument(
         metavar="INPUT",
         help="A file (.csv .tsv .parquet .npz .npy .mtx .h5ad .cool .mcool, or a graph .edges .txt "
-        ".ncol .gml .graphml .net .hyperedges; each also .gz), or a data set's name, such as "
-        "[bold]digits[/] or [bold]karate[/].",
+        ".ncol .gml .graphml .net .json .hyperedges; each also .gz), or the name of a data set, "
+        "such as [bold]digits[/] or [bold]karate[/].",
         show_default=False,
     ),
 ]
@@ -42,7 +42,7 @@ Normalize = Annotated[
     typer.Option(
         "--normalize/--no-normalize",
         help="Divide similarities by the square roots of their row sums, so that hubs do not "
-        "dominate. On for graphs; chosen by the result, without labels, for matrices.",
+        "dominate. On for graphs; for matrices the better of the two is chosen, without labels.",
         show_default=False,
     ),
 ]
@@ -67,7 +67,7 @@ Truth = Annotated[
 Memory = Annotated[
     str | None,
     typer.Option(
-        help="Stay within this much memory, such as 4GB, and read X in blocks: for a folder that "
+        help="Read X in blocks and use at most this much memory, such as 4GB; for a folder that "
         "symnmf convert wrote, or a .npy, .zarr or .h5 array.",
         show_default=False,
     ),

@@ -27,13 +27,14 @@ def reproduce(
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small problems and few seeds, minutes in all.")
+        bool, typer.Option("--quick", help="Small problems and few seeds, a few minutes in total.")
     ] = False,
     out: Annotated[Path, typer.Option(help="The folder for pages, tables and pictures.")] = Path(
         "reproduction"
     ),
     seeds: Annotated[
-        int | None, typer.Option(help="Seeds per experiment.", show_default="each one's own")
+        int | None,
+        typer.Option(help="Seeds per experiment.", show_default="that of the experiment"),
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes.", show_default="all cores")] = None,
 ) -> None:

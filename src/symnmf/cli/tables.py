@@ -22,7 +22,7 @@ Header = Annotated[
 ]
 Decimal = Annotated[
     str,
-    typer.Option(help="What separates the fractions of numbers in a .csv or .tsv INPUT, . or ,"),
+    typer.Option(help="The decimal separator of a .csv or .tsv INPUT, . or ,"),
 ]
 Columns = Annotated[
     str | None,
