@@ -626,7 +626,7 @@ def test_an_interrupted_reproduction_says_how_to_go_on(run, monkeypatch):
 
     monkeypatch.setattr(experiments, "reproduce", stopped)
     monkeypatch.setattr(experiments, "expected_seconds", lambda names, **_: 1.0)
-    assert "the same command goes on" in run("reproduce figure1", expected=130).stderr
+    assert "the same command resumes" in run("reproduce figure1", expected=130).stderr
 
 
 def test_info(run):

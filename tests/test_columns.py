@@ -108,8 +108,8 @@ def test_a_consensus_takes_what_factorize_takes_and_comes_out_the_same():
     ("options", "error", "said"),
     [
         ({"n_init": 1}, InputError, "n_init must be at least 2"),
-        ({"init": "nndsvd"}, InputError, "every run to the same place"),
-        ({"init": "spectral"}, InputError, "every run to the same place"),
+        ({"init": "nndsvd"}, InputError, "the same result in every run"),
+        ({"init": "spectral"}, InputError, "the same result in every run"),
         ({"rank": 0}, InputError, "rank must be a whole number"),
         ({"masks": None}, TypeError, "unexpected keyword argument 'masks'"),
         ({"max_time": 0.0}, InputError, "before two runs"),

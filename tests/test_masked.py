@@ -134,7 +134,7 @@ def test_the_end_is_as_good_as_scipys_from_there(hidden):
     assert found.history["objective"][-1] <= end.fun * (1 + 1e-9)
     assert found.certificate().certified
     assert found.certificate(symnmf.Problem(X, weights=W)).certified
-    with pytest.raises(symnmf.InputError, match="fitted to something else"):
+    with pytest.raises(symnmf.InputError, match="was not fitted to"):
         found.certificate(X)
 
 

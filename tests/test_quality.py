@@ -239,7 +239,7 @@ def test_components_are_counted_and_the_largest_can_be_had_alone():
     parts = [nx.complete_graph(9), nx.complete_graph(6), nx.complete_graph(4)]
     G = nx.disjoint_union_all(parts)
     G.add_node("alone")
-    with pytest.warns(GraphWarning, match="3 components of two nodes or more, and 2 clusters"):
+    with pytest.warns(GraphWarning, match="3 components of two nodes or more but only 2 clusters"):
         communities(G, 2, random_state=0)
     A = graphs.from_graph(G)[0]
     with warnings.catch_warnings():

@@ -64,7 +64,7 @@ def reproduce(
         with raising(), _progress() as progress:
             page = experiments.reproduce(chosen, out=out, progress=progress, **scale)
     except KeyboardInterrupt as interrupt:
-        note(f"interrupted; the same command goes on with the runs kept in {out}.", "error")
+        note(f"interrupted; the same command resumes with the runs saved in {out}.", "error")
         terminated = isinstance(interrupt, Terminated)
         raise typer.Exit(TERMINATED if terminated else INTERRUPTED) from None
     for line in _verdicts(page.with_name("claims.csv")):

@@ -163,7 +163,7 @@ def consensus(
     )
     if plan.starts < 2 or plan.from_eigenvectors:
         raise InputError(
-            f"init={init!r} leads every run to the same place; use 'scaled-random', 'random' or a "
+            f"init={init!r} gives the same result in every run; use 'scaled-random', 'random' or a "
             f"function of the seed."
         )
     ready = Problem.of(X, n_jobs=n_jobs, device=device, **problem).for_rank(rank)

@@ -83,7 +83,7 @@ def _mirrored(url: str, mirror: str | None) -> str:
 
 def _download(url: str) -> bytes:
     if urlsplit(url).scheme not in ("http", "https"):
-        raise InputError(f"{url} is no address of http or https.")
+        raise InputError(f"{url} is not an http or https address.")
     try:
         with urllib.request.urlopen(url, timeout=SECONDS) as answer:
             content = bytes(answer.read(MOST + 1))

@@ -22,7 +22,10 @@ def about(
     """
     W, below = result.W, result.attached
     if W is None or below is None:
-        raise InputError("there are no attributes to say what clusters are about; pass attributes.")
+        raise InputError(
+            "the fit has no attributes to describe the clusters by; pass attributes to "
+            "communities or Problem."
+        )
     known = below.names if names is None else list(names)
     if known is not None and len(known) != len(W):
         raise InputError(

@@ -53,7 +53,7 @@ def scale_attributes(F: Any, scaling: str = "auto") -> Any:
     if not np.isfinite(held).all():
         raise InputError("attributes has NaN or infinite entries; remove or replace them first.")
     if not held.any():
-        raise InputError("attributes is zero everywhere and says nothing; leave it out.")
+        raise InputError("attributes has only zeros; leave it out.")
     if not TINY_TO_HUGE[0] <= np.abs(held).max() <= TINY_TO_HUGE[1]:
         raise InputError(
             f"attributes has a largest entry of {np.abs(held).max():.2g}, whose square is no "
@@ -66,7 +66,7 @@ def scale_attributes(F: Any, scaling: str = "auto") -> Any:
         return table
     if scaling == TFIDF and held.min(initial=0.0) < 0:
         raise InputError(
-            "attributes has negative entries, which attribute_scaling='tfidf' has no meaning for; "
+            "attributes has negative entries, which attribute_scaling='tfidf' does not support; "
             "use 'columns' or 'none'."
         )
     return _tfidf(table) if scaling == TFIDF else _by_column(table)

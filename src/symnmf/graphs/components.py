@@ -41,9 +41,9 @@ def restrict(A: Any, components: str, clusters: int, advice: str) -> Any:
         return _without(A, ~inside)
     if real > clusters:
         warn(
-            f"the graph has {real} components of two nodes or more, and {clusters} clusters were "
-            f"asked for, so some cluster must join nodes that no path connects; {advice} clusters "
-            f"the largest alone, of {sizes.max()} nodes out of {len(part)}."
+            f"the graph has {real} components of two nodes or more but only {clusters} clusters, "
+            f"so some cluster must contain nodes that no path connects; {advice} clusters only "
+            f"the largest component, {sizes.max()} of {len(part)} nodes."
         )
     return A
 

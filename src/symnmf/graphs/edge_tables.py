@@ -241,7 +241,7 @@ def _narwhals(frame: Any, name: str) -> Any:
         raise InputError(f"{name} has two columns of one name; rename one of them.") from None
     except TypeError:
         raise InputError(
-            f"{name} is a {type(frame).__name__}, which is no table that narwhals reads; pass a "
+            f"{name} is a {type(frame).__name__}, which narwhals cannot read as a table; pass a "
             f"pandas, polars or pyarrow table."
         ) from None
 

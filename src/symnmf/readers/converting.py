@@ -105,7 +105,7 @@ def _convert_array(
 ) -> None:
     store = open_store(path)
     if isinstance(store, BlockFolder):
-        raise InputError(f"{str(path)!r} is a folder of blocks already; use it as it is.")
+        raise InputError(f"{str(path)!r} is already a folder of blocks; use it directly.")
     matrix = Blocks(store, memory=memory, assume_symmetric=assume_symmetric)
     side = max(1, int(np.sqrt(memory / AT_A_TIME / 2 / matrix.dtype.itemsize)))
     bounds = _edges_of(store.n, side)

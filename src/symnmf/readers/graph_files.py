@@ -23,7 +23,7 @@ def read_graphml(source: Source) -> MatrixFile:
     """A graph in GraphML; a file that declares entities is refused."""
     content = source.content(MOST, ADVICE)
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
-        raise source.error("it declares entities, which a graph has no use for; remove them")
+        raise source.error("it declares XML entities, which are not supported; remove them")
     return _graph(source, lambda nx: _first_graph(nx, content))
 
 

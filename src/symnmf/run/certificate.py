@@ -339,8 +339,8 @@ def problem_of(given: Any, result: Result) -> Problem:
     if given is None:
         if result.problem is None:
             raise InputError(
-                "the result was saved or pickled and has left X behind; pass X, or the Problem "
-                "where there was more to it."
+                "the result was saved or pickled without X; pass X, or the Problem if it had "
+                "options besides X."
             )
         return result.problem
     if not isinstance(given, Problem) and result.order > 2:
@@ -354,8 +354,8 @@ def problem_of(given: Any, result: Result) -> Problem:
         )
     if result.status != "diverged" and not _same_problem(problem, result):
         raise InputError(
-            f"the result was fitted to something else than {f.describe()} for this X; pass what "
-            f"was factorized, as a symnmf.Problem where there was a mask, weights or a term."
+            f"the result was not fitted to {f.describe()} for this X; pass what was factorized, as "
+            f"a symnmf.Problem if there was a mask, weights or a term."
         )
     return problem
 

@@ -118,8 +118,8 @@ def written(path: Path, arrays: dict[str, Any], *, warned: bool) -> bool:
     except (OSError, InputError) as error:
         if not warned:
             warn(
-                f"the checkpoint {str(path)!r} could not be written ({error}); the run goes on and "
-                f"an earlier checkpoint is kept.",
+                f"the checkpoint {str(path)!r} could not be written ({error}); the run continues "
+                f"and an earlier checkpoint is kept.",
                 RuntimeWarning,
             )
         return False

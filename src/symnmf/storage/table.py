@@ -170,7 +170,7 @@ def as_table(F: Any, n: int, dtype: np.dtype, ops: Ops, name: str = "attributes"
     if not np.isfinite(held).all():
         raise InputError(f"{name} has NaN or infinite entries; remove or replace them first.")
     if not held.any():
-        raise InputError(f"{name} is zero everywhere and says nothing; leave it out.")
+        raise InputError(f"{name} has only zeros; leave it out.")
     if not np.finfo(dtype).tiny < float(np.abs(held).max()) ** 2 < np.finfo(dtype).max:
         raise InputError(
             f"{name} has a largest entry of {np.abs(held).max():.2g}, whose square is no number of "
