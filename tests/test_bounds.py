@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import symnmf
 from strict_backend import StrictMatrix
 from symnmf.bounds import best_bound, frobenius, prices, squares, weighted
-from symnmf.bounds.bound import percent, rounded_down
+from symnmf.bounds.bound import Bound, percent, rounded_down
 from symnmf.bounds.groups import between_groups
 from symnmf.bounds.prices import admm, decrease
 from symnmf.bounds.target import observed_block
@@ -499,3 +499,17 @@ def test_a_run_that_diverged_has_a_certificate_all_the_same(scale):
     with np.errstate(all="ignore"):
         astray = dataclasses.replace(found, U=found.U * scale, V=found.V * scale)
         assert not symnmf.certify(B @ B.T + 0.1, astray).certified
+
+
+def test_a_bound_that_is_far_away_does_not_sound_like_praise():
+    known = Bound(
+        value=0.2,
+        error=0.002,
+        reached=8.7,
+        reached_error=0.087,
+        gap=0.977,
+        rank=3,
+        how="eigenvalues",
+    )
+    assert "within" not in known.sentence
+    assert "loose: the best may be up to 98% lower" in known.sentence

@@ -253,6 +253,7 @@ def test_a_pickled_array_is_refused_unopened(run, tmp_path):
     ("line", "words"),
     [
         ("cluster nosuch -k 2", "neither a file nor a data set"),
+        ("cluster digit -k 2", "did you mean 'digits'?"),
         ("cluster friends.edges -k 9", "-k 9 is more than the 8 rows"),
         ("cluster friends.edges -k 0", "-k must be a whole number of at least 1"),
         ("cluster friends.edges -k 2 --solver a-symhal", "did you mean 'a-symhals'"),

@@ -19,6 +19,7 @@ from extras import optional
 from symnmf import InputError, QualityWarning, SymNMF, communities, factorize, graphs
 from symnmf.graphs import GraphWarning
 from symnmf.metrics import clustering_accuracy
+from symnmf.quality import size_range
 from symnmf.run.multistart import Plan
 from symnmf.run.race import Race
 from symnmf.run.settings import Settings
@@ -474,7 +475,7 @@ def test_graph_files_are_read(tmp_path, ending):
 def test_a_graph_file_with_entities_is_refused(tmp_path):
     path = tmp_path / "bomb.graphml"
     path.write_text('<!DOCTYPE a [<!ENTITY b "c">]><graphml>&b;</graphml>')
-    with pytest.raises(InputError, match="declares entities"):
+    with pytest.raises(InputError, match="declares XML entities"):
         symnmf.readers.read_matrix(path)
     (tmp_path / "bad.gml").write_text("graph [ node [ id")
     with pytest.raises(InputError, match=r"cannot be read as \.gml"):
@@ -488,3 +489,9 @@ def test_a_negative_edge_is_named(tmp_path):
     (tmp_path / "g.edges").write_text("a b 1\nb c -2\nc a 1\n")
     with pytest.raises(InputError, match=r"g.edges': the edge between 'b' and 'c'.* weight -2"):
         load(str(tmp_path / "g.edges"))
+
+
+def test_sizes_in_words():
+    assert size_range([4, 0, 4]) == "4 each"
+    assert size_range([7]) == "7"
+    assert size_range([9, 2, 0]) == "2 to 9"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from symnmf.arguments import shown
@@ -21,9 +21,15 @@ def lookup(name: str, known: Mapping[str, T], argument: str) -> T:
     plain = {_plain(key): value for key, value in known.items()}
     if _plain(name) in plain:
         return plain[_plain(name)]
-    near = difflib.get_close_matches(str(name).lower(), known, n=3, cutoff=0.6)
-    hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-    raise InputError(f"{argument} {name!r} is not known; {hint}valid: {', '.join(known)}.")
+    raise InputError(
+        f"{argument} {name!r} is not known; {nearest(name, known)}valid: {', '.join(known)}."
+    )
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return a question that asks whether a similar name was meant; empty if there is none."""
+    near = difflib.get_close_matches(name.lower(), list(known), n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(map(repr, near))}? " if near else ""
 
 
 def _plain(name: str) -> str:

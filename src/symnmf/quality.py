@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -134,7 +134,7 @@ class Quality:
 
     def __str__(self) -> str:
         parts = [
-            f"{self.clusters} clusters of {min(s for s in self.sizes if s)} to {max(self.sizes)}"
+            f"{self.clusters} cluster{'s' * (self.clusters > 1)} of {size_range(self.sizes)}"
             if self.clusters
             else "no cluster",
             f"modularity {plain(self.modularity)}",
@@ -214,3 +214,12 @@ def warn_of(quality: Quality, advice: str) -> None:
     """Say at the reader's line what is wrong with the clusters, where something is."""
     if quality.warning and sum(quality.sizes):
         warn(f"{quality.warning}; {advice}.", QualityWarning)
+
+
+def size_range(sizes: Sequence[int]) -> str:
+    """Return how large the clusters are, in words; empty ones do not count."""
+    filled = [int(size) for size in sizes if size]
+    least, most = min(filled), max(filled)
+    if least < most:
+        return f"{least} to {most}"
+    return f"{least} each" if len(filled) > 1 else str(least)

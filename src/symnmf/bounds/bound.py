@@ -11,6 +11,9 @@ import numpy as np
 #: Gap from which on a result counts as the best possible, where nothing else is said.
 GLOBAL_TOL = 1e-6
 
+#: A larger gap says little about U: the bound is far away.
+LOOSE = 0.1
+
 How = Literal["eigenvalues", "prices", "groups", "none"]
 
 WAYS = {
@@ -107,6 +110,8 @@ class Bound:
         )
         if self.proved_global:
             return f"{told}: a global minimum to {percent(max(self.gap, 1e-15))}."
+        if self.gap > LOOSE:
+            return f"{told}. This bound is loose: the best may be up to {percent(self.gap)} lower."
         return f"{told}, within {percent(self.gap)}."
 
     def __str__(self) -> str:

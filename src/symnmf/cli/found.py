@@ -18,8 +18,6 @@ from symnmf.cli.output import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from symnmf.fit import Fitted, Pipeline
 
 
@@ -108,6 +106,7 @@ def tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int) 
     """Say how the run went, or print it as one object."""
     import numpy as np
 
+    from symnmf.quality import size_range
     from symnmf.run.result import OUTSIDE
 
     fitted = found.fitted
@@ -148,8 +147,8 @@ def tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int) 
     if fitted.selection is not None:
         say(f"How many: {fitted.selection.recommendation}. {fitted.selection.reason}")
     say(
-        f"{counted(len(labels), 'row')} in {counted(len(clusters), 'cluster')} of {_range(sizes)}; "
-        f"{how_it_ended(result, tol)}."
+        f"{counted(len(labels), 'row')} in {counted(len(clusters), 'cluster')} of "
+        f"{size_range(sizes.tolist())}; {how_it_ended(result, tol)}."
     )
     if alone:
         have = "has" if alone == 1 else "have"
@@ -170,11 +169,3 @@ def _how_many(fitted: Fitted) -> dict[str, Any]:
     choices = {name: choice.rank for name, choice in found.choices.items()}
     told = {"clusters": found.recommendation, "reason": found.reason, "choices": choices}
     return {"how_many": told}
-
-
-def _range(sizes: np.ndarray) -> str:
-    """Return how large the clusters are, in words."""
-    least, most = int(sizes.min()), int(sizes.max())
-    if least < most:
-        return f"{least} to {most}"
-    return f"{least} each" if len(sizes) > 1 else str(least)

@@ -177,18 +177,20 @@ def _check_weights(path: Path, A: Any, names: list[Any] | None) -> None:
     ends = (i, j) if names is None else (names[i], names[j])
     raise InputError(
         f"file {str(path)!r}: the edge between {ends[0]!r} and {ends[1]!r} has the negative weight "
-        f"{A[i, j]:g}; drop it, since similarities must be at least 0."
+        f"{A[i, j]:g}; drop it, or use symnmf cluster with --allow-negative."
     )
 
 
 def _built_in(name: str) -> Loaded:
     from symnmf import datasets
     from symnmf.errors import InputError
+    from symnmf.naming import nearest
 
     known = [entry.name for entry in datasets.available()]
     if name.lower().replace("-", "_") not in (*known, "mnist"):
         raise InputError(
-            f"{name!r} is neither a file nor a data set; the data sets are {', '.join(known)}."
+            f"{name!r} is neither a file nor a data set; {nearest(name, known)}"
+            f"the data sets are {', '.join(known)}."
         )
     found = datasets.load(name)
     return Loaded(

@@ -37,7 +37,7 @@ def describe_dominance(X: Any, columns: Sequence[int], names: Sequence[Any] | No
     """One clause about the columns that dominate."""
     spread = np.asarray(X, dtype=np.float64).std(axis=0)
     others = np.delete(spread, columns)
-    called = [repr(str(names[k])) if names is not None else str(k + 1) for k in columns[:3]]
+    called = [repr(str(names[k])) if names is not None else str(k) for k in columns[:3]]
     more = f" and {len(columns) - 3} more" if len(columns) > 3 else ""
     several = len(columns) > 1
     times = spread[columns[0]] / np.median(others[others > 0])

@@ -82,7 +82,7 @@ def _damage(source: Source, what: str) -> Iterator[None]:
     except InputError:
         raise
     except (*_DAMAGE, OSError) as error:
-        raise source.error(f"{what} is damaged ({shown(error)}); send it again") from error
+        raise source.error(f"{what} is damaged ({shown(error)}); copy it again") from error
 
 
 @contextmanager

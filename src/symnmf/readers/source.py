@@ -32,10 +32,9 @@ WRITE_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 Advice = tuple[str, str]
 """What to do about a fault, in Python and in the shell."""
 
-NAN_ADVICE: Advice = (
-    "; pass missing='nan' where NaN stands for what was not observed",
-    "; call symnmf factorize with --missing nan where NaN stands for what was not observed",
-)
+FILL_IN = "; fill it in or leave the row out; for a similarity matrix with entries not observed, "
+
+NAN_ADVICE: Advice = (f"{FILL_IN}pass missing='nan'", f"{FILL_IN}give --missing nan")
 """For NaN in a dense matrix."""
 
 SPARSE_NAN_ADVICE: Advice = (
@@ -128,7 +127,7 @@ class Source:
             return read(size)
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise self.error(
-                f"its gzip stream is damaged or cut short ({shown(error)}); send it again"
+                f"its gzip stream is damaged or cut short ({shown(error)}); copy it again"
             ) from error
 
     def content(self, most: int, advice: str) -> bytes:

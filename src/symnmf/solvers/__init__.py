@@ -81,7 +81,7 @@ class SolverInfo:
     cost: str
 
     def __str__(self) -> str:
-        return f"{self.name:12} {self.summary}; needs {self.needs}; {self.cost} per iteration"
+        return f"{self.name:12} {self.summary}; needs {self.needs}; per iteration {self.cost}"
 
 
 def available() -> list[SolverInfo]:

@@ -33,7 +33,7 @@ class ExpectationMaximization(Solver):
     name: ClassVar[str] = "em"
     summary: ClassVar[str] = "expectation-maximisation for a Poisson or Bernoulli loss"
     needs: ClassVar[str] = "the entries of a sparse X, and loss='poisson' or 'bernoulli'"
-    cost: ClassVar[str] = "1 pass over X, 2 where a longer step fails"
+    cost: ClassVar[str] = "1 pass over X, 2 if a longer step fails"
     asks: ClassVar[frozenset[str]] = frozenset({"likelihood"})
     needs_nonnegative: ClassVar[bool] = True
 

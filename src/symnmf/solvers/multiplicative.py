@@ -21,7 +21,7 @@ class MultiplicativeSolver(OriginalSolver):
     Zeros stay zeros, whatever the method.
     """
 
-    cost: ClassVar[str] = "1 product, 2 where the safeguard steps in"
+    cost: ClassVar[str] = "1 product, 2 if the safeguard steps in"
     needs_nonnegative: ClassVar[bool] = True
 
     @property

@@ -45,7 +45,7 @@ class PGD(OriginalSolver):
 
     name: ClassVar[str] = "pgd"
     summary: ClassVar[str] = "projected gradient with Lin's line search (2007)"
-    cost: ClassVar[str] = "1 product per trial step, 2 or 3 trials as a rule"
+    cost: ClassVar[str] = "1 product per trial step, usually 2 or 3 trials"
     asks: ClassVar[frozenset[str]] = frozenset({"gradient"})
 
     first_step: float = 1.0

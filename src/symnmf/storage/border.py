@@ -23,7 +23,7 @@ NAN_IN_SPARSE = (
     ", or leave them out and pass missing='unstored' to symnmf.factorize or symnmf.SymNMF if what "
     "is not stored was not observed"
 )
-NEGATIVE = ", or pass allow_negative=True to symnmf.factorize where they are meant"
+NEGATIVE = ", or pass allow_negative=True if they are meant"
 
 #: What ``missing`` may be.
 MISSING = ("nan", "unstored")

@@ -106,7 +106,11 @@ class Hierarchy:
         return dendrogram(self, ax)
 
     def __str__(self) -> str:
-        lines = [f"{self.n_clusters} clusters in a tree of {len(self.splits)} splits"]
+        clusters, splits = self.n_clusters, len(self.splits)
+        lines = [
+            f"{clusters} cluster{'s' * (clusters != 1)} in a tree of "
+            f"{splits} split{'s' * (splits != 1)}"
+        ]
         waiting = deque([(0, 0)])
         while waiting:
             node, depth = waiting.popleft()
