@@ -61,7 +61,7 @@ def write_edges(path, names):
 
 
 def write_table(path, order, names=None, columns=COLUMNS, first="name"):
-    """Write the words of the nodes in this order, with names where there are any."""
+    """Write the words of the nodes in this order, with names if there are any."""
     lines = [] if columns is None else [[*([] if names is None else [first]), *columns]]
     lines += [[*([] if names is None else [names[i]]), *F[i]] for i in order]
     path.write_text("".join(",".join(map(str, line)) + "\n" for line in lines))

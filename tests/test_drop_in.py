@@ -24,7 +24,7 @@ class InItsPlace(SymNMF):
     """SymNMF, with the parameters of eigenvectors that have no counterpart and change nothing.
 
     Its graph of nearest neighbours counts a point among its own neighbours, and ours does not.
-    A graph that falls into parts is no trouble here, and is not warned of where there are as many
+    A graph that falls into parts is no trouble here, and is not warned of if there are as many
     clusters; scikit-learn's eigenvectors need it connected, so its test expects the warning.
     """
 

@@ -115,7 +115,7 @@ def test_weak_is_where_fewer_than_nine_rows_in_ten_are_right(monkeypatch):
 
 
 def test_two_groups_need_more_than_the_axes(monkeypatch):
-    """One row for an axis is a poor guide where there are two groups and many edges between."""
+    """One row for an axis is a poor guide if there are two groups and many edges between."""
     A = block_model(2, 1.6, 2)
     assert word_of(A, 2, seed=2) != CHANCE
     monkeypatch.setattr(judging, "ROUNDS", 0)

@@ -27,6 +27,10 @@ BANNED = {
     r"\bgoes? on (?:from|where it)\b": "resumes",
     r"\bwhat was reached\b": "the current result",
     r"\bthings? to themselves\b": "items",
+    r"\bwhere there (?:is|are|was|were)\b": "if there is",
+    r"\bmost telling\b": "most distinctive",
+    r"\bthe clock on the wall\b": "wall-clock time",
+    r"\b(?:has|have) no say\b": "does not count",
 }
 #: Where the word itself is the subject.
 ALLOWED = {"tests/test_words.py"}

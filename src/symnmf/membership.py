@@ -23,7 +23,7 @@ from symnmf.storage.wrapping import in_memory
 #: The rule that asks for strengths above the background.
 BACKGROUND = "background"
 
-#: The share of a row that counts where there is no background to compare with.
+#: The share of a row that counts if there is no background to compare with.
 SHARE = 0.25
 
 #: Where the background would leave out more than this part of the rows, it is not one: the
@@ -112,7 +112,7 @@ def _by_share(U: np.ndarray, threshold: float | None) -> np.ndarray:
 
 
 def edges_of(graph: Any) -> sp.csr_array | None:
-    """The edges as a sparse matrix without a diagonal; None where there are none to look at."""
+    """The edges as a sparse matrix without a diagonal; None if there are none to look at."""
     A = in_memory(graph) if isinstance(graph, SymmetricArray) else graph
     if isinstance(A, SymmetricArray):
         return None

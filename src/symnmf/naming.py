@@ -58,7 +58,7 @@ def named_ends(columns: Sequence[Any]) -> tuple[Any, Any] | None:
 
 
 def named_weight(columns: Sequence[Any], ends: tuple[Any, Any]) -> Any:
-    """The column called weight, else the third of three; None where there is neither."""
+    """The column called weight, else the third of three; None if there is neither."""
     others = [column for column in columns if column not in ends]
     called = [column for column in others if str(column).strip().lower() == USUAL_WEIGHT]
     if called:

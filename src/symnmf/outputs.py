@@ -150,7 +150,7 @@ def _check_link(path: Path, found: os.stat_result) -> None:
 
 
 def _checked(target: Path) -> os.stat_result | None:
-    """What is at ``target``, which can be written; None where there is nothing."""
+    """What is at ``target``, which can be written; None if there is nothing."""
     try:
         found = target.lstat()
     except FileNotFoundError:

@@ -144,7 +144,7 @@ class Places:
         self.scaled = scaled  # brings given similarities to the scale of those that were fitted
 
     def _known(self, new: Any) -> np.ndarray:
-        """Return the number of the equal fitted row, -1 where there is none."""
+        """Return the number of the equal fitted row, -1 if there is none."""
         if not (isinstance(self.points, np.ndarray) or sp.issparse(self.points)):
             return np.full(new.shape[0], -1)
         return self._rows.find(new)
@@ -189,7 +189,7 @@ class KnownRows:
             self._place.setdefault(_content(points, row), row)
 
     def find(self, new: Any) -> np.ndarray:
-        """Return the number of the equal fitted row, -1 where there is none."""
+        """Return the number of the equal fitted row, -1 if there is none."""
         found = (self._place.get(_content(new, row), -1) for row in range(new.shape[0]))
         return np.fromiter(found, dtype=np.intp, count=new.shape[0])
 

@@ -223,7 +223,7 @@ class State:
 
     @property
     def factors(self) -> list[Point]:
-        """All factors that are held together by a coupling; U alone where there is none."""
+        """All factors that are held together by a coupling; U alone if there is none."""
         return [self.U] if self.V is self.U else [self.U, self.V, *self.others]
 
     @property

@@ -1,4 +1,4 @@
-"""Whether clusters are more than what the same search finds where there are none."""
+"""Whether clusters are more than what the same search finds in data without any."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def judge(
         Returns the labels that the same search finds in ``graph``.
     rng : Generator
     size : float
-        Stored entries times clusters; where there are many, one draw has to do.
+        Stored entries times clusters; if there are many, one draw has to do.
     remark : str
         Something that the reader has to know to understand the word.
     """

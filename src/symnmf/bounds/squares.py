@@ -113,7 +113,7 @@ def by_factoring(
 ) -> Squares:
     """Bound the sum for a dense A of a few thousand rows: Ritz pairs, and a Cholesky proof.
 
-    ``multiply`` is a faster product with A, where there is one, and ``start`` has columns near the
+    ``multiply`` is a faster product with A, if there is one, and ``start`` has columns near the
     leading eigenvectors.
     """
     n = A.shape[0]

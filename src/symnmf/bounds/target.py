@@ -61,7 +61,7 @@ class Target:
     array : callable or None
         Returns A as a float64 array of its own, where that is affordable.
     core : ndarray or None
-        A small matrix with the nonzero eigenvalues of A, where there is one.
+        A small matrix with the nonzero eigenvalues of A, if there is one.
     nonnegative : bool
         Whether the objective is never negative.
     rows : ndarray or None
@@ -194,7 +194,7 @@ def weighted(
     ridge: float | np.ndarray = 0.0,
     links: tuple[SymmetricMatrix, ...] = (),
 ) -> Target | None:
-    """Return the target of 1/2 sum w (x - m)^2, M = U U^T, near U; None where there is none.
+    """Return the target of 1/2 sum w (x - m)^2, M = U U^T, near U; None if there is none.
 
     X, W and U are arrays; ``ridge`` and ``links`` are as for :func:`frobenius`. Rows with hidden
     entries (w = 0) are left out one after another, those with most of them first, until none is

@@ -140,7 +140,7 @@ def _first_column_of_names(loaded: Loaded, file: MatrixFile, n: int) -> list[str
 
 
 def settings(fitted: Fitted) -> dict[str, Any]:
-    """Return how much the table counted, where there is one."""
+    """Return how much the table counted, if there is one."""
     choice = fitted.attribute_weight
     return {} if choice is None else {"attribute_weight": choice.weight}
 

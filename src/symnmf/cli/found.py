@@ -54,7 +54,7 @@ class Found:
         }
 
     def scores(self) -> dict[str, float]:
-        """Return how well the labels agree with known classes, where there are any."""
+        """Return how well the labels agree with known classes, if there are any."""
         if self.truth is None:
             return {}
         from symnmf import metrics

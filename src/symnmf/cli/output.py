@@ -65,7 +65,7 @@ def _plain(value: Any) -> Any:
 
 
 def write_columns(columns: Mapping[str, Sequence[object] | np.ndarray], path: Path | None) -> None:
-    """Write a table to a file, or as CSV to stdout where there is none."""
+    """Write a table to a file, or as CSV to stdout if there is none."""
     from symnmf.readers import write_table
 
     if path is not None:

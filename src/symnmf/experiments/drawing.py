@@ -20,7 +20,7 @@ ERROR = r"$E^k = \|X - UU^T\|_F^2\,/\,\|X\|_F^2$"
 
 
 def need_matplotlib() -> None:
-    """Raise an error that says what to install, where there is no matplotlib."""
+    """Raise an error that says what to install, if there is no matplotlib."""
     if importlib.util.find_spec("matplotlib") is None:
         raise ImportError("symnmf.experiments needs matplotlib: pip install 'symnmf[plots]'.")
 

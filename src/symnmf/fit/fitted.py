@@ -60,7 +60,7 @@ class Fitted:
     """Clusters of some data, and all that is known of them.
 
     Clusters are numbered by their size, the largest first and equal ones by their first member; or
-    as known classes are numbered, where there are any.
+    as known classes are numbered, if there are any.
 
     Attributes
     ----------

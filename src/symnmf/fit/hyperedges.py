@@ -49,7 +49,7 @@ class SizeChoice:
     sizes : {"all", "pairs", "larger"}
     auc : dict
         For each choice the probability that it puts a real hyperedge above a random one, the mean
-        of that of pairs and of larger ones; empty where there was nothing to compare.
+        of that of pairs and of larger ones; empty if there was nothing to compare.
     """
 
     sizes: str

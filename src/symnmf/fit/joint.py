@@ -24,7 +24,7 @@ from symnmf.run.start import RandomState, as_generator
 #: The weight that is tried first, the factor to the next ones, and a finer one at the end.
 FIRST, FACTOR, FINE = 10.0**-0.5, 10.0**0.5, 10.0**0.25
 
-#: The least weight and the largest; beyond them the table, or the graph, has no say.
+#: The least weight and the largest; beyond them the table, or the graph, hardly counts.
 LEAST, MOST = 0.01, 100.0
 
 #: Weights in a row that may bring nothing before no further one is tried.

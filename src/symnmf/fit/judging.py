@@ -21,7 +21,7 @@ from symnmf.storage import SymmetricArray, as_symmetric
 from symnmf.verdict import LARGE, Verdict, judge
 
 #: Rows of points, or of an array of similarities, that are judged: so many are drawn, or so many
-#: for each cluster, where there are more.
+#: for each cluster, if there are more.
 MOST_ROWS, ROWS_EACH = 1000, 20
 
 #: Entries of the clique graph of a hypergraph that is judged.

@@ -372,7 +372,7 @@ class Prepared:
         )
 
     def _judge(self, labels: np.ndarray, result: Result) -> Verdict | None:
-        """Compare labels with those of data without clusters, where there is time for it.
+        """Compare labels with those of data without clusters, if there is time for it.
 
         There is none after an interrupt, nor where ``max_time`` leaves less than half of what the
         starts took. An interrupt, or the end of that time, while draws are clustered ends

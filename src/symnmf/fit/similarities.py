@@ -72,7 +72,7 @@ class Similarities:
     signs : NegativeWeight or None
         How much negative edges count, where a signed graph was normalised.
     layers : LayerWeights or None
-        How much each layer counts, where there are several.
+        How much each layer counts, if there are several.
     checked : SymmetricArray or None
         A as it was checked, where nothing was changed since.
     hypergraph : Hypergraph or None

@@ -53,7 +53,7 @@ def self_tuning(
     then normalised to :math:`D^{-1/2} A D^{-1/2}`.
 
     A point with at least ``scale_neighbor`` copies of itself has :math:`\sigma_i = 0`; its
-    smallest positive distance along a kept edge replaces it.  Where there is none, all its
+    smallest positive distance along a kept edge replaces it.  If there is none, all its
     neighbours are copies and have similarity 1 under any scale.  Equal distances are ordered
     by index, and a point is not its own neighbour.
 

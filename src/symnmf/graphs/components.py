@@ -18,7 +18,7 @@ def restrict(A: Any, components: str, clusters: int, advice: str) -> Any:
     """A without the nodes that are to stay outside: their rows and columns are zero.
 
     With ``components="largest"`` these are the nodes of every component but the largest, with
-    ``"all"`` none. Where there are more components than clusters a warning counts them.
+    ``"all"`` none. If there are more components than clusters a warning counts them.
 
     Parameters
     ----------

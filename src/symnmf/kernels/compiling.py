@@ -32,7 +32,7 @@ class ForgivingCache:
         return getattr(self._cache, name)
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """Return the compiled kernel from the disk; None where there is none that can be used."""
+        """Return the compiled kernel from the disk; None if there is none that can be used."""
         try:
             return self._cache.load_overload(signature, target)
         except Exception as error:

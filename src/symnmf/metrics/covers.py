@@ -95,7 +95,7 @@ def overlapping_nmi(
 
     A community is a yes-or-no variable over the nodes with entropy :math:`H(t)`. The uncertainty
     left in it is :math:`H(t | F) = \min_f H(t | f)`, where only those f count that say more by
-    agreeing with t than by contradicting it, and :math:`H(t)` where there is none.
+    agreeing with t than by contradicting it, and :math:`H(t)` if there is none.
 
     Parameters
     ----------

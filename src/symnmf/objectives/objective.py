@@ -149,7 +149,7 @@ class Objective(ABC):
 
     @property
     def unseen(self) -> np.ndarray | None:
-        """The rows of which nothing is observed, or None where there are none."""
+        """The rows of which nothing is observed, or None if there are none."""
         return None
 
     @property

@@ -225,7 +225,7 @@ def _array(X: Any) -> np.ndarray:
 
 
 def checked_weights(given: Any, name: str, n: int) -> Any:
-    """Return the weights, at most 1, as an array or in CSR form; None where there are none."""
+    """Return the weights, at most 1, as an array or in CSR form; None if there are none."""
     if given is None:
         return None
     W: Any = None

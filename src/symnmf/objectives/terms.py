@@ -22,7 +22,7 @@ class Term(ABC):
 
     @abstractmethod
     def value(self, ops: Ops, U: Tall, V: Tall) -> float:
-        """Return the term at the factors of a split problem; V is U where there is one factor."""
+        """Return the term at the factors of a split problem; V is U if there is one factor."""
 
     @abstractmethod
     def half_gradient(self, ops: Ops, V: Tall) -> Tall:

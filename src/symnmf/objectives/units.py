@@ -45,7 +45,7 @@ class Units:
 
     @cached_property
     def data(self) -> float:
-        """2^dk, the unit of X; infinite where there is no such number."""
+        """2^dk, the unit of X; infinite if there is no such number."""
         return float(np.exp2(self.order * self.exponent))
 
     @cached_property

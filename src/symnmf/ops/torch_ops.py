@@ -1,6 +1,6 @@
 """Tall factors as torch tensors: every operation in plain torch, on whatever device they live.
 
-This is what the kernels of :mod:`symnmf.ops.triton_ops` are held to, and what does the work where
+This is what the kernels of :mod:`symnmf.ops.triton_ops` are held to, and what does the work if
 there are none. Sums leave the device together, one small read per operation.
 """
 
@@ -411,7 +411,7 @@ class TorchOps(Ops):
 
 
 def device_ops(device: torch.device) -> TorchOps:
-    """Return the operations for a device: with compiled kernels where there are any."""
+    """Return the operations for a device: with compiled kernels if there are any."""
     if device.type == "cuda":
         try:
             from symnmf.ops.triton_ops import TritonOps

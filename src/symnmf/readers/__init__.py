@@ -20,7 +20,7 @@ Ending              What it holds
 .graphml .gml       a graph, parsed by networkx
 .net                a graph of Pajek; arcs are read as edges
 .json               a network of VOSviewer
-.h5ad               the neighbour graph of an AnnData where it has one, else its PCA or X (h5py)
+.h5ad               the neighbour graph of an AnnData if it has one, else its PCA or X (h5py)
 .cool .mcool        contacts of Hi-C, balanced (h5py); ``file.mcool::resolutions/10000`` names one
                     of several resolutions
 ==================  ===============================================================================

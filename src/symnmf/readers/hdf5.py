@@ -110,7 +110,7 @@ POINTS = ("obsm/X_pca", "X")
 
 
 def read_h5ad(source: Source) -> MatrixFile:
-    """The neighbour graph of the cells where there is one, else their PCA or X, with their names.
+    """The neighbour graph of the cells if there is one, else their PCA or X, with their names.
 
     The graph is what ``scanpy.pp.neighbors`` writes.
     """

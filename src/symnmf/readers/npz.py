@@ -100,7 +100,7 @@ def open_archive(source: Source) -> Iterator[Archive]:
 
 
 def read_npz(source: Source) -> MatrixFile:
-    """A scipy sparse matrix, a graph or one 2-D array, with labels ``y`` where there are any."""
+    """A scipy sparse matrix, a graph or one 2-D array, with labels ``y`` if there are any."""
     with open_archive(source) as archive:
         if "format" in archive and "shape" in archive:
             return _labelled(archive, _read_sparse(archive))

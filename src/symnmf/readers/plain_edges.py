@@ -24,7 +24,7 @@ def _blank(byte: int) -> bool:
 
 @compiled()
 def _id(data: np.ndarray, place: int) -> tuple[int, int]:
-    """Return the whole number at ``place`` and where it ends; -1 where there is none."""
+    """Return the whole number at ``place`` and where it ends; -1 if there is none."""
     begin, value = place, 0
     while place < len(data) and ZERO <= data[place] <= NINE:
         value = 10 * value + (data[place] - ZERO)

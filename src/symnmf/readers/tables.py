@@ -40,7 +40,7 @@ OR_HEADER: Advice = (
 NAME_WORDS = (b"name", b"names", b"id", b"ids", b"node", b"nodes", b"vertex", b"row", b"rows")
 
 
-#: What other programs write where there is no value.
+#: What other programs write for a missing value.
 MISSING = (b"na", b"n/a", b"#n/a", b"null", b"none", b"missing", b"-", b"?", b".")
 
 

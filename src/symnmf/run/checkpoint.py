@@ -270,7 +270,7 @@ def _check_factors(stored: dict[str, np.ndarray], rank: int, f: Objective, solve
 
 
 def values_so_far(checkpointing: Checkpointing) -> list[float]:
-    """Return the values recorded in a checkpoint; none where there is none that can be read."""
+    """Return the values recorded in a checkpoint; none if there is none that can be read."""
     if checkpointing.checkpoint is None or not checkpointing.begun:
         return []
     try:

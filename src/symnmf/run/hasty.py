@@ -19,7 +19,7 @@ FLOOR = 0.01
 
 
 def hasty_start(X: SymmetricMatrix, rank: int) -> np.ndarray:
-    """Return U_0 where there is no time for a better one.
+    """Return U_0 if there is no time for a better one.
 
     Of a sparse graph in memory: neighbourhoods of low conductance, which rows outside join. Of any
     other X: uniform numbers at its scale.

@@ -36,7 +36,7 @@ class Inspection:
 
     @functools.cached_property
     def components(self) -> Components | None:
-        """The parts into which X falls; None where there is one, or entries have weights."""
+        """The parts into which X falls; None if there is one, or entries have weights."""
         plain = self.f.base if isinstance(self.f, Added) else self.f
         return components_of(plain.storage) if isinstance(plain, Frobenius) else None
 

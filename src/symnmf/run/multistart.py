@@ -117,7 +117,7 @@ class Plan:
     run, each until it can be seen to end above the first. Which starts run and where they stop
     depends on errors alone, not on clocks or cores.
 
-    Starts run one per core where there is one for each core or an iteration is too small for
+    Starts run one per core if there is one for each core or an iteration is too small for
     several, unless the factors are large. On a dense X of at least 2000 rows and a rank up to 4
     an iteration is mostly the reading of X, and the starts share it (without a checkpoint only,
     since which starts are under way changes the rounding). All others run one after another.

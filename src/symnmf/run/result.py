@@ -282,7 +282,7 @@ class Result:
 
     @property
     def factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """The factors of the run as a whole: U and V, on top of W where there is a table."""
+        """The factors of the run as a whole: U and V, on top of W if there is a table."""
         U, V, below = to_host(self.U), to_host(self.V), self.attached
         if below is None:
             return U, V

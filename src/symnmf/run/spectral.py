@@ -57,7 +57,7 @@ class Basis:
     values: np.ndarray
 
     def start(self, X: SymmetricMatrix, generator: np.random.Generator | None) -> np.ndarray:
-        """Return U_0: rows that span most as first axes, or rows drawn where there is a generator.
+        """Return U_0: rows that span most as first axes, or rows drawn if there is a generator.
 
         The axes are then turned until little is negative.
         """
@@ -214,7 +214,7 @@ def random_block(X: SymmetricMatrix, width: int) -> Tall:
 
 
 def orthonormal(ops: Ops, block: Tall) -> Tall:
-    """Return an orthonormal basis of the columns, with zeros where there are too few directions.
+    """Return an orthonormal basis of the columns, with zeros if there are too few directions.
 
     By the Gram matrix, once more against the rounding of the first time: a fifth of the time of
     Householder's QR on a tall block, and works on every device. The Cholesky factor of it takes a

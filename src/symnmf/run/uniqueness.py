@@ -27,7 +27,7 @@ class Uniqueness:
     own_rows : tuple of int
         For each column, how many rows belong to it alone.
     within : tuple of int or None
-        Two columns, the rows of the first among those of the second, where there are two. A zero
+        Two columns, the rows of the first among those of the second, if there are two. A zero
         column is the first of two.
     """
 

@@ -79,7 +79,7 @@ def count_clusters(
     neighbours: bool | None = None,
     random_state: RandomState = None,
 ) -> RankSelection:
-    """Say how many clusters a graph has, and why; 1 where there are none.
+    """Say how many clusters a graph has, and why; 1 if there are none.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ def _of_one_component(scaled: Any, count: int) -> Basis:
 
 
 def _in_large_components(A: Any) -> np.ndarray:
-    """Which nodes are in components that may be clusters; all, where there is no such component."""
+    """Which nodes are in components that may be clusters; all, if there is no such component."""
     _, part = connected_components(sp.csr_array(A), directed=False)
     sizes = np.bincount(part)
     connected = sizes[sizes > 1].sum()

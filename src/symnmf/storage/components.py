@@ -32,7 +32,7 @@ class Components:
 
 
 def components_of(X: SymmetricArray) -> Components | None:
-    """Return the components of X; None where there is one, or entries cannot be read."""
+    """Return the components of X; None if there is one, or entries cannot be read."""
     if isinstance(X, SparseMatrix):
         return _of_sparse(sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape))
     return _of_dense(X.array) if isinstance(X, DenseMatrix) else None

@@ -249,7 +249,7 @@ class FolderWriter:
         self.pairs.append((i, j))
 
     def add_names(self, names: np.ndarray | None) -> None:
-        """Write the names of the rows, where there are any."""
+        """Write the names of the rows, if there are any."""
         if names is not None:
             self.written.append(write_names(self.folder, names))
 

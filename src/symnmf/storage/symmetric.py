@@ -166,7 +166,7 @@ class SymmetricMatrix(SymmetricArray):
         return False
 
     def low_rank(self, B: Tall, C: np.ndarray) -> SymmetricMatrix | None:
-        """Return B C B^T, kept by its factors where X is; None where there is no such storage."""
+        """Return B C B^T, kept by its factors where X is; None if there is no such storage."""
         return None
 
     def residual_sqnorm(self, U: Tall, V: Tall) -> float | None:
@@ -200,7 +200,7 @@ class SymmetricMatrix(SymmetricArray):
             yield square, work(block, weights(square), *square.of(factors), square.on_diagonal)
 
     def weighted_kernels(self, weights: Callable[[], np.ndarray]) -> Any:
-        """Return fused passes over X with weights where there are any; ``weights`` gives W."""
+        """Return fused passes over X with weights if there are any; ``weights`` gives W."""
         return None
 
     def values_at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -121,7 +121,7 @@ class ZarrFolder(Chunked):
         return self.folder / f"{self.layout.prefix}{i}{self.layout.separator}{j}"
 
     def _content(self, i: int, j: int, part: tuple[int, int] | None) -> bytes | None:
-        """The bytes of a file, or ``part`` of them (where, how many); None where there is none."""
+        """The bytes of a file, or ``part`` of them (where, how many); None if there is none."""
         path = self._path(i, j)
         try:
             file = open_regular(path)
