@@ -361,3 +361,12 @@ def test_the_objective_is_an_attributed_one():
     assert problem.digest != symnmf.Problem(A).digest
     assert problem.digest != symnmf.Problem(A, attributes=F, attribute_weight=2.0).digest
     assert problem.objective.sqnorm == pytest.approx(other.objective.sqnorm)
+
+
+def test_dates_are_no_attributes():
+    dates = np.array(["2020-01-01", "2020-01-02"], dtype="M8[ns]")[:, None]
+    with pytest.raises(symnmf.InputError, match="column of dates or times"):
+        symnmf.graphs.scale_attributes(dates)
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(symnmf.InputError, match="column of dates or times"):
+        symnmf.graphs.scale_attributes(pandas.DataFrame({"a": [1, 2], "when": dates[:, 0]}))

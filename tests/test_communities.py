@@ -162,6 +162,17 @@ def test_cliques_by_name_in_networkx_igraph_and_scipy():
         assert [{names[i] for i in nodes} for nodes in found] == CLIQUES
 
 
+def test_another_graph_is_refused_before_anything_is_written_to_it():
+    found = communities(ring_of_cliques(), 3, random_state=0)
+    other = ring_of_cliques()
+    other.remove_node(list(other)[-1])
+    with pytest.raises(InputError, match="graph has no node"):
+        found.to_networkx(other)
+    assert not any("community" in data for _, data in other.nodes(data=True))
+    with pytest.raises(InputError, match="must be a networkx graph, got dict"):
+        found.to_networkx(dict.fromkeys(ring_of_cliques()))
+
+
 def test_weights_decide():
     """A complete graph has no communities but those of its weights."""
     graph = nx.complete_graph(12)

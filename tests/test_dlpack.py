@@ -53,3 +53,15 @@ def test_clusters_of_such_arrays(asarray):
     points = np.random.default_rng(0).normal(size=(40, 3)) + 9 * np.arange(40)[:, None] // 20
     model = SymNMF(2, random_state=0, n_init=1)
     np.testing.assert_array_equal(model.fit(asarray(points)).labels_, model.fit(points).labels_)
+
+
+def test_what_cannot_be_handed_over_is_said():
+    class Other:
+        def __dlpack_device__(self):
+            return 1, 0
+
+        def __dlpack__(self, **_):
+            raise BufferError("no such type")
+
+    with pytest.raises(symnmf.InputError, match=r"cannot be taken over by DLPack .no such type."):
+        symnmf.factorize(Other(), 2)

@@ -202,3 +202,35 @@ def test_the_command(server, cache, small):
     shown = CliRunner().invoke(app, ["datasets", "list"]).output
     assert "symnmf datasets fetch polbooks" in shown
     assert "Linguistic Data Consortium" in shown
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"name": 5}, "name must be text"),
+        ({"mirror": 5}, "mirror must be text or None"),
+        ({"folder": 5}, "folder must be the path of a file or None"),
+        ({"mirror": "ftp://127.0.0.1"}, "not an http or https address"),
+        ({"mirror": "http://[::1"}, "cannot be reached"),
+        ({"mirror": "http://127.0.0.1 :1"}, "cannot be reached"),
+    ],
+)
+def test_what_cannot_be_fetched_is_said_in_one_sentence(given, said, cache):
+    with pytest.raises(InputError, match=said):
+        datasets.fetch(**{"name": "football", **given})
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "file/far/below"])
+def test_a_folder_that_cannot_be_is_refused_before_the_download(place, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setattr(fetching, "_made", lambda *_: pytest.fail("it was downloaded"))
+    with pytest.raises(InputError, match=r"cannot be (made|written)"):
+        datasets.fetch("football", folder=tmp_path / place)
+
+
+def test_a_server_that_never_ends_is_left(server, cache, monkeypatch):
+    root, address = server
+    put(root, recipes.RECIPES["football"].urls[0], b"graph [" * 1000)
+    monkeypatch.setattr(fetching, "LONGEST", -1.0)
+    with pytest.raises(InputError, match=r"sent \d+ bytes in -1 seconds"):
+        datasets.fetch("football", mirror=address)

@@ -414,3 +414,15 @@ def test_hypernetx_hypergraphs_are_taken_as_they_are():
     A, names = from_graph(H)
     expected = Hypergraph(EDGES, nodes=names).clique_graph()
     np.testing.assert_allclose(A.toarray(), expected.toarray(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Hypergraph([[0, 1], [1, 2]], [1e308, 1e308]), "weights has a largest entry of"),
+        (lambda: Hypergraph.from_arrays([0, 10**12], [0, 2]), "only 2 are listed; number the"),
+    ],
+)
+def test_numbers_that_are_too_large_are_refused(make, said):
+    with pytest.raises(InputError, match=said):
+        make()

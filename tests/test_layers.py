@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import symnmf
+from symnmf.errors import InputError
 from symnmf.metrics import adjusted_rand
 from symnmf.state import Point
 from symnmf.storage import LowRank
@@ -150,3 +151,19 @@ def test_what_is_refused(X, told, message):
 def test_a_list_of_rows_is_one_matrix():
     assert symnmf.Problem([[1.0, 0.5], [0.5, 1.0]]).objective.shape == (2, 2)
     assert not isinstance(symnmf.Problem([[1.0, 0.5], [0.5, 1.0]]).X, Layers)
+
+
+def test_weights_whose_sum_is_more_than_a_float_holds():
+    X = three()[1][0]
+    np.testing.assert_array_equal(Layers([X, X], [1e308, 1e308]).weights, [0.5, 0.5])
+
+
+def test_no_layers_are_refused():
+    with pytest.raises(InputError, match="layers is empty"):
+        Layers([])
+
+
+def test_a_word_for_the_weights_is_auto_or_refused():
+    X = three()[1][0]
+    with pytest.raises(InputError, match=r"layer_weights must be 'auto', one number .* got 'x'"):
+        symnmf.communities([X, X], 2, layer_weights="x")

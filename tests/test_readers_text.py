@@ -370,7 +370,10 @@ def test_labels_with_their_names(
     assert values.tolist() == labels
 
 
-DOUBTFUL = ['"1,200",2', "$12,3", "1.5e,2", "1%,2", "0x1,2", "\uff11\uff12,3", ",1%", "1st,2nd"]
+DOUBTFUL = [
+    *('"1,200",2', "$12,3", "1.5e,2", "1%,2", "0x1,2", "\uff11\uff12,3", ",1%", "1st,2nd"),
+    *("--,3", "?,3", "\u2014,3"),
+]
 
 
 @pytest.mark.parametrize("first", DOUBTFUL)

@@ -168,7 +168,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "max_iter": ("whole",),
     "max_pixels": ("count",),
     "max_ratio": ("number",),
-    "max_rows": ("whole", "none"),
+    "max_rows": ("count",),
     "max_time": ("number", "none"),
     "membership": ("table",),
     "memory": ("number", "text"),

@@ -150,7 +150,7 @@ class Communities(Sequence[frozenset[Hashable]]):
         """Sizes, separation, and whether the communities are better than chance."""
         return self._fitted.quality
 
-    @checked()
+    @checked(count=("count",))
     def about(self, count: int = 10, names: Sequence[Any] | None = None) -> list[list[Any]]:
         """Return the attributes that are more common in each community than in the others.
 
@@ -224,6 +224,7 @@ class Communities(Sequence[frozenset[Hashable]]):
         labels[alone] = len(self) + np.arange(len(alone))
         return igraph.VertexClustering(graph, labels.tolist())
 
+    @checked(attribute=("text",))
     def to_networkx(self, graph: Any, attribute: str = "community") -> Any:
         """Write each node's community to a node attribute of ``graph``, and return ``graph``.
 
@@ -236,9 +237,12 @@ class Communities(Sequence[frozenset[Hashable]]):
                     lists[name].append(number)
         else:
             lists = dict(zip(self.names, self.labels.tolist(), strict=True))
-        for name, value in lists.items():
+        if not hasattr(graph, "nodes") or not hasattr(graph, "adjacency"):
+            raise InputError(f"graph must be a networkx graph, got {type(graph).__name__}.")
+        for name in lists:
             if name not in graph:
                 raise InputError(f"graph has no node {name!r}; pass the graph that was clustered.")
+        for name, value in lists.items():
             graph.nodes[name][attribute] = value
         return graph
 

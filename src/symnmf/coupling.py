@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, is_dataclass
 from typing import ClassVar
@@ -135,13 +136,15 @@ class Geometric(Coupling):
         _require_positive(self.initial, "coupling's initial value")
         if not self.factor > 1.0:
             raise InputError(f"coupling's factor must be above 1, got {self.factor!r}.")
+        if not self.until >= 0.0:
+            raise InputError(f"coupling's until must be at least 0, got {self.until!r}.")
 
     def start(self, f: Objective, state: State) -> float:
         return self.initial
 
     def next(self, f: Objective, state: State) -> float:
         apart, _, second = f.ops.pair(state.U.values, state.V.values)
-        if apart < self.until**2 * second:
+        if math.sqrt(apart) < self.until * math.sqrt(second):
             return state.coupling
         grown = state.coupling * self.factor
         return grown if np.isfinite(grown) else state.coupling

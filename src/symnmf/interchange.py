@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from symnmf.errors import InputError
+
 #: DLPack's numbers of devices that torch reaches: CUDA, its managed memory, and ROCm.
 GPUS = (2, 13, 10)
 
@@ -57,13 +59,19 @@ def received(X: Any) -> Any:
         return X.tocsr().get()
     if not is_dlpack(X):
         return X
-    if not _on_gpu(X):
-        return np.from_dlpack(X)
     try:
-        import torch
-    except ImportError:
-        return X.get() if hasattr(X, "get") else np.asarray(X)
-    return torch.from_dlpack(X)
+        if not _on_gpu(X):
+            return np.from_dlpack(X)
+        try:
+            import torch
+        except ImportError:
+            return X.get() if hasattr(X, "get") else np.asarray(X)
+        return torch.from_dlpack(X)
+    except (ValueError, TypeError, BufferError, RuntimeError) as error:
+        raise InputError(
+            f"an array of {type(X).__module__.split('.')[0]} cannot be taken over by DLPack "
+            f"({error}); convert it to a NumPy array first."
+        ) from error
 
 
 def to_host(X: Any) -> Any:

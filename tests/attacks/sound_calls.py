@@ -25,6 +25,21 @@ FIT = symnmf.factorize(X, 2, random_state=0, tol=1e-2)
 GROUPS = np.kron(np.eye(3), np.ones((5, 5))) + 0.01
 GROUPED = graphs.Hypergraph([[0, 1, 2], [1, 2], [3, 4, 5], [4, 5], [2, 3]])
 SHORT = {"max_iter": 3, "tol": 0.1, "random_state": 0}
+#: What functions with ``**problem`` pass on.
+OBJECTIVE = (
+    "mask",
+    "weights",
+    "missing",
+    "ignore_diagonal",
+    "allow_negative",
+    "l1",
+    "ridge",
+    "links",
+    "loss",
+    "attributes",
+    "attribute_weight",
+    "layer_weights",
+)
 
 
 @dataclass(frozen=True)
@@ -34,12 +49,14 @@ class Sound:
     call: Callable[..., Any]
     given: dict[str, Any]
     signature: Callable[..., Any] | None = None
+    options: tuple[str, ...] = ()  # that are passed on as keywords
 
     def parameters(self) -> list[str]:
         """Names of the parameters, from the signature."""
         found = inspect.signature(self.signature or self.call).parameters.values()
         loose = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-        return [each.name for each in found if each.kind not in loose and each.name != "self"]
+        named = [each.name for each in found if each.kind not in loose and each.name != "self"]
+        return [*named, *self.options]
 
 
 def _fitted(**given: Any) -> Any:
@@ -75,6 +92,7 @@ def sound_calls(folder: Path) -> dict[str, Sound]:
 def _factorizing(folder: Path) -> dict[str, Sound]:
     FIT.save(folder / "fit.npz")
     compared = symnmf.compare(X, 1, solvers=["pgd"], max_iter=1)
+    followed = symnmf.follow([X, X], 2, n_init=1, **SHORT)
     return {
         "factorize": Sound(symnmf.factorize, {"X": X, "rank": 2, **SHORT}),
         "certify": Sound(symnmf.certify, {"problem": X, "result": FIT}),
@@ -90,7 +108,15 @@ def _factorizing(folder: Path) -> dict[str, Sound]:
         "Result.certificate": Sound(FIT.certificate, {"problem": X}),
         "Result.bound": Sound(FIT.bound, {"problem": X, "max_time": 0.1}),
         "Problem": Sound(symnmf.Problem, {"X": X}),
+        "consensus": Sound(
+            symnmf.consensus, {"X": X, "rank": 2, "n_init": 2, **SHORT}, options=OBJECTIVE
+        ),
+        "follow": Sound(
+            symnmf.follow, {"matrices": [X, X], "rank": 2, "n_init": 1, **SHORT}, options=OBJECTIVE
+        ),
+        "Following.movers": Sound(followed.movers, {"time": 1}),
         "storage.LowRank": Sound(storage.LowRank, {"B": B}),
+        "storage.Layers": Sound(storage.Layers, {"layers": [X, X]}),
         "storage.as_symmetric": Sound(storage.as_symmetric, {"X": X}),
     }
 
@@ -99,6 +125,7 @@ def _fitting(communities: Any) -> dict[str, Sound]:
     fit = {"X": POINTS, "n_clusters": 2, "n_init": 1, **SHORT}
     fitted, tree = symnmf.SymNMF(2, **SHORT).fit(POINTS), symnmf.hierarchy(GROUPS, random_state=0)
     again = symnmf.SymNMF(2, **SHORT).fit
+    described = symnmf.communities(SPARSE, 2, n_init=1, random_state=0, tol=0.1, attributes=B)
     return {
         "communities": Sound(
             symnmf.communities,
@@ -116,6 +143,7 @@ def _fitting(communities: Any) -> dict[str, Sound]:
         "hierarchy": Sound(symnmf.hierarchy, {"X": GROUPS, "random_state": 0}),
         "Hierarchy.cut": Sound(tree.cut, {"n_clusters": 2}),
         "Hierarchy.size": Sound(tree.size, {"node": 0}),
+        "Communities.about": Sound(described.about, {}),
     }
 
 
@@ -152,8 +180,12 @@ def _of_graphs() -> dict[str, Sound]:
         "graphs.choose_degree_offset": Sound(
             graphs.choose_degree_offset, {"A": SPARSE, "clusters": 2}
         ),
+        "graphs.scale_attributes": Sound(graphs.scale_attributes, {"F": B}),
         "graphs.hypergraph_of": Sound(graphs.hypergraph_of, {"G": GROUPED}),
         "graphs.Hypergraph": Sound(graphs.Hypergraph, {"hyperedges": [[0, 1, 2], [2, 3]]}),
+        "Hypergraph.from_arrays": Sound(
+            graphs.Hypergraph.from_arrays, {"members": [0, 1, 2, 1, 2], "indptr": [0, 3, 5]}
+        ),
         "Hypergraph.of_sizes": Sound(GROUPED.of_sizes, {}),
         "Hypergraph.split": Sound(GROUPED.split, {"random_state": 0}),
         "Hypergraph.rates": Sound(GROUPED.rates, {"U": np.ones((6, 2))}),
@@ -171,6 +203,10 @@ def _of_graphs() -> dict[str, Sound]:
                 "random_state": 0,
                 "attributes": B,
             },
+        ),
+        "communities(layers)": Sound(
+            symnmf.communities,
+            {"G": [SPARSE, SPARSE], "n_clusters": 2, "n_init": 1, "tol": 0.1, "random_state": 0},
         ),
         "graphs.constrained": Sound(graphs.constrained, {"A": X, "must_link": [[0, 1]]}),
     }
@@ -219,9 +255,10 @@ def _of_settings() -> dict[str, Sound]:
 
 
 def _drawn(folder: Path, communities: Any) -> dict[str, Sound]:
-    """Pictures and pages, where matplotlib is there."""
+    """What needs matplotlib or networkx, where they are there."""
     try:
         import matplotlib as mpl
+        import networkx as nx
     except ImportError:
         return {}
     mpl.use("Agg")
@@ -236,5 +273,12 @@ def _drawn(folder: Path, communities: Any) -> dict[str, Sound]:
         ),
         "write_report": Sound(
             report.write_report, {"path": folder / "page.html", "fit": FIT, "A": X}
+        ),
+        "Communities.to_networkx": Sound(
+            communities.to_networkx, {"graph": nx.from_scipy_sparse_array(SPARSE)}
+        ),
+        "write_tree_report": Sound(
+            report.write_tree_report,
+            {"path": folder / "tree.html", "tree": symnmf.hierarchy(GROUPS, random_state=0)},
         ),
     }

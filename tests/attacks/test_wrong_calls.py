@@ -6,9 +6,11 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 pytest.importorskip("matplotlib", reason="pictures and pages are among the public functions")
 
@@ -16,7 +18,7 @@ import sound_calls
 import wrong_calls
 
 from conftest import long_count
-from symnmf import factorize
+from symnmf import Problem, factorize
 from symnmf.errors import InputError
 
 SAMPLE = 150
@@ -44,6 +46,68 @@ def test_some_wrong_calls_are_refused_in_one_sentence(
         assert not came.startswith("FAILED"), (name, wrong, came)
         seen.append(came)
     assert seen.count("refused") > SAMPLE // 2
+
+
+#: Calls that were bare errors once.
+FOUND = [
+    ("communities", "negative_weight", "tiny"),
+    ("communities(hypergraph)", "negative_weight", "sparse text"),
+    ("convert", "source", "long text"),
+    ("write_report", "max_rows", "None"),
+    ("coupling.Geometric", "until", "1e300"),
+    ("Following.movers", "time", "surrogate"),
+    ("Communities.about", "count", "nan"),
+    ("Communities.to_networkx", "graph", "None"),
+    ("storage.Layers", "layers", "0"),
+    ("storage.Layers", "weights", "4000 digits"),
+    ("write_tree_report", "path", "empty dict"),
+    ("Hypergraph.from_arrays", "members", "ragged"),
+]
+
+
+@pytest.mark.parametrize(("name", "argument", "value"), FOUND)
+def test_calls_that_were_bare_errors_once(
+    calls: dict[str, sound_calls.Sound], name: str, argument: str, value: str
+) -> None:
+    assert wrong_calls.attempt(calls[name], {argument: value}) in ("refused", "returned")
+
+
+def damaged(form: str) -> sp.sparray:
+    """A sparse matrix whose indices lead out of it; SciPy follows them into a fault."""
+    if form == "coo":
+        matrix: Any = sp.coo_array(sound_calls.SPARSE)
+        rows, columns = (ends.copy() for ends in matrix.coords)
+        rows[2] = 10**8
+        matrix.coords = rows, columns
+        return matrix
+    matrix = sp.csc_array(sound_calls.SPARSE) if form == "csc" else sound_calls.SPARSE.copy()
+    matrix.indptr = matrix.indptr.copy()
+    matrix.indptr[5] = 10**8
+    return matrix
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [
+        *(("communities", each) for each in ("G", "attributes", "mask", "entry_weights")),
+        *(("Problem", each) for each in ("X", "attributes", "links", "mask", "weights")),
+        ("communities(layers)", "mask"),
+        ("graphs.scale_attributes", "F"),
+        ("select_rank", "ranks"),
+    ],
+)
+def test_no_fault_of_sparse_matrices_whose_indices_lead_out(
+    calls: dict[str, sound_calls.Sound], name: str, argument: str, form: str
+) -> None:
+    sound = calls[name]
+    with pytest.raises(InputError):
+        sound.call(**{**sound.given, argument: damaged(form)})
+
+
+def test_masks_of_layers_are_looked_at_too() -> None:
+    with pytest.raises(InputError, match=r"mask\.indptr"):
+        Problem([sound_calls.X, sound_calls.X], mask=[None, damaged("csr")])
 
 
 X = np.ones((4, 4))

@@ -71,7 +71,7 @@ class Following:
             np.add.at(counts[t], (places[t], places[t + 1]), 1)
         return counts
 
-    @checked()
+    @checked(time=("whole",))
     def movers(self, time: int) -> np.ndarray:
         """Return the rows whose column at ``time`` is not the one they had before."""
         if not 1 <= time < len(self.labels):

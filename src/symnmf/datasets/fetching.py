@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
+import os
+import time
 import urllib.error
 import urllib.request
 import zlib
@@ -11,17 +14,21 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from symnmf.arguments import checked
 from symnmf.datasets.recipes import RECIPES, WHY_NOT, Arrays, Recipe
 from symnmf.datasets.sources import FILES, Folder, cache_folder, digest
 from symnmf.errors import InputError
 from symnmf.naming import lookup
-from symnmf.outputs import write_atomically
+from symnmf.outputs import check_output, write_atomically
 
 #: Most bytes of a download, and of what it decompresses to.
 MOST = 256 * 2**20
+#: Seconds that a server may be silent, and that all of a download may take.
 SECONDS = 60.0
+LONGEST = 1800.0
 
 
+@checked(name=("text",), mirror=("text", "none"))
 def fetch(name: str, *, folder: Folder = None, mirror: str | None = None) -> Path:
     """Download a data set, check that it is the one our results were computed with, and keep it.
 
@@ -47,17 +54,29 @@ def fetch(name: str, *, folder: Folder = None, mirror: str | None = None) -> Pat
             f"dataset {key!r} is not downloaded: {WHY_NOT[key]}; it was made from "
             f"{FILES[key].source}."
         )
+    target = _place(cache_folder() if folder is None else Path(folder), key)
     arrays = _made(key, RECIPES[key], mirror)
     if digest(arrays) != RECIPES[key].content:
         raise InputError(
             f"dataset {key!r}: what its source sends today is not what our results were computed "
             f"with, so it was not kept; please report it."
         )
-    target = (cache_folder() if folder is None else Path(folder)) / FILES[key].filename
     target.parent.mkdir(parents=True, exist_ok=True)
     held: dict[str, Any] = dict(arrays)
     write_atomically(target, lambda stream: np.savez_compressed(stream, **held))
     return target
+
+
+def _place(folder: Path, name: str) -> Path:
+    """The file that a data set is kept in; refused before the download if it cannot be written."""
+    nearest = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
+    if nearest == folder:
+        check_output(folder / FILES[name].filename, "folder")
+    elif not os.access(nearest, os.W_OK | os.X_OK) or not nearest.is_dir():
+        raise InputError(
+            f"folder {str(folder)!r} cannot be made in {str(nearest)!r}; choose another."
+        )
+    return folder / FILES[name].filename
 
 
 def _made(name: str, recipe: Recipe, mirror: str | None) -> Arrays:
@@ -82,24 +101,28 @@ def _mirrored(url: str, mirror: str | None) -> str:
 
 
 def _download(url: str) -> bytes:
-    if urlsplit(url).scheme not in ("http", "https"):
+    if not url.lower().startswith(("http://", "https://")):
         raise InputError(f"{url} is not an http or https address.")
+    content, end = bytearray(), time.monotonic() + LONGEST
     try:
         with urllib.request.urlopen(url, timeout=SECONDS) as answer:
-            content = bytes(answer.read(MOST + 1))
+            while len(content) <= MOST and (part := answer.read1(2**20)):
+                content += part
+                if time.monotonic() > end:
+                    raise TimeoutError(f"it sent {len(content)} bytes in {LONGEST:g} seconds")
     except urllib.error.HTTPError as error:
         raise InputError(
             f"{url} answered {error.code} ({error.reason}): the source has gone or moved; name a "
             f"copy by mirror, or report it."
         ) from error
-    except (urllib.error.URLError, OSError, ValueError) as error:
+    except (http.client.HTTPException, OSError, ValueError) as error:
         raise InputError(
             f"{url} cannot be reached ({getattr(error, 'reason', error)}); try again, or name a "
             f"copy by mirror."
         ) from error
     if len(content) > MOST:
         raise InputError(f"{url} sends more than {MOST} bytes, which is not the data set.")
-    return _decompressed(url, content) if url.endswith(".gz") else content
+    return _decompressed(url, bytes(content)) if url.endswith(".gz") else bytes(content)
 
 
 def _decompressed(url: str, content: bytes) -> bytes:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import graphs
+from symnmf.arguments import is_number, shown
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.fit.hyperedges import choose_sizes
 from symnmf.fit.layers import LayerWeights, choose_layer_weights, same_rows
@@ -39,6 +40,7 @@ from symnmf.naming import lookup
 from symnmf.run.problem import Problem, says
 from symnmf.run.spectral import Basis
 from symnmf.storage import LowRank, SymmetricArray, as_symmetric
+from symnmf.storage.indices import check_indices
 from symnmf.storage.layers import Layers, is_layers, layer_weights
 from symnmf.storage.wrapping import in_memory, is_storage, stored
 from symnmf.tensors.hypergraphs import tensor_of
@@ -174,12 +176,17 @@ class Building:
             )
         check_degree_offset(self.degree_offset)
         lookup(str(self.components), CHOICES, spell("components"))
-        weight = self.negative_weight
-        number = isinstance(weight, int | float) and not isinstance(weight, bool)
-        if not (weight == "auto" or (number and 0.0 <= float(weight) < np.inf)):
+        weight: Any = self.negative_weight
+        auto = isinstance(weight, str) and weight == "auto"
+        if not (auto or (is_number(weight) and 0.0 <= weight < np.inf)):
             raise InputError(
                 f"{spell('negative_weight')} must be 'auto' or a number of at least 0, got "
-                f"{weight!r}."
+                f"{shown(weight)}."
+            )
+        if isinstance(self.layer_weights, str) and self.layer_weights != "auto":
+            raise InputError(
+                f"{spell('layer_weights')} must be 'auto', one number for each layer or None, got "
+                f"{shown(self.layer_weights)}."
             )
         if self.precomputed:
             self._check_given()
@@ -485,7 +492,7 @@ class Building:
         tau = self.degree_offset
         if tau is None:
             tau = with_degree_offset(signed_parts(seen)[0], clusters)[0]
-        weight = self.negative_weight
+        weight: Any = self.negative_weight
         if isinstance(weight, str):
             signs = choose_negative_weight(seen, clusters, float(tau), self.n_jobs)
         else:
@@ -506,6 +513,8 @@ def _seen(A: Any, objective: Mapping[str, Any]) -> Any:
         A = np.nan_to_num(A, nan=0.0)
     mask = objective.get("mask")
     shown: Any = objective.get("weights") if mask is None else mask
+    if sp.issparse(shown):
+        check_indices(shown, "weights" if mask is None else "mask")
     with said_as_input_errors("weights" if mask is None else "mask"):
         shown = shown if sp.issparse(shown) else np.asarray(shown)
     if shown.shape != A.shape:  # there is none, or the Problem says what is wrong

@@ -11,6 +11,7 @@ from symnmf.arguments import TINY_TO_HUGE
 from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
 from symnmf.naming import lookup
+from symnmf.storage.indices import check_indices
 
 #: Ways to scale a table.
 TFIDF, COLUMNS, NONE = "tfidf", "columns", "none"
@@ -96,7 +97,12 @@ def _table(F: Any) -> Any:
         F = to_host(F)
     if getattr(getattr(F, "dtype", None), "kind", "") == "c":
         raise InputError("attributes must be real, got complex numbers.")
+    kinds: Any = getattr(F, "dtypes", getattr(F, "dtype", None))
+    kinds = kinds if hasattr(kinds, "__iter__") else [kinds]
+    if any(getattr(kind, "kind", "") in ("M", "m") for kind in kinds):
+        raise InputError("attributes has a column of dates or times; turn it into numbers first.")
     if sp.issparse(F):
+        check_indices(F, "attributes")
         return sp.csr_array(F, dtype=np.float64)
     try:
         table = np.array(F, dtype=np.float64)

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.arguments import checked
+from symnmf.arguments import TINY_TO_HUGE, checked
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.adjacency import Graph
 from symnmf.naming import USUAL_WEIGHT
@@ -18,6 +18,9 @@ from symnmf.objectives.hyperedges import PRIOR, HyperedgeLikelihood
 from symnmf.parallel import Threads
 from symnmf.run.problem import Problem
 from symnmf.storage.sparse import SparseMatrix
+
+#: Nodes in no hyperedge that numbers alone may stand for; all of them take memory.
+MOST_UNUSED = 10_000_000
 
 #: Pairs of nodes, counted once for each hyperedge, beyond which no clique graph is made.
 MOST_PAIRS = 400_000_000
@@ -90,7 +93,8 @@ class Hypergraph:
         ``members[indptr[e]:indptr[e + 1]]`` are the nodes of hyperedge e, numbered from 0, each
         once. ``names`` says what they are called; by default their numbers.
         """
-        members, indptr = (np.asarray(array) for array in (members, indptr))
+        with said_as_input_errors("members and indptr"):
+            members, indptr = (np.asarray(array) for array in (members, indptr))
         for name, array in (("members", members), ("indptr", indptr)):
             if array.ndim != 1 or array.dtype.kind not in "iu":
                 raise InputError(f"{name} must be a list of whole numbers, got {array.dtype}.")
@@ -102,6 +106,11 @@ class Hypergraph:
         if (np.diff(indptr) < 0).any():
             raise InputError("indptr must not fall; it says where each hyperedge begins.")
         n = int(members.max(initial=-1)) + 1 if names is None else len(names)
+        if names is None and n > MOST_UNUSED + len(members):
+            raise InputError(
+                f"members reach up to {n - 1}, and only {len(members)} are listed; number the "
+                f"nodes from 0 without gaps, or pass names."
+            )
         if len(members) and (members.min() < 0 or members.max() >= n):
             raise InputError(f"members must be numbers from 0 to {n - 1}, the last of the nodes.")
         own = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
@@ -308,6 +317,11 @@ def checked_weights(weights: Any, count: int) -> np.ndarray:
         )
     if not (np.isfinite(values).all() and values.min(initial=0.0) >= 0):
         raise InputError("weights must be finite and at least 0.")
+    if values.max(initial=0.0) > TINY_TO_HUGE[1]:
+        raise InputError(
+            f"weights has a largest entry of {values.max():.2g}, whose square is no number of "
+            f"float64; divide it by a constant first."
+        )
     return values
 
 

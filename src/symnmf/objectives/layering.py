@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from symnmf.errors import InputError
 from symnmf.objectives.frobenius import Frobenius, MatrixObjective
 from symnmf.objectives.observing import observed
+from symnmf.storage.indices import check_indices
 from symnmf.storage.layers import Layers, layer_weights
 from symnmf.storage.symmetric import SymmetricArray
 
@@ -49,6 +50,9 @@ def layered(
         raise InputError(
             f"layers with a mask must have the same rows, and at most {MASKED_UP_TO} of them."
         )
+    for name, given in [("X", layers), ("mask", masks)]:
+        for one in filter(sp.issparse, given):
+            check_indices(one, name)
     seen, total = np.zeros((n, n)), np.zeros((n, n))
     for share, X, shown in zip(shares, layers, masks, strict=True):
         values = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)

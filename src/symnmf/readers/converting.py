@@ -45,7 +45,7 @@ class Converted:
     largest_block: int
 
 
-@checked()
+@checked(source=("path",), folder=("path",))
 def convert(
     source: AnyPath,
     folder: AnyPath,

@@ -231,8 +231,9 @@ def _is_absent(cell: bytes) -> bool:
     return not cell or cell.lower() in MISSING or is_nan(cell)
 
 
-#: A digit behind nothing but signs: 1,200 and $12, 1% and 0x1, but also the 1st of a header.
-_DOUBTFUL = re.compile(r"\W*\d")
+#: Nothing but signs before a digit (1,200 and $12, 1% and 0x1, but also the 1st of a header) or
+#: before the end: the dashes of a cell without a value.
+_DOUBTFUL = re.compile(r"\W*(\d|$)")
 
 
 def is_doubtful(cell: bytes) -> bool:
@@ -253,7 +254,8 @@ def read_table(source: Source) -> MatrixFile:
     header's first cell is empty, as pandas and R write it, or when it holds text in every row; with
     such names a first line whose other cells are all numbers is a header only when it starts with a
     word such as ``name`` or ``id``. A first line whose only words begin with a digit (``1%``,
-    ``$12``) is refused. Where the source says whether there is a header, that is believed.
+    ``$12``) or have only signs (``--``) is refused. Where the source says whether there is a
+    header, that is believed.
     Where NaN may be, an empty cell and the mark of a missing value are NaN.
     Cells are separated by commas, semicolons or tabs, whichever the first two lines have; in .tsv
     by tabs.

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from symnmf.arguments import checked
 from symnmf.errors import InputError
-from symnmf.outputs import write_atomically
+from symnmf.outputs import check_output, write_atomically
 from symnmf.report.markup import Cell, cluster_cell, facts, name_cell, section, table, whole_page
 from symnmf.report.pictures import as_figure
 from symnmf.run.result import OUTSIDE
@@ -17,6 +18,7 @@ from symnmf.trees import Hierarchy
 MOST_ROWS = 20_000
 
 
+@checked()
 def write_tree_report(path: str | Path, tree: Hierarchy, *, title: str = "X") -> Path:
     """Write a self-contained HTML page about a tree of splits (needs the extra ``plots``).
 
@@ -41,6 +43,7 @@ def write_tree_report(path: str | Path, tree: Hierarchy, *, title: str = "X") ->
             f"tree must be what symnmf.hierarchy returns, got {type(tree).__name__}; call "
             f"symnmf.hierarchy first."
         )
+    check_output(path)
     outside = int(np.sum(tree.labels == OUTSIDE))
     told = [
         (f"{len(tree.labels):,}", "rows"),

@@ -32,6 +32,7 @@ from symnmf.parallel import Threads, one_blas_thread
 from symnmf.run.result import Attached
 from symnmf.state import Point
 from symnmf.storage import SymmetricArray, as_symmetric, on_device
+from symnmf.storage.indices import check_indices
 from symnmf.storage.layers import is_layers
 from symnmf.storage.table import column_names
 from symnmf.storage.tensor import SymmetricTensor
@@ -321,6 +322,8 @@ def check_weight(value: Any, name: str) -> float:
 def _links(links: Any, f: MatrixObjective, n_jobs: int | None) -> Links:
     """Return -sum c_ij <u_i, u_j> as a term 1/2 <Q U, U>, Q = -2 C, on their device."""
     dtype = f.dtype
+    if sp.issparse(links):
+        check_indices(links, "links")
     with said_as_input_errors("links"):
         Q = sp.csr_array(links, dtype=dtype) if sp.issparse(links) else np.array(links, dtype=dtype)
     if Q.shape != f.shape:

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import calls
-from symnmf.arguments import checked
+from symnmf.arguments import checked, shown
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import edge_list, from_graph
 from symnmf.naming import lookup
@@ -168,10 +168,12 @@ def _refuse_nan(X: Any) -> None:
 
 def _checked_ranks(ranks: Any, n: int) -> list[int]:
     try:
+        if hasattr(ranks, "tocsr"):
+            raise TypeError("a sparse matrix")
         given = sorted({int(rank) for rank in ranks if int(rank) == rank})
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"ranks must be whole numbers, such as range(2, 21), got {ranks!r}."
+            f"ranks must be whole numbers, such as range(2, 21), got {shown(ranks)}."
         ) from error
     if not given or given[0] < 1 or given[-1] > n:
         raise InputError(f"ranks must be whole numbers from 1 to the {n} rows of X, got {ranks!r}.")

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf.arguments import check
 from symnmf.errors import InputError
 from symnmf.ops import Tall
 from symnmf.parallel import Threads
@@ -39,12 +40,13 @@ def layer_weights(weights: Any, count: int) -> np.ndarray:
         return np.full(count, 1.0 / count)
     try:
         given = np.array(weights, dtype=np.float64)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise InputError(f"layer_weights must be numbers ({error}).") from error
     if given.shape != (count,):
         raise InputError(f"layer_weights must have one number for each of the {count} layers.")
     if not (np.isfinite(given).all() and given.min() >= 0 and given.max() > 0):
         raise InputError("layer_weights must be numbers of at least 0, and one of them above 0.")
+    given /= given.max()  # whose sum may be more than a float holds
     return np.asarray(given / given.sum())
 
 
@@ -73,6 +75,9 @@ class Layers(SymmetricMatrix):
         device: Any = None,
         allow_negative: bool = False,
     ) -> None:
+        check("layers", layers, ("sequence",))
+        if not len(layers):
+            raise InputError("layers is empty; pass at least one matrix.")
         told: dict[str, Any] = {
             "n_jobs": n_jobs,
             "device": device,

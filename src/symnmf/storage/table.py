@@ -17,6 +17,7 @@ from symnmf.kernels.products import balanced_chunks, csr_rows
 from symnmf.ops import Ops, Tall
 from symnmf.parallel import Threads
 from symnmf.storage.dtypes import float_dtype
+from symnmf.storage.indices import check_indices
 
 #: Numbers in a block of the residual that is formed at a time.
 BLOCK_SIZE = 262_144
@@ -192,6 +193,7 @@ def as_table(F: Any, n: int, dtype: np.dtype, ops: Ops, name: str = "attributes"
 
 def _array(F: Any, name: str) -> Any:
     if sp.issparse(F):
+        check_indices(F, name)
         return F
     if is_tensor(F):
         F = to_host(F)
