@@ -161,7 +161,7 @@ def test_sources_that_do_not_answer(server, cache, monkeypatch):
         datasets.fetch("football", mirror=address)
     with pytest.raises(InputError, match="cannot be reached"):
         datasets.fetch("football", mirror="http://127.0.0.1:9")
-    with pytest.raises(InputError, match="no address of http"):
+    with pytest.raises(InputError, match="not an http or https address"):
         datasets.fetch("football", mirror="file:///etc")
     with pytest.raises(InputError, match="Linguistic Data Consortium"):
         datasets.fetch("tdt2")
