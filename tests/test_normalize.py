@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_digits
 from sklearn.metrics import normalized_mutual_info_score as nmi
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -45,6 +46,14 @@ def test_similarities_that_are_better_as_they_are_stay_so(monkeypatch):
     np.testing.assert_array_equal(found.embedding_, chosen(A, 3, normalize=False).embedding_)
     monkeypatch.setattr(degree_offsets, "PLAIN_AHEAD", 0.5)
     np.testing.assert_array_equal(chosen(A, 3).embedding_, chosen(A, 3, normalize=True).embedding_)
+
+
+def test_what_is_normalised_already_is_not_normalised_again(monkeypatch):
+    A = symnmf.graphs.self_tuning(load_digits().data[:500])
+    monkeypatch.setattr(degree_offsets, "with_degree_offset", None)  # nothing is compared
+    np.testing.assert_array_equal(
+        chosen(A, 10).embedding_, chosen(A, 10, normalize=False).embedding_
+    )
 
 
 def test_no_network_of_known_groups_loses(real_data):

@@ -83,8 +83,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Whether a precomputed affinity is divided by the square roots of its degrees, so that hubs
         do not dominate. "auto" compares both without labels, by the modularity of the partitions
         that their eigenvectors give, and keeps X as it is if that is better by 2%; signed,
-        incomplete and stored affinities stay as they are. With False, U U^T approximates X
-        itself. Graphs of samples are always normalized.
+        incomplete and stored affinities stay as they are, and so does a sparse one whose degrees
+        are nearly the same. With False, U U^T approximates X itself. Graphs of samples are always
+        normalized.
     degree_offset : float or None
         A constant added to the degrees before normalization, in mean degrees; None to choose it
         automatically, see :func:`symnmf.communities`.

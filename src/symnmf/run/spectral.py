@@ -138,10 +138,8 @@ def _at_scale(X: SymmetricMatrix, U: np.ndarray) -> np.ndarray:
     return (Frobenius(X).best_multiple(Point(X.ops, X.ops.put(U))) * U).astype(X.dtype)
 
 
-def leading_subspace(X: SymmetricMatrix, count: int, near: Basis | None = None) -> Basis:
+def leading_subspace(X: SymmetricMatrix, count: int) -> Basis:
     """Return about the ``count`` leading eigenpairs, from some twenty products with X.
-
-    With ``near``, those of a similar matrix, from half as many.
 
     A Chebyshev filter on a block of vectors: unlike Lanczos it finds repeated eigenvalues, and
     unlike an eigensolver run to convergence its cost does not depend on the spectrum. What is
@@ -151,12 +149,9 @@ def leading_subspace(X: SymmetricMatrix, count: int, near: Basis | None = None) 
     if n <= EXACT_UP_TO or count + SPARE > n // 2:
         return _all_eigenpairs(X, count)
     ops = X.ops
-    block = random_block(X, count + SPARE)
-    if near is not None:
-        block = ops.beside(ops.put(near.vectors.astype(X.dtype)), random_block(X, SPARE))
-    block = orthonormal(ops, X.matmul(block))
-    products, wanted = 0, DEGREE * (ROUNDS if near is None else 1)
-    while products < wanted:
+    block = orthonormal(ops, X.matmul(random_block(X, count + SPARE)))
+    products = 0
+    while products < ROUNDS * DEGREE:
         left = calls.seconds_left()
         image = X.matmul(block)
         # what has to follow: an image, the scale of U_0, the product of the first iteration
