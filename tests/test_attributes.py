@@ -269,6 +269,8 @@ def test_names_of_columns_say_what_communities_are_about():
         assert len(words) == 4
         assert {word[0] for word in words} <= topic
     assert plain.about(2, names=columns) == found.about(2)
+    listed = [word for words in found.about(12) for word in words]
+    assert len(set(listed)) == len(listed)  # what one has more of, the two others have less of
     assert all(isinstance(j, int) for j in plain.about(1)[0])
     with pytest.raises(symnmf.InputError, match="has no row for 'node 3'"):
         symnmf.communities(G, 3, attributes=table.drop(index="node 3"))
