@@ -15,6 +15,7 @@ from sklearn import datasets as sklearn_datasets
 import symnmf
 from symnmf import graphs, nulls
 from symnmf.graphs.locality import joins_neighbours
+from symnmf.run import centres
 from symnmf.selection import auto
 from symnmf.selection.auto import count_clusters
 from symnmf.selection.description import description_length
@@ -226,8 +227,32 @@ def test_how_it_was_found_can_be_drawn_and_written(tmp_path):
     assert "description length" in page
 
 
-@pytest.mark.parametrize(("described", "number"), [(10, 10), (8, 10), (7, 7), (1, 10)])
+@pytest.mark.parametrize(("described", "number"), [(13, 13), (10, 10), (8, 10), (7, 7), (1, 10)])
 def test_eigenvalues_decide_unless_a_description_has_far_fewer_groups(described, number):
     found, reason = auto._reason_of_network(10, described, 1, at_end=False)
     assert found == number
     assert reason.endswith(".")
+
+
+def test_small_groups_beside_large_ones_are_described(monkeypatch):
+    """Cliques in a ring have eigenvalues that go on without a gap; their description does not."""
+    ring = sp.csr_array(nx.to_scipy_sparse_array(nx.ring_of_cliques(30, 5), dtype=float))
+    found = count_clusters(ring, random_state=0)
+    assert found.recommendation == 30
+    assert found.choices["null"].rank < 30
+    assert "fewest nats with 30 groups" in found.reason
+    monkeypatch.setattr(auto, "FURTHER", 1000)
+    assert count_clusters(ring, random_state=0).recommendation < 29
+
+
+def test_centres_describe_a_graph_in_fewer_nats_than_axes(monkeypatch):
+    caves = sp.csr_array(nx.to_scipy_sparse_array(nx.connected_caveman_graph(8, 8), dtype=float))
+    basis = auto.leading(auto.normalized(caves, auto.OFFSET), 6)
+
+    def nats() -> np.ndarray:
+        labels = [centres.nearest_centres(basis.leading(k)) for k in (4, 5, 6)]
+        return np.array([description_length(caves, mine) for mine in labels])
+
+    settled = nats()
+    monkeypatch.setattr(centres, "ROUNDS", 0)
+    assert np.all(settled < nats() - 20.0)

@@ -13,7 +13,6 @@ from sklearn import datasets as sklearn_datasets
 import symnmf
 from conftest import long_count
 from symnmf import verdict
-from symnmf.fit import judging
 from symnmf.graphs.partitions import Partition
 from symnmf.metrics import clustering_accuracy
 from symnmf.quality import Quality
@@ -114,12 +113,47 @@ def test_weak_is_where_fewer_than_nine_rows_in_ten_are_right(monkeypatch):
     assert word_of(block_model(3, 1.8, 0), 3) == WEAK
 
 
-def test_two_groups_need_more_than_the_axes(monkeypatch):
-    """One row for an axis is a poor guide if there are two groups and many edges between."""
-    A = block_model(2, 1.6, 2)
-    assert word_of(A, 2, seed=2) != CHANCE
-    monkeypatch.setattr(judging, "ROUNDS", 0)
-    assert word_of(A, 2, seed=2) == CHANCE
+def unequal(seed: int, few: int = 100, inside: float = 0.08) -> tuple[sp.csr_array, np.ndarray]:
+    """Return a block model of a large group and a small one."""
+    sizes = [500, few]
+    G = nx.stochastic_block_model(sizes, [[inside, 0.015], [0.015, inside]], seed=seed)
+    return sp.csr_array(nx.to_scipy_sparse_array(G, dtype=float)), np.repeat([0, 1], sizes)
+
+
+def test_a_small_group_beside_a_large_one_is_more_than_chance(monkeypatch):
+    """Halves of a random graph have the higher modularity and the lower conductance there."""
+    A, groups = unequal(0)
+    found = symnmf.communities(A, 2, random_state=0)
+    judged = found.quality.verdict
+    assert clustering_accuracy(groups, found.labels) > 0.95
+    assert judged.modularity < judged.null_modularity
+    assert judged.word == CLEAR
+    assert judged.clusters == (CLEAR, CLEAR)
+    # so the sentence does not compare conductances
+    assert "clusters of such sizes" in judged.reason
+    monkeypatch.setattr(Partition, "saving", 0.0)
+    assert word_of(A, 2) == CHANCE
+
+
+def test_one_cluster_far_ahead_does_not_settle_the_others():
+    """Single clusters are compared with those of several draws, since those of one are too few."""
+    sizes = [300, 150, 80, 40]
+    G = nx.stochastic_block_model(sizes, np.where(np.eye(4), 0.12, 0.01).tolist(), seed=0)
+    found = symnmf.communities(G, 4, random_state=0)
+    assert clustering_accuracy(np.repeat(range(4), sizes), found.labels) > 0.95
+    assert found.quality.verdict.clusters == (CLEAR,) * 4
+
+
+def test_nats_saved_by_clusters():
+    A = nx.to_scipy_sparse_array(nx.barbell_graph(10, 0), dtype=float)
+    halves = np.repeat([0, 1], 10)
+    saved = Partition.of(A, halves, 2)
+    # 45 edges in each clique and one between: the logarithms of what there is over what degrees say
+    expected = 90 * np.log((90 / 182) / 0.25) + np.log((2 / 182) / 0.5) - 20 * np.log(2)
+    assert saved.saving == pytest.approx(expected)
+    assert Partition.of(A, np.zeros(20, int), 1).saving == pytest.approx(0.0)
+    assert Partition.of(A, np.arange(20) % 2, 2).saving < 0.0
+    assert Partition.of(0 * A, halves, 2).saving == 0.0
 
 
 def test_what_is_said_and_warned_of():
@@ -283,4 +317,4 @@ def test_a_lone_cluster_is_not_judged():
 def test_the_reason_agrees_with_the_range_that_it_gives(leaving, said, monkeypatch):
     null = verdict._Null("noise", [])
     monkeypatch.setattr(verdict._Null, "leaving", np.array(leaving))
-    assert verdict._reason(CHANCE, 0.2, null).startswith(said)
+    assert verdict._alike(0.2, null).startswith(said)

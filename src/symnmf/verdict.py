@@ -14,17 +14,19 @@ from symnmf.nulls import upper_limit
 
 CLEAR, WEAK, CHANCE = "clear", "weak", "no more than chance"
 
-#: Chance with which clusters of data without any are called weak or clear. Two measures are asked,
-#: modularity and conductance, after a few draws and after more, and each time gets a quarter of it.
-LEVEL, TIMES = 0.02, 4
+#: Chance with which clusters of data without any are called weak or clear. Three measures,
+#: modularity, conductance and nats saved, are asked after a few draws and after more, and each time
+#: gets a sixth of it.
+LEVEL, TIMES = 0.02, 6
 
 #: Clusters are weak where more than this part of the weight that leaves chance clusters leaves
 #: them too. Of block models with equal groups at that part, about nine rows in ten are right.
 WEAK_FROM = 0.8
 
 #: Draws without clusters: one, which does for clusters that are plainly more, then a few, and more
-#: only where these leave it open.
-LOOKS = (1, 4, 12)
+#: only where these leave it open. Small graphs differ much from draw to draw, and cost little: up
+#: to so many stored entries times clusters, there are the most draws.
+LOOKS, SMALL = (1, 4, 12, 40), 2e4
 
 #: Logarithm of the conductance by which clusters have to be ahead of a single draw, or part of its
 #: modularity. Points spread evenly over a square and cut in two differ most from draw to draw: one
@@ -117,25 +119,34 @@ class _Null:
         return np.array([_mean_conductance(one) for one in self.found])
 
     def passed_by(self, here: Partition, margin: float) -> bool:
-        """Whether modularity or conductance is better than in the one draw there is by a margin."""
-        higher = here.modularity > (1.0 + margin) * max(float(self.modularity[0]), 0.0)
-        return bool(higher or _closed(here) > _closed(self.found[0]) + margin)
+        """Whether modularity or conductance is better than in the first draw by a margin."""
+        there = self.found[0]
+        higher = here.modularity > (1.0 + margin) * max(there.modularity, 0.0)
+        return higher or _closed(here) > _closed(there) + margin
+
+    def passed_at_once_by(self, here: Partition) -> bool:
+        """Whether any of the three is better by what counts where one draw has to do."""
+        least = (1.0 + MARGIN) * max(self.found[0].saving, 0.0)
+        return self.passed_by(here, MARGIN) or here.saving > least
 
     def beaten_by(self, here: Partition) -> bool:
-        """Whether modularity or conductance is beyond what draws of this null have."""
-        return bool(
-            here.modularity > upper_limit(self.modularity, LEVEL / TIMES)
-            or _closed(here) > upper_limit(self._closed, LEVEL / TIMES)
-        )
+        """Whether one of the measures is beyond what draws of this null have."""
+        level = LEVEL / TIMES
+        return any(mine > upper_limit(drawn, level) for mine, drawn in self._measures(here))
 
     def out_of_reach_of(self, here: Partition) -> bool:
-        """Whether both are so common among the draws that more of them would not change that."""
-        pairs = ((here.modularity, self.modularity), (_closed(here), self._closed))
-        return all(mine < drawn.mean() + HOPELESS * drawn.std(ddof=1) for mine, drawn in pairs)
+        """Whether all are so common among the draws that more of them would not change that."""
+        return all(
+            mine < drawn.mean() + HOPELESS * drawn.std(ddof=1)
+            for mine, drawn in self._measures(here)
+        )
 
-    @property
-    def _closed(self) -> np.ndarray:
-        return np.array([_closed(one) for one in self.found])
+    def _measures(self, here: Partition) -> list[tuple[float, np.ndarray]]:
+        """Return what is compared, higher is better, here and in the draws."""
+        return [
+            (measure(here), np.array([measure(one) for one in self.found]))
+            for measure in (lambda one: one.modularity, _closed, lambda one: one.saving)
+        ]
 
     @property
     def leaving(self) -> np.ndarray:
@@ -197,8 +208,8 @@ def judge(
     began = time.perf_counter()
     here = Partition.of(graph, labels, clusters)
     drawn = {name: _Null(name, []) for name in nulls}
-    rest, large = 1.0, size > LARGE
-    for count in LOOKS[:1] if large else LOOKS:
+    rest, large, plain = 1.0, size > LARGE, False
+    for count in LOOKS[:1] if large else LOOKS if size <= SMALL else LOOKS[:-1]:
         for name, draw in nulls.items():
             found = drawn[name].found
             while len(found) < count:
@@ -206,30 +217,35 @@ def judge(
                 found.append(Partition.of(null, search(null), clusters))
         if count == 1:
             beaten = {name: one.passed_by(here, FAR) for name, one in drawn.items()}
-            if all(beaten.values()):
+            plain = all(beaten.values())
+            if plain and (large or all(word in (CLEAR, "") for word in _best(drawn).words(here))):
                 break
+            if plain:  # of all together; single clusters need to know how much those of draws vary
+                continue
             # what draws are given is a quick search, and more care alone is not to count
             quick = Partition.of(graph, quick_labels(), clusters)
             rest = min(_mean_conductance(here) / max(_mean_conductance(quick), NOTHING), 1.0)
             if large:
                 beaten = {
-                    name: one.passed_by(here, MARGIN) and one.passed_by(quick, MARGIN)
+                    name: one.passed_at_once_by(here) and one.passed_at_once_by(quick)
                     for name, one in drawn.items()
                 }
             continue
+        if plain:
+            break
         beaten = {name: one.beaten_by(here) and one.beaten_by(quick) for name, one in drawn.items()}
         ahead = [drawn[name] for name, more in beaten.items() if not more]
         far = any(one.out_of_reach_of(here) or one.out_of_reach_of(quick) for one in ahead)
         if far or not ahead:
             break
     # the null that explains most: one that is not beaten, else the one with the best clusters
-    hardest = min(drawn.values(), key=lambda one: (beaten[one.name], one.conductance.mean()))
+    hardest = _best({name: one for name, one in drawn.items() if not beaten[name]} or drawn)
     hardest = _Null(hardest.name, hardest.found, rest)
-    word = _word(here, hardest, more=all(beaten.values()))
+    word, reason = _judged(here, hardest, more=all(beaten.values()))
     mine, null = _mean_conductance(here), float(hardest.leaving.mean())
     return Verdict(
         word,
-        _reason(word, mine, hardest) + remark,
+        reason + remark,
         hardest.words(here),
         mine,
         null,
@@ -241,25 +257,42 @@ def judge(
     )
 
 
-def _word(here: Partition, null: _Null, *, more: bool) -> str:
+def _best(drawn: Mapping[str, _Null]) -> _Null:
+    return min(drawn.values(), key=lambda one: float(one.conductance.mean()))
+
+
+def _judged(here: Partition, null: _Null, *, more: bool) -> tuple[str, str]:
+    """Return the word for all clusters together, and the reason."""
+    leaves = _mean_conductance(here)
     if not more:
-        return CHANCE
-    return WEAK if _mean_conductance(here) > WEAK_FROM * null.leaving.mean() else CLEAR
-
-
-def _reason(word: str, mine: float, null: _Null) -> str:
-    leaves = f"{mine:.0%} of the weight at a cluster leaves it on average"
-    drawn = null.leaving
-    if word == CHANCE:
-        lower, upper = float(drawn.min()), float(drawn.max())
-        like = "as in"
-        if mine < lower:
-            like = "too close to"
-        elif mine > upper:
-            like = "no less than in"
-        return f"{leaves}, {like} {null.name} ({lower:.0%} to {upper:.0%})"
+        return CHANCE, _alike(leaves, null)
+    # small clusters have a higher conductance than halves, so sizes are allowed for
+    sized = (
+        float(np.nanmean(here.leaving)),
+        null.rest * np.array([np.nanmean(one.leaving) for one in null.found]),
+    )
+    word = _less(*sized)
+    said, (mine, drawn) = "of the weight at a cluster leaves it", (leaves, null.leaving)
+    if _less(mine, drawn) != word or mine >= drawn.mean():
+        said, (mine, drawn) = "of what leaves clusters of such sizes by chance leaves these", sized
     less = "close to" if word == WEAK else "against"
-    return f"{leaves}, {less} {drawn.mean():.0%} in {null.name}"
+    return word, f"{mine:.0%} {said} on average, {less} {drawn.mean():.0%} in {null.name}"
+
+
+def _alike(mine: float, null: _Null) -> str:
+    """Say that what leaves clusters is what leaves those of the draws, or too close to tell."""
+    lower, upper = float(null.leaving.min()), float(null.leaving.max())
+    like = "as in"
+    if mine < lower:
+        like = "too close to"
+    elif mine > upper:
+        like = "no less than in"
+    leaves = f"{mine:.0%} of the weight at a cluster leaves it on average"
+    return f"{leaves}, {like} {null.name} ({lower:.0%} to {upper:.0%})"
+
+
+def _less(mine: float, drawn: np.ndarray) -> str:
+    return WEAK if mine > WEAK_FROM * drawn.mean() else CLEAR
 
 
 def _closed(partition: Partition) -> float:

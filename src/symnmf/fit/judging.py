@@ -16,6 +16,7 @@ from symnmf.graphs.degree_offsets import with_degree_offset
 from symnmf.graphs.hypergraph import Hypergraph
 from symnmf.graphs.locality import joins_neighbours
 from symnmf.parallel import one_blas_thread
+from symnmf.run.centres import nearest_centres
 from symnmf.run.spectral import Basis, leading_subspace
 from symnmf.storage import SymmetricArray, as_symmetric
 from symnmf.verdict import LARGE, Verdict, judge
@@ -33,9 +34,6 @@ MOST_COLUMNS = 50
 
 #: A search that leaves less than this part of the time there was may have been cut short.
 CUT_SHORT = 0.3
-
-#: Rounds of k-means in the search on a draw, at most.
-ROUNDS = 10
 
 DEGREES = "random graphs with the same degrees"
 SHUFFLED = "similarities shuffled beside their degrees"
@@ -137,29 +135,6 @@ def verdict_of(
         if not building.has_points and similar.hypergraph is None and joins_neighbours(graph)
         else "",
     )
-
-
-def nearest_centres(basis: Basis) -> np.ndarray:
-    """Return the labels of spherical k-means on eigenvectors, from the axes that span most.
-
-    Axes are single rows, and labels by these alone differ much from draw to draw: of two groups at
-    1.6 times the threshold of detection, n = 800, the modularity is 2.8 standard deviations above
-    those of random graphs at worst, and 9 after these rounds.
-    """
-    rows = basis.vectors * np.maximum(basis.values, 0.0)
-    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-150)
-    labels = basis.labels()
-    for _ in range(ROUNDS):
-        members = sp.csr_array(
-            (np.ones(len(labels)), (labels, np.arange(len(labels)))),
-            shape=(rows.shape[1], len(labels)),
-        )
-        centres = members @ rows
-        centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-150)
-        before, labels = labels, np.argmax(rows @ centres.T, axis=1)
-        if np.array_equal(before, labels):
-            break
-    return labels
 
 
 def _dealing(H: Hypergraph) -> Draw:

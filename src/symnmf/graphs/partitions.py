@@ -27,12 +27,15 @@ class Partition:
         Weight of all edges at its rows.
     total : float
         Weight of all edges, from both ends.
+    entries : int
+        Stored entries, which are the edges from both ends; of a matrix that is stored elsewhere, 0.
     """
 
     sizes: np.ndarray
     within: np.ndarray
     volume: np.ndarray
     total: float
+    entries: int = 0
 
     @classmethod
     def of(cls, A: Any, labels: np.ndarray, clusters: int) -> Partition:
@@ -41,7 +44,9 @@ class Partition:
         weights = degrees(A)
         sizes = np.bincount(labels[inside], minlength=clusters)
         volume = np.bincount(labels[inside], weights[inside], minlength=clusters)
-        return cls(sizes, _within(A, labels, clusters), volume, float(weights.sum()))
+        entries = A.nnz if sp.issparse(A) else A.size if isinstance(A, np.ndarray) else 0
+        within = _within(A, labels, clusters)
+        return cls(sizes, within, volume, float(weights.sum()), entries)
 
     @property
     def modularity(self) -> float:
@@ -68,6 +73,26 @@ class Partition:
             part = (self.volume - self.within) / (self.volume * chance)
         part[~np.isfinite(part)] = 0.0
         return np.where(self.sizes > 0, part, np.nan)
+
+    @property
+    def saving(self) -> float:
+        """Nats that clusters save in describing the edges, less what naming them for rows costs.
+
+        The model knows how many edges are inside each cluster that has more than by chance, and how
+        many there are besides; weights count in units of their mean. A small cluster costs less to
+        name than half of the rows, so unequal clusters can be compared with equal ones.
+        """
+        if self.total == 0.0:
+            return 0.0
+        within, chance = self.within / self.total, (self.volume / self.total) ** 2
+        more = within > chance
+        parts = np.append(within[more], max(1.0 - within[more].sum(), 0.0))
+        expected = np.append(chance[more], max(1.0 - chance[more].sum(), 0.0))
+        some = (parts > 0.0) & (expected > 0.0)
+        gained = float((parts[some] * np.log(parts[some] / expected[some])).sum())
+        sizes = self.sizes[self.sizes > 0]
+        named = float((sizes * np.log(sizes.sum() / sizes)).sum())
+        return 0.5 * self.entries * gained - named
 
 
 def _within(A: Any, labels: np.ndarray, clusters: int) -> np.ndarray:

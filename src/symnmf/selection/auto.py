@@ -22,6 +22,7 @@ from symnmf import calls, nulls
 from symnmf.graphs.adjacency import normalized
 from symnmf.graphs.locality import joins_neighbours
 from symnmf.parallel import one_blas_thread
+from symnmf.run.centres import nearest_centres
 from symnmf.run.spectral import Basis
 from symnmf.run.start import RandomState, as_generator
 from symnmf.selection.choosing_rank import Choice
@@ -63,7 +64,11 @@ NEGLIGIBLE = 0.02
 #: the groups that are described are read off eigenvectors, and small ones may be missed.
 NEARLY = 0.2
 
-#: n K^3 up to which labels are read off for each number of clusters up to K.
+#: Where a description has about as many groups as eigenvalues say, more are tried, by this part of
+#: them: a small group can be too small for an eigenvalue of its own and be plain to see beside it.
+FURTHER = 3
+
+#: n K^3 / 3 up to which labels are read off for each number of clusters up to K, and with care.
 EVERY_NUMBER = 2e9
 
 #: Draws that have to do where ``max_time`` is over.
@@ -127,24 +132,27 @@ def _of_network(A: Any, parts: int, rng: np.random.Generator) -> RankSelection:
     while True:
         basis = leading(scaled, min(tried, most))
         above = max(1 + int(np.sum(basis.values[1:] > limit)), parts)
-        for k in _numbers(edges.shape[0], min(above, len(basis.values)), lengths):
-            lengths[k] = description_length(edges, basis.leading(k).labels())
-        shortest = _fewest(lengths)
-        open_end = above >= len(basis.values) and (
-            len(basis.values) < AT_LEAST or shortest > INSIDE * above
-        )
-        if not open_end or len(basis.values) >= most or calls.out_of_time():
+        shortest, reach = _described(edges, basis, above, lengths), above
+        nearly = above > 1 and shortest >= (1.0 - NEARLY) * above
+        if nearly and _cheap(edges.shape[0], above):
+            reach = above + above // FURTHER + 1
+            if _described(edges, basis, reach, lengths) > above:
+                shortest = min(lengths, key=lengths.__getitem__)
+        seen = len(basis.values)
+        open_end = reach >= seen and (seen < AT_LEAST or shortest > INSIDE * above)
+        if not open_end or seen >= most or calls.out_of_time():
             break
         tried *= 2
     choices = {
         "null": Choice(None if above == 1 else above, 1, above),
-        "description": Choice(None if shortest == 1 else shortest, 1, above),
+        "description": Choice(None if shortest == 1 else shortest, 1, max(above, shortest)),
     }
     if parts > 1:
         choices["components"] = Choice(parts, parts, parts)
     table = _table(basis.values, limit)
     table["description"] = np.array([lengths.get(int(k), np.nan) for k in table["rank"]])
-    number, reason = _reason_of_network(above, shortest, parts, at_end=open_end)
+    at_end = open_end and above >= seen
+    number, reason = _reason_of_network(above, shortest, parts, at_end=at_end)
     return _found(number, reason, choices, table)
 
 
@@ -156,7 +164,13 @@ def _reason_of_network(above: int, shortest: int, parts: int, *, at_end: bool) -
     if parts == above:
         return parts, f"The graph falls into {parts} components, and {told}."
     if shortest == 1:
-        return above, f"{told}; no groups describe the graph in fewer nats, so they are weak."
+        return (
+            above,
+            f"{told}; no groups describe the graph in fewer nats, so the number is uncertain.",
+        )
+    if shortest > above:
+        most = f"The graph is described in the fewest nats with {shortest} groups"
+        return shortest, f"{most}; {told}."
     if shortest >= (1.0 - NEARLY) * above:
         agree = "agrees" if shortest == above else f"has {shortest} groups, nearly as many"
         return above, f"{told}, and the shortest description of the graph {agree}."
@@ -169,6 +183,16 @@ def _reason_of_network(above: int, shortest: int, parts: int, *, at_end: bool) -
     return number, f"{first}; {told}, so there is structure inside them."
 
 
+def _described(A: Any, basis: Basis, most: int, lengths: dict[int, float]) -> int:
+    """Describe A with up to ``most`` groups; return the fewest groups that do it well."""
+    for k in _numbers(A.shape[0], min(most, len(basis.values)), lengths):
+        first = basis.leading(k)
+        # labels by axes can save a few nats by accident, and more care takes ten times as long
+        labels = nearest_centres(first) if _cheap(A.shape[0], k) else first.labels()
+        lengths[k] = description_length(A, labels)
+    return _fewest(lengths)
+
+
 def _fewest(lengths: dict[int, float]) -> int:
     """Return the smallest number whose description is about as short as the shortest."""
     best = min(lengths.values())
@@ -179,9 +203,13 @@ def _fewest(lengths: dict[int, float]) -> int:
 def _numbers(n: int, most: int, known: dict[int, float]) -> list[int]:
     """Return the numbers of clusters to try that are not known yet: all, or fewer of many."""
     wanted: Any = range(2, most + 1)
-    if n * float(most) ** 3 / 3 > EVERY_NUMBER:
+    if not _cheap(n, most):
         wanted = sorted({round(k) for k in np.geomspace(2, most, 16)})
     return [k for k in wanted if k not in known]
+
+
+def _cheap(n: int, most: int) -> bool:
+    return n * float(most) ** 3 / 3 <= EVERY_NUMBER
 
 
 def _null_values(A: Any, rng: np.random.Generator) -> list[float]:
