@@ -66,6 +66,12 @@ def points(name: str, seed: int) -> np.ndarray:
     from sklearn import datasets
 
     rng = np.random.default_rng(seed)
+    if name.startswith("random blobs"):  # centres anywhere, so that some groups touch
+        groups, deviation = name.split()[2:]
+        made = datasets.make_blobs(
+            500, centers=int(groups), cluster_std=float(deviation), random_state=seed
+        )
+        return np.asarray(made[0])
     if name == "blobs":
         centres = np.array([[0, 0], [10, 0], [5, 8.66]])
         return datasets.make_blobs(300, centers=centres, random_state=seed)[0]

@@ -305,7 +305,7 @@ def test_scaling():
     [
         ({"attributes": np.ones((3, 2))}, "one row for each of the 24"),
         ({"attributes": np.full((24, 2), np.nan)}, "NaN or infinite"),
-        ({"attributes": np.zeros((24, 2))}, "zero everywhere"),
+        ({"attributes": np.zeros((24, 2))}, "only zeros"),
         ({"attributes": np.ones((24, 0))}, "no columns"),
         ({"attributes": np.ones((24, 2)), "attribute_weight": 0.0}, "attribute_weight"),
         ({"attributes": np.ones((24, 2)), "loss": "poisson"}, "attributes"),

@@ -102,6 +102,19 @@ def test_separated_blobs_moons_and_circles(seed):
     assert of_points(circles, seed) == 2
 
 
+def test_clusters_inside_components_are_counted_and_pieces_of_a_curve_are_not(monkeypatch):
+    """Some of the five blobs touch, so the graph has fewer components; two moons are curves."""
+    five = [
+        sklearn_datasets.make_blobs(500, centers=5, cluster_std=0.6, random_state=seed)[0]
+        for seed in (0, 1, 4)
+    ]
+    assert [of_points(X, 0) for X in five] == [5, 5, 5]
+    monkeypatch.setattr(auto, "TIGHT", 0.5)
+    assert max(of_points(X, 0) for X in five) < 5
+    monkeypatch.setattr(auto, "TIGHT", 0.05)
+    assert of_points(moons(0), 0) > 2
+
+
 @pytest.mark.parametrize("columns", [2, 6])
 def test_uniform_and_normal_points_are_one_cluster(columns):
     rng = np.random.default_rng(columns)

@@ -142,7 +142,7 @@ def test_what_cannot_be_done_is_refused(tmp_path):
     with pytest.raises(InputError, match="cannot be streamed within 1000"):
         convert(tmp_path / "A.npz", tmp_path / "a", memory=1000)
     convert(tmp_path / "A.npz", tmp_path / "a")
-    with pytest.raises(InputError, match="folder of blocks already"):
+    with pytest.raises(InputError, match="already a folder of blocks"):
         convert(tmp_path / "a", tmp_path / "b")
     with pytest.raises(InputError, match="is not empty"):
         convert(tmp_path / "A.npz", tmp_path / "a")

@@ -318,3 +318,14 @@ def test_the_reason_agrees_with_the_range_that_it_gives(leaving, said, monkeypat
     null = verdict._Null("noise", [])
     monkeypatch.setattr(verdict._Null, "leaving", np.array(leaving))
     assert verdict._alike(0.2, null).startswith(said)
+
+
+def test_no_word_where_data_without_clusters_are_cut_as_cleanly(monkeypatch):
+    """Outliers stay outliers when columns are shuffled, so that draws have such clusters too."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(400, 2)), 8.0 + 0.5 * rng.normal(size=(15, 2))])
+    found = symnmf.SymNMF(2, random_state=0).fit(X)
+    assert sorted(found.quality_.sizes) == [15, 400]
+    assert found.quality_.verdict is None
+    monkeypatch.setattr(verdict, "CLEAN", 0.0)
+    assert symnmf.SymNMF(2, random_state=0).fit(X).quality_.verdict.word == CHANCE

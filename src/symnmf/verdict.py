@@ -45,6 +45,10 @@ FEW_CLUSTERS = 5
 #: Conductances below this are as good as 0.
 NOTHING = 1e-3
 
+#: Where no more than this leaves the clusters, of the data and of the draws alike, they do not tell
+#: one from the other: one column of numbers can be cut anywhere at that price.
+CLEAN = 0.01
+
 Draw = Callable[[np.random.Generator], Any]
 
 
@@ -182,8 +186,8 @@ def judge(
     rng: np.random.Generator,
     size: float = 0.0,
     remark: str = "",
-) -> Verdict:
-    """Compare clusters with those of data without any.
+) -> Verdict | None:
+    """Compare clusters with those of data without any; None where that does not tell.
 
     Parameters
     ----------
@@ -224,7 +228,8 @@ def judge(
                 continue
             # what draws are given is a quick search, and more care alone is not to count
             quick = Partition.of(graph, quick_labels(), clusters)
-            rest = min(_mean_conductance(here) / max(_mean_conductance(quick), NOTHING), 1.0)
+            mine, care = _mean_conductance(here), _mean_conductance(quick)
+            rest = min(max(mine, NOTHING) / max(care, NOTHING), 1.0)
             if large:
                 beaten = {
                     name: one.passed_at_once_by(here) and one.passed_at_once_by(quick)
@@ -241,8 +246,11 @@ def judge(
     # the null that explains most: one that is not beaten, else the one with the best clusters
     hardest = _best({name: one for name, one in drawn.items() if not beaten[name]} or drawn)
     hardest = _Null(hardest.name, hardest.found, rest)
-    word, reason = _judged(here, hardest, more=all(beaten.values()))
     mine, null = _mean_conductance(here), float(hardest.leaving.mean())
+    more = all(beaten.values())
+    if not more and max(mine, null) < CLEAN:
+        return None
+    word, reason = _judged(here, hardest, more=more)
     return Verdict(
         word,
         reason + remark,

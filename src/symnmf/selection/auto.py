@@ -21,6 +21,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from symnmf import calls, nulls
 from symnmf.graphs.adjacency import normalized
 from symnmf.graphs.locality import joins_neighbours
+from symnmf.graphs.partitions import Partition
 from symnmf.parallel import one_blas_thread
 from symnmf.run.centres import nearest_centres
 from symnmf.run.spectral import Basis
@@ -46,6 +47,10 @@ INSIDE = 0.7
 #: A rise of 1 - eigenvalue by more than this factor is taken before any other. Groups that hang
 #: together by a few edges have it; so has a single curve, whose values are as 1, 4 and 9.
 SHARP = 3.5
+
+#: Clusters inside components are real where 1 - lambda is at least this part of their conductance.
+#: Pieces of rings, the worst case of curves, have at most 0.17, and blobs that touch 0.2 and more.
+TIGHT = 0.2
 
 #: Both as parts of what one cloud of points has: values below FINE are as good as 0, which is
 #: asked first; COARSE finds a drop among values that are all well above 0.
@@ -234,7 +239,7 @@ def _of_neighbours(A: Any, parts: int) -> RankSelection:
     scaled = normalized(A)
     count = min(LOCAL, max(A.shape[0] // 4, 2))
     values = leading(scaled, count).values
-    found = _dropping(scaled, _extrapolated(values, parts), parts, one_needs=2.0)
+    found = _dropping(A, scaled, _extrapolated(values, parts), parts, one_needs=2.0)
     choices = {"drop": found.choice}
     if parts > 1:
         choices["components"] = Choice(parts, parts, parts)
@@ -262,7 +267,7 @@ def _of_points(A: Any, parts: int, draw: Draw, rng: np.random.Generator) -> Rank
     draws = 3 if n <= 3000 else 1
     clouds = [leading(normalized(draw(rng)), 2).values[1] for _ in range(draws)]
     single = 1.0 - float(np.mean(clouds))
-    found = _dropping(normalized(A), max(single, 1e-6), parts)
+    found = _dropping(A, normalized(A), max(single, 1e-6), parts)
     choices = {"drop": found.choice}
     if parts > 1:
         choices["components"] = Choice(parts, parts, parts)
@@ -277,31 +282,47 @@ class _Drop:
     values: np.ndarray
 
 
-def _dropping(scaled: Any, single: float, parts: int, one_needs: float = 1.0) -> _Drop:
+def _dropping(A: Any, scaled: Any, single: float, parts: int, one_needs: float = 1.0) -> _Drop:
     """Return after which eigenvalue 1 - lambda rises most, of at least ``parts``.
 
     ``single`` is 1 - lambda_2 of one cloud, and ``one_needs`` how many times larger than any other
     the first rise has to be for one cluster. Rises are logarithms; what is small beside ``single``
     counts as 0. Where one cloud is ruled out, the first look is for a gap as between components.
+    Clusters inside components are taken instead where the largest rise shows some.
     """
     n = scaled.shape[0]
     most, tried = min(MOST, max(n // 3, 2)), FIRST
     while True:
-        values = leading(scaled, min(max(tried, parts + 2), most) + 1).values
+        basis = leading(scaled, min(max(tried, parts + 2), most) + 1)
+        values = basis.values
         apart = np.maximum(1.0 - values / values[0], 0.0)
         low = min(parts, len(apart) - 1)
         fine, rise = (_rises(apart[low - 1 :], part * single) for part in (FINE, COARSE))
         rise[: max(2 - low, 0)] /= one_needs
         fine[: max(2 - low, 0)] = 0.0  # that the first is above 0 says that the graph is connected
-        sharp = bool(fine.max() > np.log(SHARP)) and low + int(np.argmax(rise)) > 1
-        rise = fine if sharp else rise
-        number = low + int(np.argmax(rise))
+        number, first = (low + int(np.argmax(one)) for one in (rise, fine))
+        sharp = bool(fine.max() > np.log(SHARP)) and number > 1
+        if sharp and not (number > first and _tightness(A, basis, apart, number) >= TIGHT):
+            rise, number = fine, first
+        else:
+            sharp = False
         if number <= INSIDE * (len(values) - 1) or len(values) > most or calls.out_of_time():
             break
         tried *= 2
     near = low + np.flatnonzero(rise >= 0.8 * rise.max())
     choice = Choice(None if number == 1 else number, int(near[0]), int(near[-1]))
     return _Drop(number, _said(number, parts, sharp, rise, low), choice, values)
+
+
+def _tightness(A: Any, basis: Basis, apart: np.ndarray, number: int) -> float:
+    """Return the sum of 1 - lambda over the sum of the conductances of so many clusters.
+
+    Cheeger's inequality: conductances lie between 1 - lambda and its root. Separate clusters are
+    near the lower end, the pieces of a curve near the upper one.
+    """
+    labels = nearest_centres(basis.leading(number))
+    leaving = np.nansum(Partition.of(A, labels, number).conductance)
+    return float(apart[:number].sum() / max(leaving, 1e-12))
 
 
 def _rises(apart: np.ndarray, floor: float) -> np.ndarray:
