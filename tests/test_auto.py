@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn import datasets as sklearn_datasets
 
 import symnmf
-from symnmf import graphs, nulls
+from symnmf import calls, graphs, nulls
 from symnmf.graphs.locality import joins_neighbours
 from symnmf.run import centres
 from symnmf.selection import auto
@@ -207,7 +207,7 @@ def test_every_entry_point_takes_auto():
 
 def test_nothing_to_find_is_one_cluster_and_a_warning():
     X = np.random.default_rng(0).random((200, 3))
-    with pytest.warns(symnmf.QualityWarning, match="no more than chance"):
+    with pytest.warns(symnmf.QualityWarning, match="no clusters were found"):
         model = symnmf.SymNMF("auto", random_state=0).fit(X)
     assert model.n_clusters_ == 1
     assert model.quality_.verdict.word == "no more than chance"
@@ -269,3 +269,11 @@ def test_centres_describe_a_graph_in_fewer_nats_than_axes(monkeypatch):
     settled = nats()
     monkeypatch.setattr(centres, "ROUNDS", 0)
     assert np.all(settled < nats() - 20.0)
+
+
+def test_components_are_counted_where_time_is_up():
+    A = sp.csr_array(sp.block_diag([block_model(2, 1.5, 0), block_model(2, 1.5, 1)]))
+    with calls.opened(max_time=0.0):
+        found = count_clusters(A, random_state=0)
+    assert found.recommendation == 2
+    assert "time" in found.reason

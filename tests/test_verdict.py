@@ -274,6 +274,16 @@ def test_a_verdict_of_no_clusters_says_why():
     assert (judged.word, judged.reason) == (CHANCE, "no eigenvalue is above")
 
 
+def test_no_clusters_are_not_called_weak_and_come_without_advice():
+    noise = nx.erdos_renyi_graph(200, 0.06, seed=0)
+    with pytest.warns(symnmf.QualityWarning) as warned:
+        found = symnmf.communities(noise, "auto", random_state=0)
+    assert len(found) == 1
+    assert [str(one.message) for one in warned if one.category is symnmf.QualityWarning] == [
+        f"no clusters were found: {found.quality.verdict.reason}."
+    ]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("clusters", [2, 10, 30])
 @pytest.mark.parametrize("kind", ["erdos-renyi", "barabasi-albert", "configuration", "uniform"])

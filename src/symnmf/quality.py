@@ -123,14 +123,29 @@ class Quality:
     @property
     def warning(self) -> str | None:
         """What is wrong with the clusters, in one sentence; None where nothing is plain."""
+        return "; ".join(self._faults()) or None
+
+    def advise(self, advice: str, *, verdict: bool = True) -> str | None:
+        """Return the warning and what to do; without the ``verdict`` where that was said before."""
+        if not self.warning:
+            return None
+        parts = self._faults(verdict=verdict)
+        if self.clusters > 1:
+            parts.append(advice)
+        return "; ".join(parts) or None
+
+    def _faults(self, *, verdict: bool = True) -> list[str]:
         faults = []
-        if self.verdict is not None and self.verdict.doubtful:
-            faults.append(f"the clusters are {self.verdict.word}: {self.verdict.reason}")
+        if verdict and self.verdict is not None and self.verdict.doubtful:
+            found = "no clusters were found"
+            if self.verdict.draws:
+                found = f"the clusters are {self.verdict.word}"
+            faults.append(f"{found}: {self.verdict.reason}")
         if self.clusters < self.asked:
             faults.append(f"only {self.clusters} of the {self.asked} clusters asked for have rows")
         if self.lopsided:
             faults.append(self.lopsided)
-        return "; ".join(faults) or None
+        return faults
 
     def __str__(self) -> str:
         parts = [
@@ -212,8 +227,9 @@ def modularity_scorer(model: Any, X: Any, y: Any = None) -> float:
 
 def warn_of(quality: Quality, advice: str) -> None:
     """Say at the reader's line what is wrong with the clusters, where something is."""
-    if quality.warning and sum(quality.sizes):
-        warn(f"{quality.warning}; {advice}.", QualityWarning)
+    told = quality.advise(advice)
+    if told and sum(quality.sizes):
+        warn(f"{told}.", QualityWarning)
 
 
 def size_range(sizes: Sequence[int]) -> str:

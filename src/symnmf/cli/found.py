@@ -142,8 +142,9 @@ def tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int) 
         return
     if quality.verdict is not None:
         say(f"Are they clusters? {quality.verdict}.")
-    if quality.warning:
-        note(f"{quality.warning}; {fitted.advice}.", "warning")
+    told = quality.advise(fitted.advice, verdict=False)
+    if told:
+        note(f"{told}.", "warning")
     if fitted.selection is not None:
         say(f"How many: {fitted.selection.recommendation}. {fitted.selection.reason}")
     say(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from symnmf import calls, nulls
 from symnmf.graphs.adjacency import normalized
@@ -117,11 +117,16 @@ def count_clusters(
         return _found(1, "There are too few edges for more than one cluster.", {}, {})
     parts = int(connected_components(sp.csr_array(graph), directed=False)[0])
     with one_blas_thread():  # the threads of BLAS slow down an eigensolver with short vectors
-        if draw is not None:
-            return _of_points(graph, parts, draw, rng)
-        if joins_neighbours(graph) if neighbours is None else neighbours:
-            return _of_neighbours(graph, parts)
-        return _of_network(graph, parts, rng)
+        try:
+            if draw is not None:
+                return _of_points(graph, parts, draw, rng)
+            if joins_neighbours(graph) if neighbours is None else neighbours:
+                return _of_neighbours(graph, parts)
+            return _of_network(graph, parts, rng)
+        except _TimeIsUp:
+            fall = "is one component" if parts == 1 else f"falls into {parts} components"
+            reason = f"The time for the call ended before eigenvalues were known; the graph {fall}."
+            return _found(parts, reason, {}, {})
 
 
 # Networks -------------------------------------------------------------------------------------
@@ -369,11 +374,22 @@ def leading(scaled: Any, count: int) -> Basis:
     return Basis(vectors, values)
 
 
+class _TimeIsUp(Exception):
+    """The call has to return before eigenvalues have converged."""
+
+
 def _of_one_component(scaled: Any, count: int) -> Basis:
     n = scaled.shape[0]
+
+    def product(v: np.ndarray) -> np.ndarray:
+        if calls.out_of_time():
+            raise _TimeIsUp
+        return np.asarray(scaled @ v)
+
+    timed = LinearOperator((n, n), matvec=product, dtype=scaled.dtype)
     start = 1.0 + np.random.default_rng(0).random(n)
     try:
-        values, vectors = eigsh(scaled, k=count, which="LA", v0=start, tol=1e-5, maxiter=20 * n)
+        values, vectors = eigsh(timed, k=count, which="LA", v0=start, tol=1e-5, maxiter=20 * n)
     except ArpackNoConvergence as error:
         values, vectors = error.eigenvalues, error.eigenvectors
     order = np.argsort(-values)
