@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import pickle
 import tracemalloc
 import zipfile
 
@@ -259,3 +260,16 @@ def test_a_made_up_rho_that_admm_cannot_divide_by_is_no_failure(tmp_path):
     result = symnmf.factorize(X, 2, max_iter=10, **settings)
     assert np.isfinite(result.U).all()
     assert np.isfinite(result.V).all()
+
+
+def test_a_result_can_be_saved_after_the_file_of_x_has_gone(tmp_path):
+    factor = np.random.default_rng(0).random((60, 3))
+    np.save(tmp_path / "X.npy", factor @ factor.T)
+    result = symnmf.factorize(symnmf.storage.Blocks(tmp_path / "X.npy"), 3, random_state=0)
+    (tmp_path / "X.npy").unlink()
+    result.save(tmp_path / "result.npz")
+    loaded = symnmf.Result.load(tmp_path / "result.npz")
+    assert np.array_equal(pickle.loads(pickle.dumps(result)).U, loaded.U)
+    assert loaded.certificate(factor @ factor.T).certified  # known by its value at U
+    with pytest.raises(symnmf.InputError, match="was not fitted"):
+        loaded.certificate(2.0 * factor @ factor.T)

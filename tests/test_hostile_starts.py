@@ -176,7 +176,7 @@ def test_a_certificate_needs_one_product_and_one_for_each_step_of_lanczos(monkey
     monkeypatch.setattr(
         type(X), "matmul", lambda self, V, *a, **k: widths.append(V.shape[1]) or multiply(self, V)
     )
-    certificate = result.certificate()
+    certificate = result.certificate(X)
     assert certificate.certified
     assert sum(widths) == 3 * (1 + certificate.curvature_steps)
 

@@ -365,14 +365,13 @@ def _same_problem(problem: Problem, result: Result) -> bool:
 
     The same X in another storage backend has another digest and the same values.
     """
-    known, expected = result.fingerprint()
-    if known and known == problem.digest:
+    if result.digest() and result.digest() == problem.digest:
         return True
-    rank = result.U.shape[1]
+    rank, expected = result.U.shape[1], result.elsewhere()
     f, units = problem.scaled, problem.units
-    if known:
+    if np.isfinite(expected):
         value = problem.elsewhere(rank)
-    else:  # made by hand, so it has only the value at its own U
+    else:  # only the value at its own U is known
         f, expected = problem.for_rank(rank, warn=False).scaled, result.value
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             U = f.ops.put(units.factor_in(result.factors[0]).astype(f.dtype))

@@ -16,6 +16,8 @@ from symnmf.errors import InputError
 from symnmf.interchange import as_given, is_dlpack, is_tensor, to_host
 from symnmf.naming import lookup
 from symnmf.notebook import card
+from symnmf.storage import SymmetricArray
+from symnmf.storage.wrapping import in_memory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -333,16 +335,25 @@ class Result:
 
         return certify(problem, self, tol=tol if tol is not None else self.tol or 1e-5)
 
-    def fingerprint(self) -> tuple[str, float]:
-        """Return what tells the problem from others: its digest, and its value at a random U."""
+    def digest(self) -> str:
+        """Return the digest of the problem."""
+        return self.problem_digest if self.problem is None else self.problem.digest
+
+    def elsewhere(self) -> float:
+        """Return the value of the problem at a random U; NaN if that is not known.
+
+        It takes a product with X, which is not asked for where X is not in memory: a result can be
+        saved after its file or its cluster has gone.
+        """
         if self.problem is None:
-            return self.problem_digest, self.problem_elsewhere
-        return self.problem.digest, self.problem.elsewhere(self.U.shape[1])
+            return self.problem_elsewhere
+        if isinstance(in_memory(self.problem.X), SymmetricArray):
+            return float("nan")
+        return self.problem.elsewhere(self.U.shape[1])
 
     def __getstate__(self) -> dict[str, Any]:
-        digest, value = self.fingerprint()
-        left = {"problem": None, "problem_digest": digest, "problem_elsewhere": value}
-        return self.__dict__ | left
+        left = {"problem_digest": self.digest(), "problem_elsewhere": self.elsewhere()}
+        return self.__dict__ | left | {"problem": None}
 
     @checked()
     def bound(
@@ -376,14 +387,13 @@ class Result:
                 f"names must have one entry for each of the {len(self.U)} rows, got {len(names)}."
             )
         labels = {} if names is None else {"names": _name_array(names)}
-        digest, elsewhere = self.fingerprint()
         write_archive(
             path,
             {
                 **labels,
                 "format": np.array(RESULT),
-                "problem": np.array(digest),
-                "elsewhere": np.array(elsewhere),
+                "problem": np.array(self.digest()),
+                "elsewhere": np.array(self.elsewhere()),
                 "value": np.array(self.value),
                 "U": to_host(self.U),
                 "V": to_host(self.V),
