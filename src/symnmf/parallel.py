@@ -17,15 +17,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
+import numpy as np
+
 from symnmf.errors import InputError
 from symnmf.pools import Pool, Task
 
 T = TypeVar("T")
 
+#: Parts of one pass of compiled code, at most.
+MOST_PARTS = 256
+
 Bounds = tuple[int, int]
 
-#: Below this many floating point operations a second thread costs more than it brings.
-SMALLEST_SHARE = 1_500_000
+#: Floating point operations below which another thread costs more than it brings: one of the pool,
+#: which needs the interpreter to begin and to report, and one that waits in compiled code.
+SMALLEST_SHARE, SMALLEST_PART = 1_500_000, 250_000
 
 
 def available_cores() -> int:
@@ -185,6 +191,7 @@ class Threads:
             )
         self.count: int = jobs if jobs > 0 else max(1, cores + 1 + jobs)
         self._cut: dict[tuple[int, float], list[Bounds]] = {}
+        self._bounds: dict[tuple[int, float, int], np.ndarray | None] = {}
 
     def parts(self, cost: float) -> int:
         """Return into how many parts to cut work of so many floating point operations."""
@@ -198,6 +205,20 @@ class Threads:
             edges = [n * part // parts for part in range(parts + 1)]
             self._cut[key] = list(itertools.pairwise(edges))
         return self._cut[key]
+
+    def bounds(self, n: int, cost_per_row: float, each: int = 1) -> np.ndarray | None:
+        """Cut ``range(n)`` for threads that wait in compiled code; None where one does all of it.
+
+        ``each`` is how many parts there are for each thread if there is enough work.
+        """
+        key = n, cost_per_row, each
+        if key not in self._bounds:
+            parts = min(int(n * cost_per_row // SMALLEST_PART), each * self.count, n, MOST_PARTS)
+            cut = None
+            if self.count > 1 and parts > 1:
+                cut = np.array([n * part // parts for part in range(parts + 1)], np.int64)
+            self._bounds[key] = cut
+        return self._bounds[key]
 
     def run(self, task: Callable[[int, int], T], bounds: Sequence[Bounds]) -> list[T]:
         """Return ``[task(begin, end) for begin, end in bounds]``, computed at the same time."""

@@ -23,7 +23,13 @@ from numba.extending import intrinsic
 from symnmf.errors import InputError
 from symnmf.kernels.compiling import compiled
 
-__all__ = ["balanced_chunks", "csr_rows", "dense_rows", "prefers_dense_rows"]
+__all__ = [
+    "balanced_chunks",
+    "csr_rows",
+    "dense_rows",
+    "packed_dense_rows",
+    "prefers_dense_rows",
+]
 
 
 def balanced_chunks(indptr: np.ndarray, parts: int) -> list[tuple[int, int]]:
@@ -298,7 +304,7 @@ def _fill_tile(
 
 
 @compiled()
-def _dense_rows(X: np.ndarray, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+def packed_dense_rows(X: np.ndarray, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
     """Body of :func:`dense_rows` for a C-ordered ``X`` with at least ``_NARROW_ROWS`` rows."""
     n, columns = X.shape[0], V.shape[1]
     lanes = _VECTOR_BYTES // X.itemsize
@@ -354,7 +360,7 @@ def dense_rows(X: np.ndarray, V: np.ndarray, out: np.ndarray, begin: int, end: i
     if len(X) < _NARROW_ROWS:
         np.matmul(X[begin:end], V, out=out[begin:end])
     else:
-        _dense_rows(rows, V, out, begin, end)
+        packed_dense_rows(rows, V, out, begin, end)
 
 
 def prefers_dense_rows(X: np.ndarray, columns: int) -> bool:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from symnmf.kernels import directions, pairs, reductions
+from symnmf.kernels import directions, pairs, passes, reductions
 from symnmf.kernels.hals import hals_rows
 from symnmf.kernels.pivoting import pivot_rows
+from symnmf.kernels.team import together
 from symnmf.ops.operations import Hals, Line, Ops, RowSolver
 from symnmf.parallel import Threads
 
 GRAM_ROWS = 4096  # float32 partial sums stay this short before they are added in float64
+COMBINED_ROWS = 2048  # rows that are added up while they are in cache
 NARROW = 50  # columns up to which small blocks beat computing one triangle only
+
+T = TypeVar("T")
 
 #: Solves rows ``begin..end`` of a factor in place, given product, anchor, gram and coupling.
 RowKernel = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float, int, int], None]
@@ -42,6 +47,16 @@ class HostOps(Ops):
     def __init__(self, threads: Threads) -> None:
         self.threads = threads
 
+    def _pass(
+        self, alone: Callable[..., T], shared: Callable[..., T], cost: float, *given: Any
+    ) -> T:
+        """Do a pass over all rows of the first argument, on one thread or on several."""
+        n = len(given[0])
+        bounds = self.threads.bounds(n, cost)
+        if bounds is None:
+            return alone(*given, 0, n)
+        return together(shared, self.threads.count, bounds, *given)
+
     def _sum(self, part: Callable[[int, int], Any], n: int, cost: float) -> Any:
         """Add up ``part`` over the rows, in the order of the chunks."""
         bounds = self.threads.split(n, cost)
@@ -49,14 +64,6 @@ class HostOps(Ops):
             return part(0, n)
         parts = self.threads.run(part, bounds)
         return sum(parts[1:], start=parts[0])
-
-    def _sums(self, part: Callable[[int, int], Any], n: int, cost: float) -> tuple[Any, ...]:
-        """Add up each number or matrix that ``part`` returns."""
-        bounds = self.threads.split(n, cost)
-        if len(bounds) == 1:
-            return tuple(part(0, n))
-        parts = self.threads.run(part, bounds)
-        return tuple(sum(column[1:], start=column[0]) for column in zip(*parts, strict=True))
 
     def put(self, array: np.ndarray) -> np.ndarray:
         return np.array(array, order="C")
@@ -90,11 +97,15 @@ class HostOps(Ops):
         return out
 
     def combine(self, *terms: tuple[float, np.ndarray]) -> np.ndarray:
-        (first, T), *others = terms
-        kind = T.dtype.type
-        total: np.ndarray = kind(first) * T
-        for weight, other in others:
-            total += other if weight == 1.0 else kind(weight) * other
+        n, r = terms[0][1].shape
+        total = np.empty_like(terms[0][1])
+
+        def rows(begin: int, end: int) -> None:
+            for top in range(begin, end, COMBINED_ROWS):
+                place = slice(top, min(top + COMBINED_ROWS, end))
+                _combine(total[place], [(weight, T[place]) for weight, T in terms])
+
+        self.threads.run(rows, self.threads.split(n, 2.0 * r * len(terms)))
         return total
 
     def weigh_rows(self, T: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -107,7 +118,13 @@ class HostOps(Ops):
         return self.clip(U - U.dtype.type(step) * D)
 
     def times(self, T: np.ndarray, small: np.ndarray) -> np.ndarray:
-        return T @ small.astype(T.dtype)
+        right, n = small.astype(T.dtype), len(T)
+        bounds = self.threads.split(n, 2.0 * right.size)
+        if len(bounds) == 1:
+            return T @ right
+        out = np.empty((n, right.shape[1]), T.dtype)
+        self.threads.run(lambda b, e: np.matmul(T[b:e], right, out=out[b:e]), bounds)
+        return out
 
     def gradient(self, U: np.ndarray, product: np.ndarray, gram: np.ndarray) -> np.ndarray:
         slope = self.times(U, gram)
@@ -130,8 +147,7 @@ class HostOps(Ops):
         return U * ratio
 
     def inner(self, A: np.ndarray, B: np.ndarray) -> float:
-        n, r = A.shape
-        return float(self._sum(lambda b, e: reductions.inner_rows(A, B, b, e), n, 2 * r))
+        return float(self._pass(reductions.inner_rows, passes.inner, 2 * A.shape[1], A, B))
 
     def gram(self, T: np.ndarray) -> np.ndarray:
         n, r = T.shape
@@ -149,33 +165,25 @@ class HostOps(Ops):
 
     def cross(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         cost = 2 * A.shape[1] * B.shape[1]
-        part = reductions.cross_gram_rows
-        return np.asarray(self._sum(lambda b, e: part(A, B, b, e), len(A), cost))
+        return self._pass(reductions.cross_gram_rows, passes.cross_gram, cost, A, B)
 
     def column_sums(self, T: np.ndarray) -> np.ndarray:
         return T.sum(axis=0, dtype=np.float64)
 
     def pair(self, U: np.ndarray, V: np.ndarray) -> tuple[float, float, float]:
-        n, r = U.shape
-        apart, together, size = self._sums(lambda b, e: reductions.pair_rows(U, V, b, e), n, 6 * r)
-        return apart, together, size
+        return self._pass(reductions.pair_rows, passes.pair, 6 * U.shape[1], U, V)
 
     def split(
         self, product: np.ndarray, U: np.ndarray, V: np.ndarray
     ) -> tuple[float, float, float, float]:
-        n, r = U.shape
-        own, other, apart, size = self._sums(
-            lambda b, e: reductions.split_rows(product, U, V, b, e), n, 8 * r
-        )
-        return own, other, apart, size
+        return self._pass(reductions.split_rows, passes.split, 8 * U.shape[1], product, U, V)
 
     def natural_residual(
         self, U: np.ndarray, product: np.ndarray, gram: np.ndarray, step: float
     ) -> float:
-        n, r = U.shape
-        weights, part = gram.astype(U.dtype), reductions.natural_residual_rows
-        total = self._sum(lambda b, e: part(U, product, weights, step, b, e), n, 2 * r * r)
-        return float(np.sqrt(total))
+        cost, alone = 2 * U.shape[1] ** 2, reductions.natural_residual_rows
+        given = (U, product, gram.astype(U.dtype), step)
+        return math.sqrt(self._pass(alone, passes.natural_residual, cost, *given))
 
     def solve_rows(
         self,
@@ -186,12 +194,12 @@ class HostOps(Ops):
         gram: np.ndarray,
         coupling: float,
     ) -> np.ndarray:
-        n, r = factor.shape
-        solve = row_kernel(rows)
-        self.threads.run(
-            lambda b, e: solve(factor, product, anchor, gram, coupling, b, e),
-            self.threads.split(n, 2.0 * r * r),
-        )
+        cost = 2.0 * factor.shape[1] ** 2
+        if isinstance(rows, Hals):
+            given = (factor, product, anchor, gram, coupling, rows.sweeps)
+            self._pass(hals_rows, passes.hals, cost, *given)
+        else:
+            self._pass(pivot_rows, passes.pivot, cost, factor, product, anchor, gram, coupling)
         return factor
 
     def sweep(
@@ -203,33 +211,21 @@ class HostOps(Ops):
         coupling: float,
         out: np.ndarray,
     ) -> np.ndarray:
-        n, r = U.shape
-        solve = row_kernel(rows)
-
-        def task(begin: int, end: int) -> None:
-            out[begin:end] = U[begin:end]
-            solve(out, product, U, gram, coupling, begin, end)
-
-        self.threads.run(task, self.threads.split(n, 2.0 * r * r))
-        return out
+        np.copyto(out, U)
+        return self.solve_rows(rows, out, product, U, gram, coupling)
 
     def line(self, U: np.ndarray, product: np.ndarray, Z: np.ndarray, image: np.ndarray) -> Line:
-        n, r = U.shape
-        slope, bend, cross, gram = self._sums(
-            lambda b, e: directions.direction_rows(U, product, Z, image, b, e),
-            n,
-            4.0 * r * (r + 2),
+        r = U.shape[1]
+        slope, bend, cross, gram = self._pass(
+            directions.direction_rows, passes.direction, 4.0 * r * (r + 2), U, product, Z, image
         )
         return Line(slope, bend, cross, gram, Z, image)
 
     def advance(
         self, U: np.ndarray, product: np.ndarray, line: Line, t: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        n, r = U.shape
-        self.threads.run(
-            lambda b, e: directions.advance_rows(U, product, line.D, line.image, t, b, e),
-            self.threads.split(n, 4.0 * r * (r + 2)),
-        )
+        given = (U, product, line.D, line.image, t)
+        self._pass(directions.advance_rows, passes.advance, 8.0 * U.shape[1], *given)
         return U, product, line.D
 
     def put_at_zero(
@@ -258,15 +254,10 @@ class HostOps(Ops):
         newest: int,
         slots: np.ndarray,
     ) -> np.ndarray:
-        n, r = U.shape
-        weights, part = gram.astype(U.dtype), pairs.gradient_rows
-
-        def rows(begin: int, end: int) -> np.ndarray:
-            return part(
-                U, product, weights, level, gradient, steps, changes, newest, slots, begin, end
-            )
-
-        return np.asarray(self._sum(rows, n, 2.0 * r * (r + 6 * len(steps))))
+        r, weights = U.shape[1], gram.astype(U.dtype)
+        given = (U, product, weights, level, gradient, steps, changes, newest, slots)
+        cost = 2.0 * r * (r + 6 * len(steps))
+        return self._pass(pairs.gradient_rows, passes.gradient, cost, *given)
 
     def pair_target(
         self,
@@ -279,14 +270,9 @@ class HostOps(Ops):
         change_weights: np.ndarray,
         out: np.ndarray,
     ) -> np.ndarray:
-        n, r = U.shape
-
-        def rows(begin: int, end: int) -> None:
-            pairs.target_rows(
-                U, gradient, steps, changes, own, step_weights, change_weights, out, begin, end
-            )
-
-        self.threads.run(rows, self.threads.split(n, 4.0 * r * (len(steps) + 1)))
+        given = (U, gradient, steps, changes, own, step_weights, change_weights, out)
+        cost = 4.0 * U.shape[1] * (len(steps) + 1)
+        self._pass(pairs.target_rows, passes.target, cost, *given)
         return out
 
     def gauss_newton(
@@ -305,29 +291,30 @@ class HostOps(Ops):
         weight, shift, relaxation = weights
         inverse = ((vectors / (values + shift)) @ vectors.T).astype(kind)
         curvature, turn = gram.astype(kind), vectors.astype(kind)
-        basis, fixed, pull = (np.empty((n, r), kind) for _ in range(3))
         Z = U.copy()
-        bounds = self.threads.split(n, 6.0 * r * r)
-
-        def prepare(begin: int, end: int) -> np.ndarray:
-            return directions.prepare_rows(
-                U, product, curvature, turn, dual, weight, basis, fixed, pull, begin, end
-            )
-
-        def step(begin: int, end: int) -> np.ndarray:
-            return directions.relax_rows(
-                U, basis, fixed, inverse, coupling, weight, relaxation, pull, Z, dual, begin, end
-            )
-
-        parts = self.threads.run(prepare, bounds)
-        if len(bounds) == 1:
-            directions.relax(
-                U, basis, fixed, inverse, parts[0], vectors, values,
-                weight, shift, relaxation, pull, Z, dual, steps,
+        basis, fixed, pull = (np.empty((n, r), kind) for _ in range(3))
+        bounds = self.threads.bounds(n, 6.0 * r * r)
+        if bounds is not None:
+            together(
+                passes.gauss_newton, self.threads.count, bounds,
+                U, product, curvature, turn, inverse, vectors, values,
+                weight, shift, relaxation, dual, Z, basis, fixed, pull, steps,
             )  # fmt: skip
             return Z, dual
-        for _ in range(steps):
-            moment = sum(parts[1:], start=parts[0])
-            coupling = directions.couple(moment, vectors, values, shift).astype(kind)
-            parts = self.threads.run(step, bounds)
+        moment = directions.prepare_rows(
+            U, product, curvature, turn, dual, weight, basis, fixed, pull, 0, n
+        )
+        directions.relax(
+            U, basis, fixed, inverse, moment, vectors, values,
+            weight, shift, relaxation, pull, Z, dual, steps,
+        )  # fmt: skip
         return Z, dual
+
+
+def _combine(total: np.ndarray, terms: list[tuple[float, np.ndarray]]) -> None:
+    """Write the sum of weighted arrays."""
+    kind = total.dtype.type
+    (first, T), *others = terms
+    np.multiply(T, kind(first), out=total)
+    for weight, other in others:
+        total += other if weight == 1.0 else kind(weight) * other

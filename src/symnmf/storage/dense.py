@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from symnmf.calls import read_once
+from symnmf.kernels import passes
 from symnmf.kernels.coordinate import sweep_block
 from symnmf.kernels.products import WIDEST, dense_rows, prefers_dense_rows
+from symnmf.kernels.team import together
 from symnmf.parallel import Bounds, Threads
 from symnmf.storage.host import HostMatrix
 from symnmf.storage.misfit import has_digits, misfit_in_tiles
@@ -42,6 +44,17 @@ class DenseMatrix(HostMatrix):
             dense_rows(self.array, V, out, begin, end)
         else:
             np.matmul(self.array[begin:end], V, out=out[begin:end])
+
+    def share_product(self, V: np.ndarray, out: np.ndarray) -> bool:
+        n, width = V.shape
+        if not prefers_dense_rows(self.array, width):
+            return False
+        bounds = self.threads.bounds(n, 2.0 * n * width / 3.0)
+        if bounds is None:
+            return False
+        rows = self.array if self.array.flags.c_contiguous else self.array.T
+        together(passes.dense, self.threads.count, bounds, rows, V, out)
+        return True
 
     def chunks(self, width: int) -> list[Bounds]:
         n = self.shape[0]

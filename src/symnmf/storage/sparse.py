@@ -7,10 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from symnmf.calls import read_once
+from symnmf.kernels import passes
 from symnmf.kernels.coordinate import sweep_csr
 from symnmf.kernels.products import balanced_chunks, csr_rows
-from symnmf.parallel import Bounds, Threads
+from symnmf.kernels.team import together
+from symnmf.parallel import MOST_PARTS, SMALLEST_PART, Bounds, Threads
 from symnmf.storage.host import HostMatrix
+
+#: Parts of a product for each thread: rows differ in what they cost, cached or not.
+PARTS_EACH = 4
 
 #: Above this n the n x n residual of a sparse X would cost more than the run.
 RESIDUAL_UP_TO = 20_000
@@ -25,10 +30,23 @@ class SparseMatrix(HostMatrix):
         super().__init__(len(indptr) - 1, data.dtype, threads)
         self.indptr, self.indices, self.data = indptr, indices, data
         self._shares: dict[int, list[Bounds]] = {}
+        self._bounds: dict[int, np.ndarray] = {}
         self._single: SparseMatrix | None = None
 
     def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
         csr_rows(self.indptr, self.indices, self.data, V, out, begin, end)
+
+    def share_product(self, V: np.ndarray, out: np.ndarray) -> bool:
+        work = 2.0 * len(self.data) * V.shape[1]
+        parts = min(int(work // SMALLEST_PART), PARTS_EACH * self.threads.count, MOST_PARTS)
+        if self.threads.count == 1 or parts < 2:
+            return False
+        if parts not in self._bounds:
+            chunks = balanced_chunks(self.indptr, parts)
+            self._bounds[parts] = np.array([0, *(end for _, end in chunks)], np.int64)
+        given = (self.indptr, self.indices, self.data, V, out)
+        together(passes.csr, self.threads.count, self._bounds[parts], *given)
+        return True
 
     def chunks(self, width: int) -> list[Bounds]:
         parts = self.threads.parts(2.0 * len(self.data) * width)
