@@ -87,8 +87,9 @@ def lowest_curvature(f: Any, U: np.ndarray, *, steps: int = STEPS) -> Curvature:
         image = np.where(free, hessian(current), 0.0)
         diagonal.append(float(np.vdot(image, current)))
         flat = image.ravel()
+        known = basis[: step + 1]
         for _ in range(2):
-            flat = flat - basis[: step + 1].T @ (basis[: step + 1] @ flat)
+            flat -= (known @ flat.astype(known.dtype)) @ known  # known itself is not cast
         length = float(np.linalg.norm(flat))
         if length <= 1e-10 * max(map(abs, diagonal)) or step == steps - 1:
             break
@@ -99,7 +100,8 @@ def lowest_curvature(f: Any, U: np.ndarray, *, steps: int = STEPS) -> Curvature:
     values, vectors = eigh_tridiagonal(
         np.array(diagonal), np.array(off), select="i", select_range=(0, 0)
     )
-    direction = (vectors[:, 0] @ basis[: len(diagonal)]).reshape(U.shape).astype(np.float64)
+    weights = vectors[:, 0].astype(basis.dtype)
+    direction = (weights @ basis[: len(diagonal)]).reshape(U.shape).astype(np.float64)
     direction /= max(float(np.linalg.norm(direction)), np.finfo(float).tiny)
     norm = float(f.norm)
     return Curvature(float(values[0]) / norm if norm > 0.0 else 0.0, direction, len(diagonal))
