@@ -409,9 +409,10 @@ def beyond_the_cache(monkeypatch: pytest.MonkeyPatch) -> sp.csr_array:
     return sp.csr_array(A + A.T)
 
 
-def test_large_factors_keep_no_history_and_make_three_sweeps_a_step(
+def test_very_large_factors_keep_no_history_and_make_three_sweeps_a_step(
     beyond_the_cache: sp.csr_array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(module, "REMEMBERED", 0)
     X = beyond_the_cache
     assert (
         len(HalsNewton().start(Frobenius(as_symmetric(X)), np.ones((60, 3))).memory["steps"]) == 0

@@ -124,7 +124,7 @@ class Point:
         ||X - U U^T||_F^2, likewise.
     """
 
-    __slots__ = ("_gram", "_product", "_sums", "misfit", "ops", "values")
+    __slots__ = ("_gram", "_product", "_stationarity", "_sums", "misfit", "ops", "values")
 
     def __init__(
         self,
@@ -138,6 +138,7 @@ class Point:
         self._product, self._gram = product, gram
         self.misfit = misfit
         self._sums: Sums | None = None
+        self._stationarity: float | None = None
 
     @property
     def gram(self) -> np.ndarray:
@@ -171,6 +172,12 @@ class Point:
         if self._sums is None:
             self._sums = f.sums(self)
         return self._sums
+
+    def stationarity(self, f: Objective) -> float:
+        """Return how far U is from a critical point of f, see ``symnmf.objectives.Measurement``."""
+        if self._stationarity is None:
+            self._stationarity = f.stationarity(self)
+        return self._stationarity
 
     def scaled(self, factor: float, f: Objective) -> Point:
         """Return the point ``factor`` times this one, without a product."""

@@ -250,7 +250,7 @@ class Objective(ABC):
             error=misfit / self.sqnorm,
             consensus=float(np.sqrt(apart)),
             disagreement=relative,
-            stationarity=self.stationarity(U),
+            stationarity=U.stationarity(self),
         )
 
     @abstractmethod

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.linalg import qr, svd
-from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.linalg import svd
+from scipy.linalg.lapack import dpotrf, dtrtri, get_lapack_funcs
 
 from symnmf import calls
 from symnmf.objectives import Frobenius, Objective
@@ -28,6 +28,7 @@ from symnmf.state import Point
 from symnmf.storage import SymmetricMatrix
 from symnmf.storage.spectrum import filtered
 
+DOUBLE_UP_TO = 2**22  # entries of the eigenvectors, which are computed in float32 beyond
 EXACT_UP_TO = 256  # rows up to which all eigenvectors at once are cheaper
 SPARE = 10  # more columns than asked for, so that the last eigenvectors come quickly
 ROUNDS, DEGREE = 2, 8  # of the filter; about twenty products in all, whatever the spectrum
@@ -85,12 +86,13 @@ class Basis:
 
     @functools.cached_property
     def _scaled(self) -> np.ndarray:
-        return self.vectors * np.sqrt(np.maximum(self.values, 0.0))
+        roots = np.sqrt(np.maximum(self.values, 0.0))
+        return np.asarray(self.vectors * roots.astype(self.vectors.dtype))
 
     def _axes(self, generator: np.random.Generator | None) -> np.ndarray:
         """Return the rotation that takes k rows near the axes, each column mostly positive."""
         rows = _farthest(self.vectors) if generator is None else _drawn(self.vectors, generator)
-        axes = nearest_rotation(rows.T)
+        axes = nearest_rotation(rows.T).astype(self.vectors.dtype)
         turned = self._scaled @ axes
         positive = np.maximum(turned, 0.0)
         whole, kept = (np.einsum("ij,ij->j", part, part) for part in (turned, positive))
@@ -112,7 +114,7 @@ class Basis:
             before, negative = negative, total - float(np.vdot(clipped, clipped))
             if before - negative <= SETTLED * before:
                 break
-            axes = nearest_rotation(seen.T @ clipped)
+            axes = nearest_rotation(seen.T @ clipped).astype(axes.dtype)
         return axes
 
 
@@ -122,6 +124,7 @@ def nearest_rotation(M: np.ndarray) -> np.ndarray:
     By eigenvectors of M^T M, which take less than half the time of an SVD of M; by that where so
     little is left of some direction that its square would be rounding.
     """
+    M = M.astype(np.float64, copy=False)
     squares, vectors = np.linalg.eigh(M.T @ M)
     if squares[0] > SAFE * squares[-1]:
         return M @ ((vectors / np.sqrt(squares)) @ vectors.T)
@@ -143,9 +146,12 @@ def leading_subspace(X: SymmetricMatrix, count: int) -> Basis:
 
     A Chebyshev filter on a block of vectors: unlike Lanczos it finds repeated eigenvalues, and
     unlike an eigensolver run to convergence its cost does not depend on the spectrum. What is
-    inexact in the last vectors the factorization corrects.
+    inexact in the last vectors the factorization corrects. A large block is kept in float32.
     """
     n = X.shape[0]
+    single = X.single if n * count > DOUBLE_UP_TO else None
+    if single is not None:
+        X = single
     if n <= EXACT_UP_TO or count + SPARE > n // 2:
         return _all_eigenpairs(X, count)
     ops = X.ops
@@ -188,7 +194,7 @@ def basis_in(X: SymmetricMatrix, block: Tall, image: Tall, count: int) -> Basis:
     """Return the leading eigenpairs within the span of an orthonormal block and its image X B."""
     values, turn = np.linalg.eigh(_symmetric(X.ops.cross(block, image)))
     vectors = X.ops.get(X.ops.times(block, np.ascontiguousarray(turn[:, : -count - 1 : -1])))
-    return Basis(vectors.astype(np.float64, copy=False), values[: -count - 1 : -1])
+    return Basis(vectors, values[: -count - 1 : -1])
 
 
 def _all_eigenpairs(X: SymmetricMatrix, count: int) -> Basis:
@@ -204,8 +210,7 @@ def _symmetric(small: np.ndarray) -> np.ndarray:
 
 def random_block(X: SymmetricMatrix, width: int) -> Tall:
     """Return a block to begin with, the same every time."""
-    block = np.random.default_rng(0).standard_normal((X.shape[0], width))
-    return X.ops.put(block.astype(X.dtype, copy=False))
+    return X.ops.put(np.random.default_rng(0).standard_normal((X.shape[0], width), X.dtype))
 
 
 def orthonormal(ops: Ops, block: Tall) -> Tall:
@@ -240,8 +245,9 @@ def _farthest(vectors: np.ndarray) -> np.ndarray:
     if affordable < count:
         sample = np.random.default_rng(0).choice(count, int(affordable), replace=False)
         vectors = vectors[sample]
-    chosen = qr(vectors.T, mode="r", pivoting=True)[1][:k]
-    return vectors[chosen]
+    (pivoted_qr,) = get_lapack_funcs(("geqp3",), (vectors,))
+    chosen = pivoted_qr(vectors.T)[1][:k] - 1  # LAPACK counts from 1
+    return np.asarray(vectors[chosen])
 
 
 def _drawn(vectors: np.ndarray, generator: np.random.Generator) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.objectives import Objective
+from symnmf.objectives.objective import rounding_level
 from symnmf.ops import Hals, Tall
 from symnmf.solvers.solver import Solver
 from symnmf.state import Kept, Layout, Point, State
@@ -28,9 +29,11 @@ REFRESH = 50  # iterations between fresh products X U
 FIRST_WEIGHT = 0.03  # of the Gauss-Newton steps, in units of the mean diagonal of U^T U
 LEAST_WEIGHT, MOST_WEIGHT = (0.01, 1e-6), 1e6  # the first for a matrix, then for a tensor
 TENSOR_SWEEPS = 10  # before the Gauss-Newton steps of a tensor
-IN_CACHE = 32 * 2**20  # bytes of a factor
+IN_CACHE = 2**22  # entries of U that stay in a cache; with more a run begins in float32
+REMEMBERED = 2**26  # entries of U up to which steps are remembered, at seven times its memory
 SWEEPS_ALONE = 3  # where no steps are kept: rows once read are cheap to sweep again
-SINGLE_GAIN = 1e-5  # relative fall of E per step under which float32 is given up for float64
+SINGLE_LOOKS = 5  # iterations between two looks at whether float32 is still enough
+SINGLE_GAIN = 1e-7  # relative fall of E between two looks under which it is not
 BY_ENTRIES = 2**20  # entries of U up to which a sweep on one thread costs little
 
 
@@ -49,8 +52,8 @@ class HalsNewton(Solver):
     ----------
     depth : int or None
         Steps the quasi-Newton method remembers, each at the memory of two factors; 0 for sweeps
-        alone, three at a step. None for 3, and for 0 where a factor no longer fits in cache and
-        reading the history would cost more than it saves.
+        alone, three at a step. None for 3, and for 0 if U has more than 2^26 entries, where the
+        steps would take more memory than most machines have.
     newton_below : float
         Relative error E from which Gauss-Newton takes over; 0 for never.
     """
@@ -80,13 +83,13 @@ class HalsNewton(Solver):
 
     def _layout(self, f: Objective, rank: int) -> tuple[int, bool]:
         """Return the steps remembered, and whether the run begins in float32 where X can."""
-        in_cache = f.shape[0] * rank * f.dtype.itemsize <= IN_CACHE
+        entries = f.shape[0] * rank
         if f.order > 2:  # Gauss-Newton steps soon take over
             return 0, False
         depth = self.depth
         if depth is None:
-            depth = DEPTH if in_cache else 0
-        return depth, depth == 0 and not in_cache
+            depth = DEPTH if entries <= REMEMBERED else 0
+        return depth, entries > IN_CACHE
 
     def memory(self, f: Objective, rank: int) -> Layout:
         n, dtype = f.shape[0], f.dtype
@@ -152,18 +155,18 @@ class HalsNewton(Solver):
     def _ready(self, f: Objective, state: State) -> tuple[Objective, float]:
         """Bring the product and U^T U up to date; return f in the precision of this step, and E.
 
-        Float32 is kept for as long as the error falls by far more than it rounds.
+        Float32 is kept until the gradient is down to its rounding or E no longer falls.
         """
         if f.ops.dtype(state.U.values) != f.dtype:
             single = f.single
             assert single is not None
             error = _refresh(single, state)
-            gain = float(state.memory["error"]) - error
-            state.memory["error"] = np.array(error)
-            if gain > SINGLE_GAIN * error and error > self.newton_below:
+            if error > self.newton_below and _single_is_enough(single, state, error):
                 return single, error
             state.spare.clear()
             state.moved(f.ops.cast(state.U.values, f.dtype))
+            depth, _ = self._layout(f, state.rank)
+            state.memory |= quasi_newton.buffers_for_pairs(f, depth, state.U.values)
         return f, _refresh(f, state)
 
     def _newton_step(self, f: Objective, state: State, level: float) -> bool:
@@ -244,6 +247,16 @@ def _refresh(f: Objective, state: State) -> float:
         product = f.product_at(U.values, U.values, out=U.known_product)
         state.moved(U.values, product=product)
     return state.U.sums(f)[0] / f.sqnorm
+
+
+def _single_is_enough(single: Objective, state: State, error: float) -> bool:
+    """Whether a run in float32 still gains more than it rounds; it is looked at now and then."""
+    if state.iteration % SINGLE_LOOKS:
+        return True
+    gain = float(state.memory["error"]) - error
+    state.memory["error"] = np.array(error)
+    level = rounding_level(single.dtype)
+    return gain > SINGLE_GAIN * error and state.U.stationarity(single) > level
 
 
 def _settle(f: Objective, state: State) -> None:
