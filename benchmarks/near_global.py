@@ -106,7 +106,7 @@ WAYS: dict[str, Way] = {
 
 def matrix(name: str) -> tuple[SymmetricMatrix, int]:
     given = problem(name, ROOT / "out" / "quality")
-    A = with_degree_offset(given.A, given.k)[1] if given.given else given.A
+    A = with_degree_offset(given.A, given.k).graph if given.given else given.A
     return as_symmetric(A).on(Threads(1)), given.k
 
 

@@ -36,8 +36,9 @@ def misfit(X: SparseMatrix, U: np.ndarray) -> float:
 
 @pytest.fixture
 def from_small_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Contract graphs of test size, down to 60 rows and 4 columns."""
-    monkeypatch.setattr(levels, "LARGE", 60 * 4 * 8)
+    """Contract graphs of test size, down to 60 rows."""
+    monkeypatch.setattr(levels, "COARSEST_ROWS", 60)
+    monkeypatch.setattr(levels, "ROWS_EACH", 1)
 
 
 @pytest.mark.usefixtures("from_small_on")

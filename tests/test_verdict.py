@@ -232,7 +232,7 @@ def test_a_verdict_survives_a_pickle():
 def test_an_interrupt_while_draws_are_clustered_keeps_the_fit(monkeypatch):
     from symnmf.fit import pipeline
 
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, by_likelihood: bool) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pipeline, "verdict_of", interrupted)

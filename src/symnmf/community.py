@@ -21,12 +21,13 @@ from symnmf.fit.outside import outlier_scores
 from symnmf.fit.pipeline import check_threshold
 from symnmf.fit.signed import NegativeWeight
 from symnmf.fit.sparse import SparseFitted, SparsePipeline
+from symnmf.graphs.assigning import LIKELIHOOD
 from symnmf.graphs.edge_tables import with_edges_read
 from symnmf.notebook import card
 from symnmf.quality import Quality
 from symnmf.run.loop import Callback
 from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS
-from symnmf.run.result import OUTSIDE, Result, cluster_labels
+from symnmf.run.result import OUTSIDE, Result
 from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
 
@@ -177,16 +178,21 @@ class Communities(Sequence[frozenset[Hashable]]):
         """Whether U is a critical point, see :class:`symnmf.Certificate`."""
         return self._fitted.certificate
 
+    @checked(edges=("sequence", "mapping"))
     def predict(self, edges: Mapping[Hashable, float] | Iterable[Hashable]) -> int:
         """Return the community of a new node from its edges to the nodes of the graph.
 
         ``edges`` maps neighbours to weights, or lists neighbours; -1 if there are none.
         """
-        return int(cluster_labels(self.transform(edges)[None])[0])
+        return int(self._fitted.labels_of(self._row(edges))[0])
 
     @checked(edges=("sequence", "mapping"))
     def transform(self, edges: Mapping[Hashable, float] | Iterable[Hashable]) -> np.ndarray:
         """Return the new node's row of U, see :meth:`predict`."""
+        return np.asarray(self._fitted.rows_of(self._row(edges))[0])
+
+    def _row(self, edges: Mapping[Hashable, float] | Iterable[Hashable]) -> sp.csr_array:
+        """Return the row of the adjacency matrix that a new node has."""
         with said_as_input_errors():
             weights = dict(edges) if isinstance(edges, Mapping) else dict.fromkeys(edges, 1.0)
         number = {name: i for i, name in enumerate(self.names)}
@@ -198,7 +204,7 @@ class Communities(Sequence[frozenset[Hashable]]):
             if not (np.isfinite(weight) and weight >= 0):
                 raise InputError(f"edges has the weight {weight!r} to {name!r}; it must be >= 0.")
             row[0, number[name]] = weight
-        return self._fitted.row_of(sp.csr_array(row))
+        return sp.csr_array(row)
 
     def to_igraph(self, graph: Any) -> Any:
         """Return an igraph VertexClustering of ``graph``, or a VertexCover if they overlap.
@@ -284,6 +290,7 @@ def communities(
     ridge: float = 0.0,
     row_sparse: bool | None = None,
     loss: str = "frobenius",
+    assign_labels: str = LIKELIHOOD,
     attributes: Any = None,
     attribute_weight: float | str = "auto",
     attribute_scaling: str = "auto",
@@ -291,9 +298,9 @@ def communities(
 ) -> Communities:
     r"""Find communities of an undirected graph by symmetric NMF of its adjacency matrix.
 
-    With :math:`A \approx U U^T`, a node belongs to the community of the largest entry in its row
-    of U. With ``overlapping=True`` it belongs to every community in which its strength exceeds the
-    background: to several or to none.
+    With :math:`A \approx U U^T`, the rows of U say how strongly a node belongs to each community,
+    and its edges decide between them, see ``assign_labels``. With ``overlapping=True`` it belongs
+    to every community in which its strength exceeds the background: to several or to none.
 
     Parameters
     ----------
@@ -365,6 +372,8 @@ def communities(
         the result does not depend on ``random_state``.
     l1, ridge : float
         As in :class:`symnmf.Problem`. ``l1`` makes memberships sharper.
+    assign_labels : {"likelihood", "largest"}
+        As in :class:`symnmf.SymNMF`; communities that overlap are not affected.
     layer_weights : "auto", sequence of float or None
         If G is a list of graphs or matrices of the same nodes (the layers of a multiplex graph):
         how much each layer counts; None for equal weights. "auto" chooses the weights that best
@@ -415,6 +424,7 @@ def communities(
         order=order,
         threshold=threshold if overlapping else None,
         loss=loss,
+        assign_labels=assign_labels,
         attributes=attributes,
         attribute_weight=attribute_weight,
         attribute_scaling=attribute_scaling,

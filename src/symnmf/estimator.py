@@ -23,6 +23,7 @@ from symnmf.errors import InputError, said_as_input_errors
 from symnmf.fit import CLUSTER_TOL, PRECOMPUTED, Fitted, Pipeline, rows_of
 from symnmf.fit.outside import outlier_scores
 from symnmf.graphs.adjacency import check_order, refuse_foreign
+from symnmf.graphs.assigning import LIKELIHOOD
 from symnmf.graphs.pairwise import DISTANCES
 from symnmf.interchange import is_dlpack, received, to_host
 from symnmf.placing import Places, top_features
@@ -30,7 +31,6 @@ from symnmf.quality import Quality
 from symnmf.run.loop import Callback, Snapshot
 from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS
 from symnmf.run.problem import Problem
-from symnmf.run.result import cluster_labels
 from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
 from symnmf.storage import as_symmetric
@@ -53,10 +53,11 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     .. math:: \min_{U \ge 0} \tfrac12 \|A - U U^T\|_F^2.
 
-    Each sample belongs to the cluster of the largest entry in its row of U. The class is a drop-in
-    replacement for :class:`sklearn.cluster.SpectralClustering`: ``n_clusters``, ``affinity``,
-    ``n_neighbors``, ``n_init``, ``random_state``, ``n_jobs`` and ``verbose`` mean the same. The
-    notes list the differences.
+    The rows of U say how strongly each sample belongs to each cluster, and its similarities decide
+    between them, see ``assign_labels``. The class is a drop-in replacement for
+    :class:`sklearn.cluster.SpectralClustering`: ``n_clusters``, ``affinity``, ``n_neighbors``,
+    ``n_init``, ``random_state``, ``n_jobs`` and ``verbose`` mean the same. The notes list the
+    differences.
 
     Parameters
     ----------
@@ -100,16 +101,24 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     loss : {"frobenius", "poisson", "bernoulli"}
         The best of the starts is refined by a likelihood of the similarities, see
         docs/howto/overlap.md; by default it is not.
+    assign_labels : {"likelihood", "largest"}, default "likelihood"
+        How samples are assigned to clusters. "largest" takes the column of the largest entry in
+        the row of U. "likelihood" starts from there and moves each sample to the cluster that its
+        similarities make most likely, in up to five rounds, by a block model that keeps degrees
+        (docs/clustering.md). With constraints, missing or negative entries, a loss other than
+        "frobenius", or X that is not in memory, the largest entry decides.
     constraint_strength : float, default 1
         The weight of the pairs that are passed to :meth:`fit`, see
         :func:`symnmf.graphs.constrained`.
     solver, coupling
         As in :func:`symnmf.factorize`.
-    init : str, array or callable, default "spectral"
-        As in :func:`symnmf.factorize`. "spectral" starts from the leading eigenvectors, rotated
-        until they are nearly nonnegative; further starts rotate them by other rows, drawn at
-        random. On ORL, COIL-20, MNIST, email-Eu-core and cora such a start reaches a lower error
-        than the best of five random starts, with half the iterations of one of them.
+    init : str, array or callable, default "auto"
+        As in :func:`symnmf.factorize`. "auto" is "levels", one start, for a sparse affinity if U
+        has more than four million entries, and "spectral" otherwise. "spectral" starts from the
+        leading eigenvectors, rotated until they are nearly nonnegative; further starts rotate them
+        by other rows, drawn at random. On ORL, COIL-20, MNIST, email-Eu-core and cora such a start
+        reaches a lower error than the best of five random starts, with half the iterations of one
+        of them.
     n_init : int, default 5
         The largest number of starts; the one with the smallest fitting error is kept. With
         init="spectral" the other starts are skipped if the first reaches 97% of the best possible
@@ -160,17 +169,15 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     rank_selection_ : RankSelection
         How the number was chosen, with ``n_clusters="auto"``.
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each sample: the column of the largest entry in its row of U. Clusters are
-        numbered from the largest to the smallest, and by their first sample if sizes are equal,
-        unless classes are passed to ``fit``. A sample without any similarity to others has a row
-        of zeros and the label -1.
+        The cluster of each sample, see ``assign_labels``. Clusters are numbered from the largest
+        to the smallest, and by their first sample if sizes are equal, unless classes are passed to
+        ``fit``. A sample without any similarity to others has a row of zeros and the label -1.
     embedding_ : ndarray of shape (n_samples, n_clusters)
         U.
     membership_ : ndarray of shape (n_samples, n_clusters)
         The share of each row of U in the clusters that the sample belongs to, and zeros elsewhere.
         A sample belongs to the clusters where ``strength_`` is above 1, which may be several or
-        none; ``labels_`` has the cluster of its largest entry in any case. ``embedding_`` has the
-        whole rows.
+        none; ``labels_`` has one cluster in any case. ``embedding_`` has the whole rows.
     strength_ : ndarray of shape (n_samples, n_clusters) or None
         How strongly each sample belongs to each cluster, in units of what chance explains, see
         docs/howto/overlap.md. None with negative similarities, and if X is not in memory; a sample
@@ -210,9 +217,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     Notes
     -----
-    Differences from ``SpectralClustering``: ``eigen_solver``, ``n_components``, ``eigen_tol`` and
-    ``assign_labels`` have no counterpart, because eigenvectors are only a start and the labels
-    come from U. "rbf" and "cosine" are sparse here; for the full kernel pass
+    Differences from ``SpectralClustering``: ``eigen_solver``, ``n_components`` and ``eigen_tol``
+    have no counterpart, because eigenvectors are only a start, and ``assign_labels`` has other
+    values. "rbf" and "cosine" are sparse here; for the full kernel pass
     ``affinity=functools.partial(symnmf.graphs.rbf, n_neighbors="all")``. ``SpectralClustering``
     always normalizes a precomputed affinity; here ``normalize`` decides.
 
@@ -246,6 +253,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         l1: float = 0.0,
         ridge: float = 0.0,
         loss: str = "frobenius",
+        assign_labels: str = LIKELIHOOD,
         constraint_strength: float = 1.0,
         solver: str | Solver = "auto",
         coupling: str | float | Coupling | None = None,
@@ -280,6 +288,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.l1 = l1
         self.ridge = ridge
         self.loss = loss
+        self.assign_labels = assign_labels
         self.constraint_strength = constraint_strength
         self.solver = solver
         self.coupling = coupling
@@ -432,15 +441,23 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             New samples; with ``affinity="precomputed"`` their similarities to the fitted ones, on
             the scale of the matrix that was passed to ``fit``.
         """
+        return self._places.of(self._new_samples(X), self.embedding_)
+
+    def _new_samples(self, X: Any) -> Any:
         check_is_fitted(self)
         new = self._samples(X, reset=False)
         if self._precomputed and not self.allow_negative and new.min() < 0:
             raise InputError("X has negative similarities; they must be at least 0.")
-        return self._places.of(new, self.embedding_)
+        return new
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the cluster of each new sample, see :meth:`transform`; -1 for none."""
-        return cluster_labels(self.transform(X))
+        """Return the cluster of each new sample, -1 for none.
+
+        A sample equal to a fitted one gets its label. The others are assigned as
+        ``assign_labels`` says, from their similarities to the fitted ones.
+        """
+        new = self._new_samples(X)
+        return self._places.labels(new, to_host(self.labels_), self._fitted.labels_of)
 
     def top_features(self, X: Any, names: Any = None, k: int = 10) -> list[list[tuple[Any, float]]]:
         """Return the columns of X, such as words or genes, that distinguish each cluster.

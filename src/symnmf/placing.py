@@ -159,25 +159,42 @@ class Places:
 
     def of(self, new: Any, U: np.ndarray) -> np.ndarray:
         """Return a row of U for each new point; one equal to a fitted point has that one's."""
+        before = self._checked(new)
+        rows, fresh = U[before].copy(), before < 0
+        if fresh.any():
+            rows[fresh] = place(self.scaled(self._similarities(new[fresh])), U)
+        return rows
+
+    def labels(self, new: Any, known: np.ndarray, label: Callable[[Any], np.ndarray]) -> np.ndarray:
+        """Return the cluster of each new point; one equal to a fitted point has that one's.
+
+        ``known`` are the clusters of the fitted points, and ``label`` finds those of others from
+        their similarities.
+        """
+        before = self._checked(new)
+        labels, fresh = known[before].copy(), before < 0
+        if fresh.any():
+            labels[fresh] = label(self._similarities(new[fresh]))
+        return labels
+
+    def _checked(self, new: Any) -> np.ndarray:
         if callable(self.kind):
             raise InputError(
                 "affinity is a callable, which gives no similarities of new samples to fitted "
                 "ones; use a named kind, or affinity='precomputed' with such similarities."
             )
-        before = self._known(new)
-        rows = U[before].copy()
-        fresh = before < 0
-        if fresh.any():
-            given = self.kind == "precomputed"
-            if given and np.isnan(new[fresh].sum()):
-                raise InputError(
-                    "X has NaN entries; fill them in, since a new sample needs its similarities "
-                    "to all that were fitted."
-                )
-            make = self.scaled if given else self._neighbourhood.similarities
-            similar = make(new[fresh])
-            rows[fresh] = place(similar, U)
-        return rows
+        return self._known(new)
+
+    def _similarities(self, new: Any) -> Any:
+        """Return similarities to the fitted points, on the scale of the graph of these."""
+        if self.kind != "precomputed":
+            return self._neighbourhood.similarities(new)
+        if np.isnan(new.sum()):
+            raise InputError(
+                "X has NaN entries; fill them in, since a new sample needs its similarities "
+                "to all that were fitted."
+            )
+        return new
 
 
 class KnownRows:

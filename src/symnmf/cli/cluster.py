@@ -72,6 +72,13 @@ def cluster(
     loss: Annotated[
         str, typer.Option(help="frobenius, or poisson or bernoulli to refine by a likelihood.")
     ] = "frobenius",
+    assign_labels: Annotated[
+        str,
+        typer.Option(
+            help="likelihood: the cluster that a row's similarities make most likely. largest: "
+            "that of the largest entry in its row of U."
+        ),
+    ] = "likelihood",
     triangles: Annotated[
         bool,
         typer.Option("--triangles", help="Cluster a graph by its triangles, not by its edges."),
@@ -95,7 +102,7 @@ def cluster(
         int,
         typer.Option(help="Number of starts; the best is kept.", rich_help_panel=options.RUN),
     ] = 5,
-    init: options.Init = "spectral",
+    init: options.Init = "auto",
     seed: options.Seed = None,
     solver: options.Solver = "auto",
     coupling: options.Coupling = None,
@@ -179,6 +186,7 @@ def cluster(
         order=3 if triangles else 2,
         threshold=reading if overlapping else None,
         loss=loss,
+        assign_labels=assign_labels,
         attribute_weight=options.number_or_word(attribute_weight or "auto"),
         degree_offset=degree_offset,
         components=components,

@@ -12,8 +12,9 @@ import numpy as np
 from symnmf.fit.joint import AttributeWeight
 from symnmf.fit.outside import with_connected_rows
 from symnmf.fit.similarities import Similarities
+from symnmf.graphs.assigning import new_labels, reassigned
 from symnmf.graphs.constraints import numbered_by_class
-from symnmf.interchange import to_host
+from symnmf.interchange import as_given, to_host
 from symnmf.membership import BACKGROUND, background_strengths, members_of, shares_of
 from symnmf.objectives import HyperedgeLikelihood
 from symnmf.placing import place
@@ -21,7 +22,7 @@ from symnmf.quality import Quality, assess, warn_of
 from symnmf.run.loop import warn_unless_converged
 from symnmf.run.multistart import Search
 from symnmf.run.problem import Problem
-from symnmf.run.result import OUTSIDE, Result
+from symnmf.run.result import OUTSIDE, Result, cluster_labels
 from symnmf.run.settings import Limits
 from symnmf.run.start import RandomState
 from symnmf.verdict import Verdict
@@ -31,6 +32,21 @@ def by_size(belongs: np.ndarray) -> np.ndarray:
     """Return the order of the clusters: the largest first, equal ones by their first member."""
     first = np.where(belongs.any(axis=0), belongs.argmax(axis=0), len(belongs))
     return np.lexsort((first, -belongs.sum(axis=0)))
+
+
+def one_each(labels: np.ndarray, clusters: int) -> np.ndarray:
+    """Return labels as an array of bool with a column for each cluster."""
+    belongs = np.zeros((len(labels), clusters), dtype=bool)
+    inside = np.flatnonzero(labels != OUTSIDE)
+    belongs[inside, labels[inside]] = True
+    return belongs
+
+
+def renumbered(labels: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Return labels after clusters were put in this order."""
+    number = np.empty(len(order), dtype=labels.dtype)
+    number[order] = np.arange(len(order))
+    return np.where(labels == OUTSIDE, OUTSIDE, number[labels])
 
 
 def in_order(result: Result, order: np.ndarray) -> Result:
@@ -86,6 +102,9 @@ class Fitted:
         What the problem was told besides X.
     judge : callable or None
         Compares labels with those of data without clusters.
+    assigned : ndarray or None
+        The cluster of each row by its similarities; None where that is the column of its largest
+        entry.
     """
 
     similarities: Similarities
@@ -99,18 +118,31 @@ class Fitted:
     attribute_weight: AttributeWeight | None = None
     objective: Mapping[str, Any] = field(default_factory=dict)
     judge: Callable[[np.ndarray, Result], Verdict | None] | None = None
+    assigned: np.ndarray | None = None
 
     @classmethod
-    def of(cls, search: Search, classes: np.ndarray | None, **others: Any) -> Fitted:
-        """Number the clusters."""
+    def of(
+        cls, search: Search, classes: np.ndarray | None, *, by_likelihood: bool, **others: Any
+    ) -> Fitted:
+        """Assign rows to clusters and number these."""
         similar, threshold = others["similarities"], others.get("threshold")
         best = with_connected_rows(search.best, similar.A, similar.graph)
-        strengths = strengths_of(best, similar) if threshold == BACKGROUND else None
-        order = by_size(members_of(best, threshold, strengths))
+        labels = None
+        if by_likelihood:
+            clusters = best.U.shape[1]
+            signs = 0.0 if similar.signs is None else similar.signs.weight
+            labels = reassigned(
+                similar.graph, to_host(best.labels), clusters, negative_weight=signs
+            )
+            order = by_size(one_each(labels, clusters))
+            labels = renumbered(labels, order)
+        else:
+            strengths = strengths_of(best, similar) if threshold == BACKGROUND else None
+            order = by_size(members_of(best, threshold, strengths))
         if classes is not None:
             best, order = in_order(best, order), np.arange(len(order))
             order = numbered_by_class(best.U, classes)
-        return cls(search=replace(search, best=in_order(best, order)), **others)
+        return cls(search=replace(search, best=in_order(best, order)), assigned=labels, **others)
 
     @property
     def result(self) -> Result:
@@ -125,6 +157,8 @@ class Fitted:
     @cached_property
     def labels(self) -> np.ndarray:
         """The cluster of each row; -1 for none."""
+        if self.assigned is not None:
+            return as_given(self.assigned, self.result.U)
         labels = self.result.labels
         if self.threshold is None:
             return labels
@@ -142,6 +176,8 @@ class Fitted:
     @cached_property
     def members(self) -> np.ndarray:
         """Which clusters each row belongs to, an array of bool with a column for each."""
+        if self.assigned is not None:
+            return one_each(self.assigned, self.result.U.shape[1])
         strengths = self.strengths if self.threshold == BACKGROUND else None
         return members_of(self.result, self.threshold, strengths)
 
@@ -185,9 +221,19 @@ class Fitted:
         """tau in mean degrees."""
         return float(self.similarities.degree_offset or 0.0)
 
-    def row_of(self, edges: Any) -> np.ndarray:
-        """Return the row of U of a new row with these similarities to the others."""
-        return place(self.similarities.scaled_rows(edges), self.result.U)[0]
+    def labels_of(self, similarities: Any) -> np.ndarray:
+        """Return the clusters of new rows from their similarities to the fitted ones.
+
+        Similarities are on the scale of the graph.
+        """
+        if self.assigned is None:
+            return cluster_labels(self.rows_of(similarities))
+        graph, clusters = self.similarities.graph, self.result.U.shape[1]
+        return new_labels(graph, self.assigned, similarities, clusters)
+
+    def rows_of(self, similarities: Any) -> np.ndarray:
+        """Return the rows of U of new rows with these similarities to the fitted ones."""
+        return place(self.similarities.scaled_rows(similarities), to_host(self.result.U))
 
     @cached_property
     def quality(self) -> Quality:

@@ -115,12 +115,12 @@ def _of(H: Hypergraph, choice: str) -> Hypergraph:
 def _fitted(H: Hypergraph, clusters: int) -> np.ndarray:
     """Return U of the clique graph, in the units of the graph."""
     A = H.clique_graph()
-    tau, scaled, basis = with_degree_offset(A, clusters)
+    scaled = with_degree_offset(A, clusters)
     settings = Settings.of(tol=TOL, max_iter=MOST_ITERATIONS)
-    plan = Plan(clusters, settings, n_init=1, random_state=0, basis=basis)
+    plan = Plan(clusters, settings, n_init=1, random_state=0, basis=scaled.basis)
     known = degrees(A)
-    roots = np.sqrt(known + tau * known[known > 0].mean())
-    return np.asarray(to_host(plan.best(scaled).U), np.float64) * roots[:, None]
+    roots = np.sqrt(known + (scaled.tau or 0.0) * known[known > 0].mean())
+    return np.asarray(to_host(plan.best(scaled.graph).U), np.float64) * roots[:, None]
 
 
 def _drawn_by_degree(H: Hypergraph, like: Hypergraph, rng: np.random.Generator) -> Hypergraph:

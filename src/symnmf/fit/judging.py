@@ -12,6 +12,7 @@ from symnmf import calls, nulls
 from symnmf.fit.nulls_of import Draw, graph_of_points, has_normal, table_of
 from symnmf.fit.similarities import Building, Similarities
 from symnmf.graphs.adjacency import normalized
+from symnmf.graphs.assigning import reassigned
 from symnmf.graphs.degree_offsets import with_degree_offset
 from symnmf.graphs.hypergraph import Hypergraph
 from symnmf.graphs.locality import joins_neighbours
@@ -58,8 +59,12 @@ def verdict_of(
     clusters: int,
     labels: np.ndarray,
     seed: int,
+    *,
+    by_likelihood: bool,
 ) -> Verdict | None:
     """Judge clusters against draws without any; None where that is not possible.
+
+    Draws get their labels as the data did.
 
     It is not where fewer than two clusters have rows, for data that are not in memory, nor where
     entries are hidden.
@@ -104,11 +109,13 @@ def verdict_of(
         before = calls.seconds_left()
         with one_blas_thread():
             if own:
-                known = with_degree_offset(null, clusters)[2]
+                known = with_degree_offset(null, clusters, by_factorization=False).basis
             if known is None:
                 scaled = null if tau is None else normalized(null, tau)
                 known = leading_subspace(as_symmetric(scaled), clusters)
             labels = nearest_centres(known)
+        if by_likelihood:
+            labels = reassigned(null, labels, clusters)
         # it may have been cut short, so that nothing can be compared with it
         if calls.out_of_time() or calls.seconds_left() < CUT_SHORT * before:
             raise NoTime

@@ -21,13 +21,17 @@ from symnmf.fit.refining import refined
 from symnmf.fit.similarities import Building, Similarities
 from symnmf.fit.words import Spelling, in_python
 from symnmf.graphs.adjacency import degrees
+from symnmf.graphs.assigning import ASSIGNMENTS, LIKELIHOOD, can_reassign
 from symnmf.graphs.attributes import aligned, check_scaling, scale_attributes
 from symnmf.graphs.constraints import groups_of, known_classes
+from symnmf.graphs.degree_offsets import STEPS
+from symnmf.graphs.partitions import Partition
+from symnmf.interchange import to_host
 from symnmf.membership import BACKGROUND
 from symnmf.naming import lookup
 from symnmf.objectives.likelihood import FROBENIUS, LOSSES
 from symnmf.run.loop import Callback
-from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, SPECTRAL, Plan, StartProgress
+from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, Plan, Search, StartProgress
 from symnmf.run.problem import Problem, check_weight, says
 from symnmf.run.result import Result
 from symnmf.run.settings import Settings
@@ -45,6 +49,9 @@ DEFAULT_THRESHOLD = BACKGROUND
 
 #: Part of the time that the starts took that must be left for clusters to be judged.
 DRAWN = 0.5
+
+#: Part of the modularity that was expected below which clusters have collapsed.
+COLLAPSED = 0.7
 
 #: What clustering needs of the stationarity: accuracies were the same at 1e-5.
 CLUSTER_TOL = 1e-4
@@ -73,6 +80,9 @@ class Pipeline(Building):
     threshold : float, "background" or None
         The share from which on a row belongs to more than one cluster, or strengths above the
         background; None for one cluster each.
+    assign_labels : {"likelihood", "largest"}
+        Whether a row goes to the cluster that its similarities make most likely, or to that of its
+        largest entry.
     rows : str
         What the rows of the data are called in messages.
     """
@@ -83,6 +93,7 @@ class Pipeline(Building):
     cannot_link: Any = None
     constraint_strength: float = 1.0
     threshold: float | str | None = None
+    assign_labels: str = LIKELIHOOD
     loss: str = FROBENIUS
     attributes: Any = None
     attribute_weight: float | str = AUTO
@@ -116,6 +127,8 @@ class Pipeline(Building):
         if self.threshold is not None:
             check_threshold(self.threshold, spell)
         lookup(self.loss, dict.fromkeys(LOSSES, self.loss), spell("loss"))
+        rules = dict.fromkeys(ASSIGNMENTS, self.assign_labels)
+        lookup(self.assign_labels, rules, spell("assign_labels"))
         if self.loss != FROBENIUS:
             self._check_loss()
         self._check_attributes()
@@ -342,6 +355,8 @@ class Prepared:
     def search(self, watcher: StartProgress | None = None) -> Fitted:
         """Run the starts, and make clusters of the best."""
         search = replace(self.plan, progress=watcher).search(self.problem)
+        if (other := self._with_larger_offset(search)) is not None:
+            return other.search(watcher)
         whole = calls.present()
         if whole is not None:
             search = replace(search, best=search.best.of_call(whole))
@@ -369,7 +384,45 @@ class Prepared:
             attribute_weight=self.choice,
             objective=pipeline.objective,
             judge=self._judge,
+            by_likelihood=self._by_likelihood,
         )
+
+    def _with_larger_offset(self, search: Search) -> Prepared | None:
+        """Return the same with more added to degrees, if the clusters have collapsed all the same.
+
+        What is added was chosen by a quick factorization, of a contracted graph if it is large, and
+        the whole one may end elsewhere.
+        """
+        similar, pipeline = self.similarities, self.pipeline
+        larger = [tau for tau in STEPS if tau > (similar.degree_offset or 0.0)]
+        fixed = pipeline.constrained or pipeline.hides or pipeline.checkpoint is not None
+        stopped = search.best.status == "stopped" or calls.out_of_time()
+        if similar.expected is None or not larger or stopped or fixed or self.choice is not None:
+            return None
+        clusters = int(self.plan.rank)
+        labels = to_host(search.best.labels)
+        found = Partition.of(similar.graph, labels, clusters).modularity
+        if found > COLLAPSED * similar.expected:
+            return None
+        again = pipeline.normalised_by(similar, larger[0])
+        given = again.A if again.checked is None else again.checked
+        return replace(
+            self,
+            similarities=replace(again, expected=similar.expected, hypergraph=similar.hypergraph),
+            problem=self.plan.problem(given, **pipeline.objective),
+            plan=replace(self.plan, basis=None),
+        )
+
+    @property
+    def _by_likelihood(self) -> bool:
+        """Whether similarities alone, all of them, say where a row belongs."""
+        pipeline, similar = self.pipeline, self.similarities
+        others = pipeline.constrained or pipeline.hides or pipeline.order != 2
+        others |= self.choice is not None or similar.hypergraph is not None
+        if pipeline.assign_labels != LIKELIHOOD or pipeline.threshold is not None or others:
+            return False
+        given = isinstance(similar.A, Problem) and not self.problem.objective.unit_weights
+        return pipeline.loss == FROBENIUS and not given and can_reassign(similar.graph)
 
     def _judge(self, labels: np.ndarray, result: Result) -> Verdict | None:
         """Compare labels with those of data without clusters, if there is time for it.
@@ -388,7 +441,15 @@ class Prepared:
         number = int(seed) if isinstance(seed, int | np.integer) else 0
         clusters = int(self.plan.rank)
         try:
-            return verdict_of(self.data, self.similarities, self.pipeline, clusters, labels, number)
+            return verdict_of(
+                self.data,
+                self.similarities,
+                self.pipeline,
+                clusters,
+                labels,
+                number,
+                by_likelihood=self._by_likelihood,
+            )
         except (KeyboardInterrupt, NoTime):
             return None
 
@@ -416,8 +477,7 @@ def _from_attraction(plan: Plan, problem: Problem) -> Plan:
     Pairs that are to be apart say little about where their ends belong, and are noise there.
     """
     A = in_memory(problem.X)
-    spectral = isinstance(plan.init, str) and plan.init == SPECTRAL
-    if not (spectral and problem.X.signed and A is not problem.X):
+    if not (plan.from_eigenvectors and problem.X.signed and A is not problem.X):
         return plan
     attracting: Any = plan.problem(A.maximum(0) if sp.issparse(A) else np.maximum(A, 0)).X
     starts = SpectralStarts()

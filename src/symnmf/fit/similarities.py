@@ -32,7 +32,7 @@ from symnmf.graphs.adjacency import (
     row_names,
 )
 from symnmf.graphs.components import CHOICES, restrict
-from symnmf.graphs.degree_offsets import with_degree_offset, with_scaling
+from symnmf.graphs.degree_offsets import Scaled, with_degree_offset, with_scaling
 from symnmf.graphs.pairwise import DISTANCES, KERNELS
 from symnmf.graphs.scales import describe_dominance, dominant_columns
 from symnmf.graphs.warning import warn
@@ -75,6 +75,8 @@ class Similarities:
         How much negative edges count, where a signed graph was normalised.
     layers : LayerWeights or None
         How much each layer counts, if there are several.
+    expected : float or None
+        The modularity that the tau was chosen by, where it was chosen.
     checked : SymmetricArray or None
         A as it was checked, where nothing was changed since.
     hypergraph : Hypergraph or None
@@ -92,6 +94,7 @@ class Similarities:
     hypergraph: graphs.Hypergraph | None = None
     signs: NegativeWeight | None = None
     layers: LayerWeights | None = None
+    expected: float | None = None
 
     def scaled_rows(self, rows: Any) -> Any:
         """Return similarities of new rows to the fitted ones in the scale of A."""
@@ -378,7 +381,11 @@ class Building:
         A = inside if taken is H else taken.clique_graph()
         found = self._normalised(A, A, H.names, clusters)
         connected = int(np.count_nonzero(degrees(inside)))
-        return replace(found, graph=inside, connected=connected, hypergraph=taken)
+        # what was expected of the sizes taken is not to be compared with the graph of all sizes
+        expected = found.expected if taken is H else None
+        return replace(
+            found, graph=inside, connected=connected, hypergraph=taken, expected=expected
+        )
 
     def _of_layers(self, data: Sequence[Any], clusters: int) -> Similarities:
         """Normalise each layer as it would be alone, and weigh them against each other."""
@@ -471,27 +478,36 @@ class Building:
             return self._signed(A, seen, names, clusters)
         if self.hides and self.degree_offset is None:  # else it was checked already
             as_symmetric(seen, name=self.argument)
-        if self._chooses and self.degree_offset is None:
-            chosen, scaled, basis = with_scaling(seen, clusters)
-            if chosen is None:
-                return Similarities(A, seen, names, connected, basis=basis)
-            tau = chosen
-        elif self.degree_offset is None:
-            tau, scaled, basis = with_degree_offset(seen, clusters)
+        if self.degree_offset is not None:
+            chosen = Scaled(float(self.degree_offset), None)
+        elif self._chooses:
+            chosen = with_scaling(seen, clusters)
         else:
-            tau, scaled, basis = float(self.degree_offset), None, None
+            chosen = with_degree_offset(seen, clusters)
+        tau, scaled, basis = chosen.tau, chosen.graph, chosen.basis
+        if tau is None:
+            return Similarities(A, seen, names, connected, basis=basis)
         if A is not seen or scaled is None:
             scaled, basis = normalized(A, tau, known), None
         roots = np.sqrt(known + tau * known[known > 0].mean())
         sound = A is seen and not isinstance(A, SymmetricArray)
-        checked = stored(scaled, self.n_jobs) if sound else None
-        return Similarities(scaled, seen, names, connected, tau, roots, basis, checked)
+        return Similarities(
+            scaled,
+            seen,
+            names,
+            connected,
+            tau,
+            roots,
+            basis,
+            checked=stored(scaled, self.n_jobs) if sound else None,
+            expected=chosen.modularity,
+        )
 
     def _signed(self, A: Any, seen: Any, names: Any, clusters: int) -> Similarities:
         """Normalise a graph with negative edges, which count as much as they tell."""
         tau = self.degree_offset
         if tau is None:
-            tau = with_degree_offset(signed_parts(seen)[0], clusters)[0]
+            tau = with_degree_offset(signed_parts(seen)[0], clusters).tau or 0.0
         weight: Any = self.negative_weight
         if isinstance(weight, str):
             signs = choose_negative_weight(seen, clusters, float(tau), self.n_jobs)

@@ -22,6 +22,7 @@ from symnmf.quality import Quality, assess
 from symnmf.run.loop import Callback, warn_unless_converged
 from symnmf.run.multistart import DEFAULT_INIT, Search
 from symnmf.run.problem import Problem, says
+from symnmf.run.result import cluster_labels
 from symnmf.run.settings import Limits
 from symnmf.storage import SymmetricArray
 from symnmf.storage.wrapping import is_storage
@@ -215,9 +216,13 @@ class SparseFitted:
         search = Search(self.result, (self.result,), 1, self.seed)
         return assess(self.found.A, self.labels, search)
 
-    def row_of(self, edges: sp.csr_array) -> np.ndarray:
-        """Return the row of U of a new node."""
-        return self.found.row(edges)
+    def rows_of(self, edges: sp.csr_array) -> np.ndarray:
+        """Return the row of U of a new node, as an array of one row."""
+        return self.found.row(edges)[None]
+
+    def labels_of(self, edges: sp.csr_array) -> np.ndarray:
+        """Return the community of a new node in which it is strongest, -1 for none."""
+        return cluster_labels(self.rows_of(edges))
 
 
 def _nodes(G: Any) -> int:

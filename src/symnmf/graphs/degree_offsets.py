@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from symnmf.arguments import checked
 from symnmf.graphs.adjacency import affinities, degrees, normalized
 from symnmf.graphs.partitions import Partition
 from symnmf.parallel import one_blas_thread
+from symnmf.run.levels import SHRINKING, coarse_rows, contracted, groups_of_neighbors
+from symnmf.run.loop import improved
 from symnmf.run.spectral import Basis, affordable, leading_subspace
 from symnmf.storage import SymmetricArray
 from symnmf.storage.wrapping import stored
@@ -28,6 +31,18 @@ WORTH = 0.01
 #: Part of its modularity by which A as it is has to be better than A normalised.
 PLAIN_AHEAD = 0.02
 
+#: Entries of U above which a graph is contracted before values of tau are tried.
+LOOKED_AT = 2**20
+
+#: Where a factorization that only has to show whether clusters collapse may end.
+QUICK_TOL, QUICK_STEPS = 1e-3, 100
+
+#: Part of the time of a call with ``max_time`` that the choice of tau leaves for the rest.
+KEPT_FOR_THE_FIT = 0.7
+
+#: Times that eigenvectors take that must be left for a quick factorization.
+TIMES_THAT = 4.0
+
 #: Standard deviation of the degrees, in mean degrees, up to which they are nearly the same. It is
 #: 0.06 to 0.13 on graphs of images that are normalised already.
 EVEN = 0.15
@@ -37,60 +52,140 @@ EVEN = 0.15
 def choose_degree_offset(A: Any, clusters: int) -> float:
     """How much to add to the degrees, in mean degrees: nothing, unless the plain graph collapses.
 
-    The leading eigenvectors of D^-1/2 A D^-1/2 can belong to small components and whiskers, which
+    The best factorization of D^-1/2 A D^-1/2 can belong to small components and whiskers, which
     are attached to the rest by a few edges. Then all clusters but one are tiny. With D + tau I this
     does not happen (Zhang and Rohe 2018), but an unnecessary tau costs accuracy. So tau is 0 if the
-    labels from the eigenvectors then have an effective number of clusters, exp(entropy of the
+    labels of a quick factorization then have an effective number of clusters, exp(entropy of the
     sizes), of at least 0.7 k. Clusters can also be truly unequal. So otherwise 0, 1/4, 1/2, 1, 2, 5
     and 20 are compared by the modularity of such labels, and the smallest value within 0.01 of the
-    best is chosen. With more components than clusters it is at least 1/4, because the eigenvectors
-    with tau = 0 then belong to components.
+    best is chosen. With more components than clusters it is at least 1/4, because the factorization
+    with tau = 0 then finds components. A large graph is contracted first.
     """
     if not isinstance(A, SymmetricArray):
         A = affinities(A, "A", signed=True)
-    return with_degree_offset(A, clusters)[0]
+    return with_degree_offset(A, clusters).tau or 0.0
 
 
-def with_degree_offset(A: Any, clusters: int) -> tuple[float, Any, Basis | None]:
-    """Return the tau of :func:`choose_degree_offset`, A normalised by it, and its eigenvectors.
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """A graph, normalised or not, and what was learnt of it on the way.
 
-    The eigenvectors are None where none were computed.
+    Attributes
+    ----------
+    tau : float or None
+        What was added to the degrees, in mean degrees; None if the graph is as it was.
+    graph : array, csr_array or SymmetricArray
+    basis : Basis or None
+        Its leading eigenvectors, where they were computed.
+    modularity : float or None
+        That of quick labels, if any were computed.
+    """
+
+    tau: float | None
+    graph: Any
+    basis: Basis | None = None
+    modularity: float | None = None
+
+
+def with_degree_offset(A: Any, clusters: int, *, by_factorization: bool = True) -> Scaled:
+    """Return A normalised with the tau of :func:`choose_degree_offset`.
+
+    Labels off eigenvectors decide instead of those of a factorization if that is to be quick.
     """
     away = isinstance(A, SymmetricArray)
     if clusters < 2 or (A.signed if away else A.min() < 0):  # signed graphs have no such rule yet
-        return 0.0, normalized(A), None
+        return Scaled(0.0, normalized(A))
     if not affordable(A.shape[0], clusters):  # no time to look: the literature's choice
-        return 1.0, normalized(A, 1.0), None
+        return Scaled(1.0, normalized(A, 1.0))
     pieces = 0  # of what is known by its products alone they cannot be counted
     if not away:
         from scipy.sparse.csgraph import connected_components
 
         count, part = connected_components(sp.csr_array(A), directed=False)
         pieces = count - int((np.bincount(part) == 1).sum())
-    inside = degrees(A) > 0
-    tried: list[tuple[float, float, Any, Basis]] = []
+    coarse, left = Coarse.of(A, clusters), calls.seconds_left()
+    tried: list[tuple[float, Scaled]] = []
     for tau in STEPS[1:] if pieces > clusters else STEPS:
-        scaled = normalized(A, tau)
-        X = scaled if away else stored(scaled)
+        scaled, labels = coarse.labelled(tau, clusters, by_factorization=by_factorization)
+        assert scaled.modularity is not None
+        if tau == 0.0 and coarse.effective_number(labels) >= SPREAD * clusters:
+            return coarse.whole(A, scaled)
+        tried.append((scaled.modularity, scaled))
+        if calls.out_of_time() or calls.seconds_left() < KEPT_FOR_THE_FIT * left:
+            break
+    enough = max(modularity for modularity, _ in tried) - WORTH
+    return coarse.whole(A, next(scaled for modularity, scaled in tried if modularity >= enough))
+
+
+@dataclass(frozen=True, eq=False)
+class Coarse:
+    """A graph, or a contracted version of a large one, on which a tau is looked at.
+
+    Attributes
+    ----------
+    graph : csr_array, array or SymmetricArray
+        Partitions of its rows have the modularity that they have in the whole graph.
+    degrees : ndarray
+        Weight of the edges at its rows.
+    sizes : ndarray
+        How many rows of the whole graph that have an edge are in each.
+    """
+
+    graph: Any
+    degrees: np.ndarray
+    sizes: np.ndarray
+
+    @classmethod
+    def of(cls, A: Any, clusters: int) -> Coarse:
+        """Contract a sparse graph that is large, and take any other as it is."""
+        known: np.ndarray = degrees(A)
+        sizes: np.ndarray = (known > 0).astype(np.float64)
+        if sp.issparse(A) and A.shape[0] * clusters > LOOKED_AT:
+            A = sp.csr_array(A)
+            while A.shape[0] > coarse_rows(clusters):
+                group, count = groups_of_neighbors(A)
+                if count > SHRINKING * A.shape[0]:
+                    break
+                A = contracted(A, group, count)
+                known, sizes = (np.bincount(group, one, count) for one in (known, sizes))
+        return cls(A, known, sizes)
+
+    def labelled(
+        self, tau: float, clusters: int, *, by_factorization: bool
+    ) -> tuple[Scaled, np.ndarray]:
+        """Return the graph normalised with D + tau I, and quick labels."""
+        mean = self.degrees.sum() / max(self.sizes.sum(), 1.0)
+        scaled = normalized(self.graph, known=self.degrees + tau * mean * self.sizes)
+        X: Any = scaled if isinstance(scaled, SymmetricArray) else stored(scaled)
+        before = calls.seconds_left()
         with one_blas_thread():
             basis = leading_subspace(X, clusters)
-            labels = basis.labels()
-        if tau == 0.0 and effective_number(labels[inside]) >= SPREAD * clusters:
-            return tau, scaled, basis
-        modularity = Partition.of(A, labels, clusters).modularity
+            left = calls.seconds_left()
+            # a factorization takes about as long as the eigenvectors, and the call's own follows
+            if by_factorization and (left == before or left > TIMES_THAT * (before - left)):
+                U = improved(X, basis.start(X, None), tol=QUICK_TOL, steps=QUICK_STEPS)
+                labels = U.argmax(axis=1)
+            else:
+                labels = basis.labels()
+        found = Partition.of(self.graph, labels, clusters).modularity
         # of weights whose sum is no number there is none
-        tried.append((float(np.nan_to_num(modularity, nan=-1.0)), tau, scaled, basis))
-        if calls.out_of_time():
-            break
-    enough = max(modularity for modularity, *_ in tried) - WORTH
-    _, tau, scaled, basis = next(one for one in tried if one[0] >= enough)
-    return tau, scaled, basis
+        return Scaled(tau, scaled, basis, float(np.nan_to_num(found, nan=-1.0))), labels
+
+    def effective_number(self, labels: np.ndarray) -> float:
+        """exp(entropy of the sizes): k for k equal clusters, near 1 where one holds nearly all."""
+        share = np.bincount(labels, self.sizes) / max(self.sizes.sum(), 1.0)
+        share = share[share > 0]
+        return float(np.exp(-(share * np.log(share)).sum()))
+
+    def whole(self, A: Any, chosen: Scaled) -> Scaled:
+        """Return the same for the whole graph A."""
+        if A.shape == self.graph.shape:
+            return chosen
+        return Scaled(chosen.tau, normalized(A, chosen.tau or 0.0), None, chosen.modularity)
 
 
-def with_scaling(A: Any, clusters: int) -> tuple[float | None, Any, Basis | None]:
-    """Return tau, A normalised by it and its eigenvectors, or None, A itself and its eigenvectors.
-
-    The eigenvectors are None where they were not computed.
+def with_scaling(A: Any, clusters: int) -> Scaled:
+    """Return A normalised, or A itself, whichever shows clusters better.
 
     Hubs hold the leading eigenvectors of A as it is, and rows with next to no similarities those
     of the normalised A. Labels are read off the eigenvectors of either, and the partition of higher
@@ -99,18 +194,19 @@ def with_scaling(A: Any, clusters: int) -> tuple[float | None, Any, Basis | None
     been normalised already, or has no need of it, and stays as it is.
     """
     if clusters < 2 or isinstance(A, SymmetricArray) or A.min() < 0:
-        return None, A, None
+        return Scaled(None, A)
     if _even(A):
-        return None, A, None
-    tau, scaled, basis = with_degree_offset(A, clusters)
-    if basis is None or calls.out_of_time():
-        return tau, scaled, basis
+        return Scaled(None, A)
+    scaled = with_degree_offset(A, clusters)
+    if scaled.basis is None or calls.out_of_time():
+        return scaled
     with one_blas_thread():
         plain = leading_subspace(stored(A), clusters)
-        found = [Partition.of(A, one.labels(), clusters).modularity for one in (basis, plain)]
+        both = (scaled.basis, plain)
+        found = [Partition.of(A, one.labels(), clusters).modularity for one in both]
     if found[1] > found[0] + PLAIN_AHEAD * abs(found[0]):
-        return None, A, plain
-    return tau, scaled, basis
+        return Scaled(None, A, plain)
+    return scaled
 
 
 def _even(A: Any) -> bool:
@@ -120,10 +216,3 @@ def _even(A: Any) -> bool:
     known = degrees(A)
     known = known[known > 0]
     return bool(known.std() <= EVEN * known.mean())
-
-
-def effective_number(labels: np.ndarray) -> float:
-    """exp(entropy of the sizes): k for k equal clusters, near 1 where one holds nearly all."""
-    share = np.bincount(labels) / max(len(labels), 1)
-    share = share[share > 0]
-    return float(np.exp(-(share * np.log(share)).sum()))

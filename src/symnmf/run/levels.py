@@ -15,25 +15,30 @@ this w: it is the only positive one with w_i^2 = w_i (X w)_i + tau (:func:`row_w
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
 from symnmf.kernels.contraction import match_neighbors
 from symnmf.objectives import Objective
-from symnmf.run.spectral import leading_subspace, spectral_start
+from symnmf.run.spectral import DOUBLE_UP_TO, leading_subspace, spectral_start
 from symnmf.storage import SparseMatrix
 
-#: Returns U after so many steps on X.
-Improve: TypeAlias = Callable[[SparseMatrix, np.ndarray, int], np.ndarray]
 
-#: Bytes of a factor above which an iteration waits for memory. X is contracted until its factor is
-#: smaller; smaller still, and the groups say too much of how the run will end: on com-DBLP with 50
-#: columns, ends get worse with every level beyond.
-LARGE = 32 * 2**20
+class Improve(Protocol):
+    """Returns U after at most so many steps on X."""
+
+    def __call__(self, X: SparseMatrix, U: np.ndarray, *, steps: int) -> np.ndarray: ...
+
+
+#: What the start is called.
+LEVELS = "levels"
+
+#: Rows that X is contracted to, or this many for each column. Clusters of some dozen groups can
+#: still be told from each other there, and tails that hang on by one edge are part of a group.
+COARSEST_ROWS, ROWS_EACH = 4000, 50
 
 #: A level has at most this part of the rows of the one below, or it is not worth its memory.
 SHRINKING = 0.9
@@ -42,7 +47,7 @@ SHRINKING = 0.9
 POWER_STEPS, WEIGHT_STEPS = 10, 50
 
 #: Steps at the coarsest level, where they are cheap, and at each of the others.
-COARSEST_STEPS, STEPS = 60, 15
+COARSEST_STEPS, STEPS = 100, 15
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,18 @@ class Level:
         return self.weights[:, None] * U[self.group]
 
 
-def _large(X: SparseMatrix, rank: int) -> bool:
-    return X.shape[0] * rank * X.dtype.itemsize > LARGE
+def levels_pay(f: Objective, rank: int) -> bool:
+    """Whether X is sparse and so large that a start by levels finds better clusters.
+
+    On com-DBLP with 50 columns, rows in tails and between clusters decide how a run from
+    eigenvectors ends, and clusters that hold half of the nodes are not rare.
+    """
+    return isinstance(f.storage, SparseMatrix) and f.shape[0] * rank > DOUBLE_UP_TO
+
+
+def coarse_rows(rank: int) -> int:
+    """Return how many rows the coarsest level has at most, for so many columns."""
+    return max(COARSEST_ROWS, ROWS_EACH * rank)
 
 
 def row_weights(X: sp.csr_array) -> np.ndarray:
@@ -79,24 +94,46 @@ def row_weights(X: sp.csr_array) -> np.ndarray:
     return w
 
 
+def groups_of_neighbors(A: Any) -> tuple[np.ndarray, int]:
+    """Put every row into a group with the one it is tied to most; return groups and their number.
+
+    ``A`` has the arrays of a CSR matrix. Ties are divided by the roots of both degrees, without
+    anything added to these: two nodes that have no other neighbours belong together before any
+    others.
+    """
+    group = np.full(A.shape[0], -1, np.int64)
+    # small degrees first: a hub has others to go with
+    order = np.argsort(np.diff(A.indptr), kind="stable")
+    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    degrees = np.bincount(rows, A.data, minlength=A.shape[0])
+    roots = np.sqrt(np.maximum(degrees, np.finfo(np.float64).tiny))
+    ties = A.data / (roots[rows] * roots[A.indices])
+    return group, int(match_neighbors(A.indptr, A.indices, ties, order, group))
+
+
+def contracted(A: Any, group: np.ndarray, count: int, weights: np.ndarray | None = None) -> Any:
+    """Return Q^T A Q as a CSR matrix, Q with the weight of each row in the column of its group."""
+    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    data = A.data
+    if weights is not None:
+        data = data * weights[rows] * weights[A.indices]
+    places = (group[rows], group[A.indices])
+    return sp.coo_array((data, places), shape=(count, count)).tocsr()
+
+
 def contractions(X: SparseMatrix, rank: int) -> list[Level]:
     """Return ever smaller versions of X, each contracted from the one before."""
     weights = row_weights(_rows(X))
     levels: list[Level] = []
-    while _large(X, rank):
-        n = X.shape[0]
-        group = np.full(n, -1, np.int64)
-        # small degrees first: a hub has others to go with
-        order = np.argsort(np.diff(X.indptr), kind="stable")
-        count = match_neighbors(X.indptr, X.indices, X.data, order, group)
-        if count > SHRINKING * n:
+    while X.shape[0] > coarse_rows(rank):
+        group, count = groups_of_neighbors(_scaled(X, weights))
+        if count > SHRINKING * X.shape[0]:
             break
         lengths = np.sqrt(np.bincount(group, weights * weights, minlength=count))
-        share = weights / lengths[group]
-        Q = sp.csr_array((share.astype(X.dtype), (np.arange(n), group)), shape=(n, count))
-        smaller = sp.csr_array(Q.T @ _rows(X) @ Q)
+        share = (weights / lengths[group]).astype(X.dtype)
+        smaller = contracted(X, group, count, share)
         X = SparseMatrix(smaller.indptr, smaller.indices, smaller.data, X.threads)
-        levels.append(Level(X, group, share.astype(X.dtype)))
+        levels.append(Level(X, group, share))
         weights = lengths
     return levels
 
@@ -105,18 +142,28 @@ def start_by_levels(f: Objective, rank: int, improve: Improve) -> np.ndarray:
     """Return U_0 from the coarsest level upwards; it does not depend on a seed.
 
     The coarsest level starts from its eigenvectors, turned; every level does some steps, by
-    ``improve(X, U, steps)``, before it hands its U on.
+    ``improve(X, U, steps=...)``, before it hands its U on.
     """
     X = f.storage
     if not isinstance(X, SparseMatrix):  # nothing to contract
         return spectral_start(f, rank, None)
+    dtype = X.dtype
+    if X.shape[0] * rank > DOUBLE_UP_TO:
+        X = X.single
     levels = contractions(X, rank)
     coarsest = levels[-1].X if levels else X
     U = leading_subspace(coarsest, rank).start(coarsest, None)
     for place in range(len(levels) - 1, -1, -1):
         steps = COARSEST_STEPS if place == len(levels) - 1 else STEPS
-        U = levels[place].expanded(improve(levels[place].X, U, steps))
-    return np.ascontiguousarray(U, dtype=X.dtype)
+        U = levels[place].expanded(improve(levels[place].X, U, steps=steps))
+    return np.ascontiguousarray(U, dtype=dtype)
+
+
+def _scaled(X: SparseMatrix, weights: np.ndarray) -> sp.csr_array:
+    """Return diag(w) X diag(w), the graph that X was normalised from."""
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    data = X.data * weights[rows] * weights[X.indices]
+    return sp.csr_array((data, X.indices, X.indptr), shape=X.shape)
 
 
 def _rows(X: SparseMatrix) -> sp.csr_array:

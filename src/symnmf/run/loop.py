@@ -24,7 +24,7 @@ from symnmf.run.confirming import belongs, confirmed
 from symnmf.run.hasty import hasty_start
 from symnmf.run.inspection import Inspection, grown_rows
 from symnmf.run.interrupts import Interrupt, watching
-from symnmf.run.levels import start_by_levels
+from symnmf.run.levels import LEVELS, start_by_levels
 from symnmf.run.problem import Problem
 from symnmf.run.result import History, Result, Status
 from symnmf.run.settings import Limits, Settings
@@ -42,19 +42,22 @@ from symnmf.run.start import (
     starting_point,
 )
 from symnmf.state import Point, State
-from symnmf.storage import SparseMatrix
+from symnmf.storage import SymmetricMatrix
 
 Callback = Callable[["Snapshot"], Any]
 
-#: The tolerance of a run on a sketch, in that of the run on X, its least value, and the
-#: iterations after which it is looked at. What the sketch leaves out of X makes a tighter one
-#: pointless: MISSED times ||X - sketch||_F / ||X||_F, which is of the order of the stationarity
-#: on X at the end.
-SKETCH_TOL, LEAST_SKETCH_TOL, SKETCH_LOOKS = 2.0, 1e-4, 5
+#: The tolerance of a run on a sketch, in that of the run on X, and its least value. What the
+#: sketch leaves out of X makes a tighter one pointless: MISSED times ||X - sketch||_F / ||X||_F,
+#: which is of the order of the stationarity on X at the end.
+SKETCH_TOL, LEAST_SKETCH_TOL = 2.0, 1e-4
 MISSED = 0.01
 
+#: Iterations after which runs on a smaller problem are looked at, and the part of the time left
+#: that each of them may take.
+LOOKS, SPENT_BEFORE = 5, 0.2
+
 #: Starts that are the end of a run themselves, which has left saddles behind.
-RUN_BEFORE = (SKETCH, "levels")
+RUN_BEFORE = (SKETCH, LEVELS)
 
 #: Starts that a tensor has too.
 AT_RANDOM = (random_start, scaled_random_start)
@@ -162,33 +165,40 @@ def sketch_start(
         return spectral_start(f, rank, random_state)
     missed = np.sqrt(max(1.0 - sketch.X.sqnorm / f.sqnorm, 0.0)) if f.sqnorm > 0.0 else 0.0
     tol = max(tol, LEAST_SKETCH_TOL, MISSED * float(missed))
-    settings = Settings.of("auto", tol=tol, record_every=SKETCH_LOOKS)
-    with calls.opened(apart=True):  # its readings are not of X
-        run = Run(Problem.around(Frobenius(sketch.X)), settings)
-        run.begin(sketch.X.ops.put(sketch.basis.start(sketch.X, None)))
-        run.loop(Interrupt())
-    U = f.ops.get(run.state.U.values).astype(f.dtype)
+    with calls.opened(apart=True):  # readings of the sketch are not of X
+        U = improved(sketch.X, sketch.basis.start(sketch.X, None), tol=tol).astype(f.dtype)
     return (f.best_multiple(Point(f.ops, f.ops.put(U))) * U).astype(f.dtype)
 
 
 STARTS[SKETCH] = sketch_start
 
 
+def improved(
+    X: SymmetricMatrix, U: np.ndarray, *, tol: float, steps: int = Limits.max_iter
+) -> np.ndarray:
+    """Return U after at most so many iterations on X, which are not part of the call's own run.
+
+    They take at most a part of the time that the call has left.
+    """
+    settings = Settings.of("auto", tol=tol, max_iter=steps, record_every=LOOKS)
+    left = calls.seconds_left()
+    limit = SPENT_BEFORE * max(left, 0.0) if np.isfinite(left) else None
+    with calls.opened(limit, apart=True):  # its readings are not of the X of the call
+        run = Run(Problem.around(Frobenius(X)), settings)
+        run.begin(X.ops.put(np.ascontiguousarray(U, dtype=X.dtype)))
+        run.loop(Interrupt())
+    return np.asarray(X.ops.get(run.state.U.values), dtype=X.dtype)
+
+
 def levels_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarray:
     """Where runs on ever less contracted versions of a sparse X lead."""
-
-    def improve(X: SparseMatrix, U: np.ndarray, steps: int) -> np.ndarray:
-        settings = Settings.of("auto", tol=LEVEL_TOL, max_iter=steps, record_every=steps)
-        with calls.opened(apart=True):  # its readings are not of X
-            run = Run(Problem.around(Frobenius(X)), settings)
-            run.begin(X.ops.put(np.ascontiguousarray(U, dtype=X.dtype)))
-            run.loop(Interrupt())
-        return np.asarray(X.ops.get(run.state.U.values), dtype=X.dtype)
-
-    return start_by_levels(f, rank, improve)
+    if not affordable(f.shape[0], rank):
+        return hasty_start(f.storage, rank)
+    with calls.opened(apart=True):  # readings of smaller versions are not of X
+        return start_by_levels(f, rank, partial(improved, tol=LEVEL_TOL))
 
 
-STARTS["levels"] = levels_start
+STARTS[LEVELS] = levels_start
 
 
 def _start_in(init: Any, units: Units) -> Any:

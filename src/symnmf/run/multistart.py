@@ -24,6 +24,7 @@ from symnmf.pools import Pool
 from symnmf.run.checkpoint import Checkpointing, values_so_far
 from symnmf.run.fits import check_path, open_fit
 from symnmf.run.interrupts import Interrupt, watching
+from symnmf.run.levels import LEVELS, levels_pay
 from symnmf.run.loop import Snapshot, solve
 from symnmf.run.problem import Problem
 from symnmf.run.race import Race
@@ -41,10 +42,10 @@ StartProgress = Callable[[int, Snapshot], Any]
 #: reasons.
 DEFAULT_STARTS = 5
 SPECTRAL = "spectral"
-DEFAULT_INIT = SPECTRAL
+DEFAULT_INIT = AUTO
 
 #: Starts that always lead to the same place.
-FIXED = ("nndsvd", "levels")
+FIXED = ("nndsvd", LEVELS)
 
 #: Part of what the leading eigenvectors explain that makes more starts pointless: on twenty data
 #: sets the best of twelve others then was lower by at most a ten thousandth of the error.
@@ -111,6 +112,9 @@ class Plan:
     The first start is the one ``factorize(..., random_state=random_state)`` starts from, and
     raising ``n_init`` adds starts without changing the earlier ones (but for rounding where
     several share one reading of X).
+
+    With init="auto", a large sparse X has one start, by levels, and any other X starts from
+    eigenvectors.
 
     Starts from eigenvectors run as a race. No U does better than the eigenvectors themselves;
     where the first start has 97% of what they explain, the others are left out. Else the others
@@ -197,6 +201,8 @@ class Plan:
         f = problem.objective
         if self.from_eigenvectors and not f.spectral:
             return dataclasses.replace(self, init="scaled-random")._run(problem, settings)
+        if self._automatic and levels_pay(f, int(self.rank)):
+            return dataclasses.replace(self, init=LEVELS)._run(problem, settings)
         workers, seats = self._at_once(f)
         apart = seats == 1 and self._apart(f)
         kept, seed = self._opened(problem)
@@ -286,6 +292,10 @@ class Plan:
     def from_eigenvectors(self) -> bool:
         """Whether the starts are turned eigenvectors, which the seed changes little."""
         return isinstance(self.init, str) and self.init in (SPECTRAL, AUTO)
+
+    @property
+    def _automatic(self) -> bool:
+        return isinstance(self.init, str) and self.init == AUTO
 
     def _rounds(self) -> list[range]:
         if self.from_eigenvectors and self.starts > 1:
