@@ -39,8 +39,8 @@ __all__ = ["do_parts", "handed_over", "together"]
 
 # places in the shared array, each on a cache line of its own; the bounds of the parts follow
 LINE = 8
-TICKET, DONE, BUSY, FUNCTION, ARGUMENTS = (LINE * number for number in range(5))
-BOUNDS = LINE * 5
+TICKET, DONE, BUSY, FUNCTION, ARGUMENTS, FAILED = (LINE * number for number in range(6))
+BOUNDS = LINE * 6
 PLACES = BOUNDS + MOST_PARTS + 1
 
 # a ticket is the number of the pass, how many parts it has and the next one to be taken
@@ -54,8 +54,8 @@ RESTLESS = 200
 T = TypeVar("T")
 
 I64 = ir.IntType(64)
-#: What a part is called as: arguments, part, first and last row.
-PART = ir.FunctionType(ir.VoidType(), [I64] * 4)
+#: What a part is called as: arguments, part, first and last row. It returns whether it failed.
+PART = ir.FunctionType(I64, [I64] * 4)
 
 
 @intrinsic
@@ -76,10 +76,10 @@ def handed_over(typing_context: Any, function: Any, arguments: Any) -> Any:
         part.linkage = "internal"
         inside = ir.IRBuilder(part.append_basic_block())
         given = inside.load(inside.inttoptr(part.args[0], kept.type))
-        context.call_conv.call_function(
+        status, _ = context.call_conv.call_function(
             inside, callee, found.fndesc.restype, found.fndesc.argtypes, [given, *part.args[1:]]
         )
-        inside.ret_void()
+        inside.ret(inside.zext(status.is_error, I64))
         addresses = [builder.ptrtoint(part, I64), builder.ptrtoint(kept, I64)]
         return context.make_tuple(builder, signature.return_type, addresses)
 
@@ -90,13 +90,12 @@ def handed_over(typing_context: Any, function: Any, arguments: Any) -> Any:
 def _call(
     typing_context: Any, function: Any, arguments: Any, part: Any, first: Any, last: Any
 ) -> Any:
-    """Call what :func:`handed_over` gave the address of."""
+    """Call what :func:`handed_over` gave the address of; return 1 if it failed, else 0."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        builder.call(builder.inttoptr(values[0], PART.as_pointer()), values[1:])
-        return context.get_dummy_value()
+        return builder.call(builder.inttoptr(values[0], PART.as_pointer()), values[1:])
 
-    return types.void(*[types.int64] * 5), generate
+    return types.int64(*[types.int64] * 5), generate
 
 
 def _place(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -191,7 +190,8 @@ def _took_part(shared: np.ndarray) -> bool:
     first, last = _load(shared, BOUNDS + part), _load(shared, BOUNDS + part + 1)
     # while a part is left the pass is not over, so what was read belongs to the ticket
     if _swap(shared, TICKET, ticket, ticket + 1):
-        _call(function, arguments, part, first, last)
+        if _call(function, arguments, part, first, last):
+            _store(shared, FAILED, 1)
         _add(shared, DONE, 1)
     return True
 
@@ -212,17 +212,23 @@ def serve(shared: np.ndarray, patience: int) -> None:
 
 @compiled()
 def do_parts(shared: np.ndarray, function: int, arguments: int, bounds: np.ndarray) -> None:
-    """Do all parts of a pass, with whoever helps; alone where the helpers are another caller's."""
-    parts = len(bounds) - 1
+    """Do all parts of a pass, with whoever helps; alone where the helpers are another caller's.
+
+    All that a kernel raises is that it got no memory, and so that is what is raised here.
+    """
+    parts, failed = len(bounds) - 1, 0
     if parts == 1 or not _swap(shared, BUSY, 0, 1):
         for part in range(parts):
-            _call(function, arguments, part, bounds[part], bounds[part + 1])
+            failed |= _call(function, arguments, part, bounds[part], bounds[part + 1])
+        if failed:
+            raise MemoryError("no memory for a pass over rows")
         return
     for number in range(parts + 1):
         _store(shared, BOUNDS + number, bounds[number])
     _store(shared, FUNCTION, function)
     _store(shared, ARGUMENTS, arguments)
     _store(shared, DONE, 0)
+    _store(shared, FAILED, 0)
     following = ((_load(shared, TICKET) >> PASS) + 1) & 0x7FFFFFFF
     _store(shared, TICKET, (following << PASS) | (parts << PARTS))
     while _took_part(shared):
@@ -233,7 +239,10 @@ def do_parts(shared: np.ndarray, function: int, arguments: int, bounds: np.ndarr
         _pause()
         if idle % RESTLESS == 0:
             _let_others_run()
+    failed = _load(shared, FAILED)
     _store(shared, BUSY, 0)
+    if failed:
+        raise MemoryError("no memory for a pass over rows")
 
 
 class _Helpers:
