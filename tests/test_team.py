@@ -32,7 +32,7 @@ def _squares(given: Any, part: int, first: int, last: int) -> None:
 def squares(
     shared: np.ndarray, bounds: np.ndarray, values: np.ndarray, out: np.ndarray, fails: int
 ) -> None:
-    function, given = handed_over(_squares, (values, out, fails))
+    function, given = handed_over(_squares, (values, out, fails))  # type: ignore[call-arg]
     do_parts(shared, function, given, bounds)
 
 
@@ -112,7 +112,8 @@ def test_operations_are_those_of_one_thread(both: tuple[HostOps, HostOps], dtype
         line = ops.line(U, P, Z.copy(), image.copy())
         moved = ops.advance(U.copy(), P.copy(), line, 0.3)
         return [
-            ops.inner(U, V), *ops.pair(U, V), ops.cross(U, V), ops.natural_residual(U, P, gram, 0.1),
+            ops.inner(U, V), *ops.pair(U, V), ops.cross(U, V),
+            ops.natural_residual(U, P, gram, 0.1),
             ops.solve_rows(Hals(2), U.copy(), P, V, gram, 0.5),
             ops.solve_rows(Nnls(), U.copy(), P, V, gram, 0.5),
             line.slope, line.bend, line.cross, line.gram, *moved,
