@@ -123,7 +123,7 @@ def test_operations_are_those_of_one_thread(both: tuple[HostOps, HostOps], dtype
         np.testing.assert_allclose(shared, alone, atol=1e-5 * close["rtol"], **close)
 
 
-@pytest.mark.filterwarnings("ignore::symnmf.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.usefixtures("both")
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("solver", ["auto", "a-symhals", "symanls"])
