@@ -189,7 +189,7 @@ class StrictOps(Ops):
             direction = direction + float(b) * steps[j, ...] + float(c) * changes[j, ...]
         return xp.where((U > 0.0) | (gradient < 0.0), self.clip(U + direction), U)
 
-    def gauss_newton(self, U, product, gram, eigen, weights, dual, steps):
+    def gauss_newton(self, U, product, gram, eigen, weights, dual, steps, spare=None):
         values, vectors = eigen
         weight, shift, relaxation = weights
         inverse = (vectors / (values + shift)) @ vectors.T

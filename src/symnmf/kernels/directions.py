@@ -30,6 +30,7 @@ def direction_rows(
     bend = 0.0
     cross = np.zeros((r, r))
     length = np.zeros((r, r))
+    added = np.empty((r, r), U.dtype)
     for first in range(begin, end, BLOCK):
         last = min(first + BLOCK, end)
         u, xu = U[first:last].reshape(-1), product[first:last].reshape(-1)
@@ -41,8 +42,10 @@ def direction_rows(
             xz[k] = xd
             slope += np.float64(xu[k]) * np.float64(d)
             bend += np.float64(xd) * np.float64(d)
-        cross += np.dot(U[first:last].T, Z[first:last])
-        length += np.dot(Z[first:last].T, Z[first:last])
+        np.dot(U[first:last].T, Z[first:last], added)
+        cross += added
+        np.dot(Z[first:last].T, Z[first:last], added)
+        length += added
     return slope, bend, cross, length
 
 
@@ -79,20 +82,23 @@ def prepare_rows(
     basis: np.ndarray,
     fixed: np.ndarray,
     pull: np.ndarray,
+    room: np.ndarray,
     begin: int,
     end: int,
 ) -> np.ndarray:
     """Write what the steps of :func:`relax_rows` start from; return basis^T pull.
 
     ``basis`` is U times the eigenvectors of ``gram``; with R = X U - U G, ``fixed`` is
-    R - weight U and ``pull`` is R - weight dual.
+    R - weight U and ``pull`` is R - weight dual. ``room`` holds two blocks of rows.
     """
     total = np.zeros(gram.shape)
+    added = np.empty(gram.shape, U.dtype)
     w = U.dtype.type(weight)
     for first in range(begin, end, BLOCK):
         last = min(first + BLOCK, end)
         np.dot(U[first:last], vectors, basis[first:last])
-        curved = np.dot(U[first:last], gram).reshape(-1)
+        np.dot(U[first:last], gram, room[0, : last - first])
+        curved = room[0, : last - first].reshape(-1)
         u, xu = U[first:last].reshape(-1), product[first:last].reshape(-1)
         held, lam = fixed[first:last].reshape(-1), dual[first:last].reshape(-1)
         v = pull[first:last].reshape(-1)
@@ -100,7 +106,8 @@ def prepare_rows(
             residual = xu[k] - curved[k]
             held[k] = residual - w * u[k]
             v[k] = residual - w * lam[k]
-        total += np.dot(basis[first:last].T, pull[first:last])
+        np.dot(basis[first:last].T, pull[first:last], added)
+        total += added
     return total
 
 
@@ -135,22 +142,26 @@ def relax_rows(
     pull: np.ndarray,
     Z: np.ndarray,
     dual: np.ndarray,
+    room: np.ndarray,
     begin: int,
     end: int,
 ) -> np.ndarray:
     """Do one step of alternating directions; return basis^T pull for the next.
 
     D = pull inverse + basis coupling is the free minimiser, Z the nearest nonnegative factor to
-    its (relaxed) end U + D and ``dual`` what the bound holds back.
+    its (relaxed) end U + D and ``dual`` what the bound holds back. ``room``
+    holds two blocks of rows.
     """
     total = np.zeros(inverse.shape)
+    added = np.empty(inverse.shape, U.dtype)
     kind = U.dtype.type
     w, a, b = kind(weight), kind(relaxation), kind(1.0 - relaxation)
     zero = kind(0.0)
     for first in range(begin, end, BLOCK):
         last = min(first + BLOCK, end)
-        left = np.dot(pull[first:last], inverse).reshape(-1)
-        right = np.dot(basis[first:last], coupling).reshape(-1)
+        np.dot(pull[first:last], inverse, room[0, : last - first])
+        np.dot(basis[first:last], coupling, room[1, : last - first])
+        left, right = room[0, : last - first].reshape(-1), room[1, : last - first].reshape(-1)
         u, held = U[first:last].reshape(-1), fixed[first:last].reshape(-1)
         z, lam = Z[first:last].reshape(-1), dual[first:last].reshape(-1)
         v = pull[first:last].reshape(-1)
@@ -159,7 +170,8 @@ def relax_rows(
             z[k] = max(y, zero)
             lam[k] = min(y, zero)
             v[k] = held[k] + w * abs(y)
-        total += np.dot(basis[first:last].T, pull[first:last])
+        np.dot(basis[first:last].T, pull[first:last], added)
+        total += added
     return total
 
 
@@ -178,11 +190,12 @@ def relax(
     pull: np.ndarray,
     Z: np.ndarray,
     dual: np.ndarray,
+    room: np.ndarray,
     steps: int,
 ) -> None:
     """Do ``steps`` steps over all rows at once, where one thread does them all."""
     for _ in range(steps):
         coupling = couple(moment, vectors, values, shift).astype(U.dtype)
         moment = relax_rows(
-            U, basis, fixed, inverse, coupling, weight, relaxation, pull, Z, dual, 0, len(U)
+            U, basis, fixed, inverse, coupling, weight, relaxation, pull, Z, dual, room, 0, len(U)
         )

@@ -44,11 +44,13 @@ def gradient_rows(
     sums = np.zeros((6, max(depth, 2)))
     scale = 1.0 / level if level > 0.0 else 0.0
     slope = np.empty(BLOCK * r, U.dtype)
+    room = np.empty((BLOCK, r), U.dtype)
     zero = U.dtype.type(0)
     for first in range(begin, end, BLOCK):
         last = min(first + BLOCK, end)
         size = (last - first) * r
-        curved = np.dot(U[first:last], gram).reshape(-1)
+        np.dot(U[first:last], gram, room[: last - first])
+        curved = room[: last - first].reshape(-1)
         u, xu = U[first:last].reshape(-1), product[first:last].reshape(-1)
         g = gradient[first:last].reshape(-1)
         s, y = slope[:size], slope[:size]

@@ -1,9 +1,10 @@
 """Passes over factors and over X that helpers share, see :mod:`symnmf.kernels.team`.
 
-Each is a kernel of this package on all rows. ``shared`` is the array of the helpers, ``bounds``
-says where parts begin, and the other arguments are those of the kernel. Sums are added up in the
-order of the parts. An array made here must be used after :func:`do_parts`: a compiled function
-frees it after its last use, and does not see that the helpers use it.
+Each is a kernel of this package on all rows. ``shared`` is the array of the helpers, ``threads``
+is how many share the pass with the caller counted, ``bounds`` says where parts begin, and the other
+arguments are those of the kernel. Sums are added up in the order of the parts. An array made here
+must be used after :func:`do_parts`: a compiled function frees it after its last use, and does not
+see that the helpers use it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ from symnmf.kernels.reductions import (
 )
 from symnmf.kernels.team import do_parts, handed_over
 
+#: Numbers in the sums of all parts from which on several threads add them up.
+SHARED_SUM = 8192
+
 
 @compiled()
 def _added(parts: np.ndarray) -> Any:
@@ -44,17 +48,43 @@ def _added(parts: np.ndarray) -> Any:
 
 
 @compiled()
+def _entries(given: Any, part: int, first: int, last: int) -> None:
+    parts, total = given
+    for number in range(len(parts)):
+        for entry in range(first, last):
+            total[entry] += parts[number, entry]
+
+
+@compiled()
+def _gathered(shared: np.ndarray, threads: int, parts: np.ndarray) -> np.ndarray:
+    """Add up matrices, one for each part; every thread some of the entries if there are many.
+
+    Other cores wrote them, and one alone would wait for each line of their caches.
+    """
+    if parts.size < SHARED_SUM:
+        return _added(parts)
+    total = np.zeros(parts.shape[1:])
+    count, size = len(parts), total.size
+    bounds = np.arange(count + 1) * size // count
+    function, given = handed_over(_entries, (parts.reshape(count, size), total.reshape(size)))
+    do_parts(shared, threads, function, given, bounds)
+    return total
+
+
+@compiled()
 def _inner(given: Any, part: int, first: int, last: int) -> None:
     A, B, sums = given
     sums[part, 0] = inner_rows(A, B, first, last)
 
 
 @compiled()
-def inner(shared: np.ndarray, bounds: np.ndarray, A: np.ndarray, B: np.ndarray) -> float:
+def inner(
+    shared: np.ndarray, threads: int, bounds: np.ndarray, A: np.ndarray, B: np.ndarray
+) -> float:
     """Return <A, B>."""
     sums = np.zeros((len(bounds) - 1, 1))
     function, given = handed_over(_inner, (A, B, sums))
-    do_parts(shared, function, given, bounds)
+    do_parts(shared, threads, function, given, bounds)
     return _added(sums)[0]
 
 
@@ -66,12 +96,12 @@ def _pair(given: Any, part: int, first: int, last: int) -> None:
 
 @compiled()
 def pair(
-    shared: np.ndarray, bounds: np.ndarray, U: np.ndarray, V: np.ndarray
+    shared: np.ndarray, threads: int, bounds: np.ndarray, U: np.ndarray, V: np.ndarray
 ) -> tuple[float, float, float]:
     """Return ||U - V||^2, <U, V> and ||V||^2."""
     sums = np.zeros((len(bounds) - 1, 3))
     function, given = handed_over(_pair, (U, V, sums))
-    do_parts(shared, function, given, bounds)
+    do_parts(shared, threads, function, given, bounds)
     total = _added(sums)
     return total[0], total[1], total[2]
 
@@ -86,12 +116,17 @@ def _split(given: Any, part: int, first: int, last: int) -> None:
 
 @compiled()
 def split(
-    shared: np.ndarray, bounds: np.ndarray, product: np.ndarray, U: np.ndarray, V: np.ndarray
+    shared: np.ndarray,
+    threads: int,
+    bounds: np.ndarray,
+    product: np.ndarray,
+    U: np.ndarray,
+    V: np.ndarray,
 ) -> tuple[float, float, float, float]:
     """Return <product, U>, <product, V>, ||U - V||^2 and ||V||^2."""
     sums = np.zeros((len(bounds) - 1, 4))
     function, given = handed_over(_split, (product, U, V, sums))
-    do_parts(shared, function, given, bounds)
+    do_parts(shared, threads, function, given, bounds)
     total = _added(sums)
     return total[0], total[1], total[2], total[3]
 
@@ -105,6 +140,7 @@ def _natural_residual(given: Any, part: int, first: int, last: int) -> None:
 @compiled()
 def natural_residual(
     shared: np.ndarray,
+    threads: int,
     bounds: np.ndarray,
     U: np.ndarray,
     target: np.ndarray,
@@ -114,7 +150,7 @@ def natural_residual(
     """Return ||U - max(U - step * 2 (U gram - target), 0)||^2."""
     sums = np.zeros((len(bounds) - 1, 1))
     function, given = handed_over(_natural_residual, (U, target, gram, step, sums))
-    do_parts(shared, function, given, bounds)
+    do_parts(shared, threads, function, given, bounds)
     return _added(sums)[0]
 
 
@@ -125,12 +161,14 @@ def _cross_gram(given: Any, part: int, first: int, last: int) -> None:
 
 
 @compiled()
-def cross_gram(shared: np.ndarray, bounds: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+def cross_gram(
+    shared: np.ndarray, threads: int, bounds: np.ndarray, A: np.ndarray, B: np.ndarray
+) -> np.ndarray:
     """Return A^T B."""
     sums = np.zeros((len(bounds) - 1, A.shape[1], B.shape[1]))
     function, given = handed_over(_cross_gram, (A, B, sums))
-    do_parts(shared, function, given, bounds)
-    return _added(sums)
+    do_parts(shared, threads, function, given, bounds)
+    return _gathered(shared, threads, sums)
 
 
 @compiled()
@@ -142,6 +180,7 @@ def _hals(given: Any, part: int, first: int, last: int) -> None:
 @compiled()
 def hals(
     shared: np.ndarray,
+    threads: int,
     bounds: np.ndarray,
     factor: np.ndarray,
     product: np.ndarray,
@@ -152,7 +191,7 @@ def hals(
 ) -> None:
     """Sweep over the columns of ``factor``, in place."""
     function, given = handed_over(_hals, (factor, product, anchor, gram, coupling, sweeps))
-    do_parts(shared, function, given, bounds)
+    do_parts(shared, threads, function, given, bounds)
 
 
 @compiled()
@@ -164,6 +203,7 @@ def _pivot(given: Any, part: int, first: int, last: int) -> None:
 @compiled()
 def pivot(
     shared: np.ndarray,
+    threads: int,
     bounds: np.ndarray,
     factor: np.ndarray,
     product: np.ndarray,
@@ -173,7 +213,7 @@ def pivot(
 ) -> None:
     """Solve the rows of ``factor`` exactly, in place."""
     function, given = handed_over(_pivot, (factor, product, anchor, gram, coupling))
-    do_parts(shared, function, given, bounds)
+    do_parts(shared, threads, function, given, bounds)
 
 
 @compiled()
@@ -187,6 +227,7 @@ def _direction(given: Any, part: int, first: int, last: int) -> None:
 @compiled()
 def direction(
     shared: np.ndarray,
+    threads: int,
     bounds: np.ndarray,
     U: np.ndarray,
     product: np.ndarray,
@@ -197,9 +238,14 @@ def direction(
     parts, r = len(bounds) - 1, U.shape[1]
     sums, cross, length = np.zeros((parts, 2)), np.zeros((parts, r, r)), np.zeros((parts, r, r))
     function, given = handed_over(_direction, (U, product, Z, image, sums, cross, length))
-    do_parts(shared, function, given, bounds)
+    do_parts(shared, threads, function, given, bounds)
     total = _added(sums)
-    return total[0], total[1], _added(cross), _added(length)
+    return (
+        total[0],
+        total[1],
+        _gathered(shared, threads, cross),
+        _gathered(shared, threads, length),
+    )
 
 
 @compiled()
@@ -211,6 +257,7 @@ def _advance(given: Any, part: int, first: int, last: int) -> None:
 @compiled()
 def advance(
     shared: np.ndarray,
+    threads: int,
     bounds: np.ndarray,
     U: np.ndarray,
     product: np.ndarray,
@@ -220,7 +267,7 @@ def advance(
 ) -> None:
     """Add ``step`` D to U and ``step`` X D to X U; D becomes the step made."""
     function, given = handed_over(_advance, (U, product, D, image, step))
-    do_parts(shared, function, given, bounds)
+    do_parts(shared, threads, function, given, bounds)
 
 
 @compiled()
@@ -234,6 +281,7 @@ def _gradient(given: Any, part: int, first: int, last: int) -> None:
 @compiled()
 def gradient(
     shared: np.ndarray,
+    threads: int,
     bounds: np.ndarray,
     U: np.ndarray,
     product: np.ndarray,
@@ -249,7 +297,7 @@ def gradient(
     sums = np.zeros((len(bounds) - 1, 6, max(len(steps), 2)))
     given = (U, product, gram, level, slope, steps, changes, newest, slots, sums)
     function, kept = handed_over(_gradient, given)
-    do_parts(shared, function, kept, bounds)
+    do_parts(shared, threads, function, kept, bounds)
     return _added(sums)
 
 
@@ -262,6 +310,7 @@ def _target(given: Any, part: int, first: int, last: int) -> None:
 @compiled()
 def target(
     shared: np.ndarray,
+    threads: int,
     bounds: np.ndarray,
     U: np.ndarray,
     slope: np.ndarray,
@@ -275,28 +324,30 @@ def target(
     """Write what the quasi-Newton step aims at."""
     given = (U, slope, steps, changes, own, step_weights, change_weights, out)
     function, kept = handed_over(_target, given)
-    do_parts(shared, function, kept, bounds)
+    do_parts(shared, threads, function, kept, bounds)
 
 
 @compiled()
 def _prepare(given: Any, part: int, first: int, last: int) -> None:
-    U, product, gram, vectors, dual, weight, basis, fixed, pull, moments = given
+    U, product, gram, vectors, dual, weight, basis, fixed, pull, room, moments = given
     moments[part] = prepare_rows(
-        U, product, gram, vectors, dual, weight, basis, fixed, pull, first, last
+        U, product, gram, vectors, dual, weight, basis, fixed, pull, room[part], first, last
     )
 
 
 @compiled()
 def _relax(given: Any, part: int, first: int, last: int) -> None:
-    U, basis, fixed, inverse, coupling, weight, relaxation, pull, Z, dual, moments = given
+    U, basis, fixed, inverse, coupling, weight, relaxation, pull, Z, dual, room, moments = given
     moments[part] = relax_rows(
-        U, basis, fixed, inverse, coupling, weight, relaxation, pull, Z, dual, first, last
-    )
+        U, basis, fixed, inverse, coupling, weight, relaxation, pull, Z, dual, room[part],
+        first, last,
+    )  # fmt: skip
 
 
 @compiled()
 def gauss_newton(
     shared: np.ndarray,
+    threads: int,
     bounds: np.ndarray,
     U: np.ndarray,
     product: np.ndarray,
@@ -313,24 +364,26 @@ def gauss_newton(
     basis: np.ndarray,
     fixed: np.ndarray,
     pull: np.ndarray,
+    room: np.ndarray,
     steps: int,
 ) -> np.ndarray:
     """Do ``steps`` steps of alternating directions from Z = U, see :func:`relax_rows`.
 
-    ``basis``, ``fixed`` and ``pull`` are written to. Return the last moment, basis^T pull.
+    ``basis``, ``fixed``, ``pull`` and ``room``, two blocks of rows for each part, are written to.
+    Return the last moment, basis^T pull.
     """
     moments = np.zeros((len(bounds) - 1, *gram.shape))
     coupling = np.empty_like(gram)
-    given = (U, product, gram, turn, dual, weight, basis, fixed, pull, moments)
+    given = (U, product, gram, turn, dual, weight, basis, fixed, pull, room, moments)
     function, kept = handed_over(_prepare, given)
-    do_parts(shared, function, kept, bounds)
-    relaxed = (U, basis, fixed, inverse, coupling, weight, relaxation, pull, Z, dual, moments)
+    do_parts(shared, threads, function, kept, bounds)
+    relaxed = (U, basis, fixed, inverse, coupling, weight, relaxation, pull, Z, dual, room, moments)
     function, kept = handed_over(_relax, relaxed)
     for _ in range(steps):
-        coupling[:] = couple(_added(moments), vectors, values, shift)
-        do_parts(shared, function, kept, bounds)
+        coupling[:] = couple(_gathered(shared, threads, moments), vectors, values, shift)
+        do_parts(shared, threads, function, kept, bounds)
     # returned, so that neither is freed while helpers still write to it
-    return _added(moments) + 0.0 * coupling
+    return _gathered(shared, threads, moments) + 0.0 * coupling
 
 
 @compiled()
@@ -342,6 +395,7 @@ def _csr(given: Any, part: int, first: int, last: int) -> None:
 @compiled()
 def csr(
     shared: np.ndarray,
+    threads: int,
     bounds: np.ndarray,
     indptr: np.ndarray,
     indices: np.ndarray,
@@ -351,7 +405,7 @@ def csr(
 ) -> None:
     """Write X @ V for a sparse X."""
     function, given = handed_over(_csr, (indptr, indices, data, V, out))
-    do_parts(shared, function, given, bounds)
+    do_parts(shared, threads, function, given, bounds)
 
 
 @compiled()
@@ -362,8 +416,13 @@ def _dense(given: Any, part: int, first: int, last: int) -> None:
 
 @compiled()
 def dense(
-    shared: np.ndarray, bounds: np.ndarray, X: np.ndarray, V: np.ndarray, out: np.ndarray
+    shared: np.ndarray,
+    threads: int,
+    bounds: np.ndarray,
+    X: np.ndarray,
+    V: np.ndarray,
+    out: np.ndarray,
 ) -> None:
     """Write X @ V for a C-ordered X."""
     function, given = handed_over(_dense, (X, V, out))
-    do_parts(shared, function, given, bounds)
+    do_parts(shared, threads, function, given, bounds)

@@ -66,9 +66,11 @@ def natural_residual_rows(
 ) -> float:
     """Return ||U - max(U - step * 2 (U gram - target), 0)||^2 over rows ``begin..end``."""
     total = 0.0
+    room = np.empty((BLOCK, U.shape[1]), U.dtype)
     for first in range(begin, end, BLOCK):
         last = min(first + BLOCK, end)
-        curved = np.dot(U[first:last], gram).reshape(-1)
+        np.dot(U[first:last], gram, room[: last - first])
+        curved = room[: last - first].reshape(-1)
         own, wanted = U[first:last].reshape(-1), target[first:last].reshape(-1)
         for k in range(len(own)):
             u = np.float64(own[k])

@@ -3,10 +3,11 @@
 A pass over a factor takes tens of microseconds on a few thousand rows. Handing parts of it to a
 pool of Python threads takes as long for each thread, since every one of them needs the interpreter
 to begin and to report: on 16 threads that is a millisecond a pass. Here the interpreter has no part
-in it. Helpers wait in a compiled loop for a ticket, which says how many parts of the present pass
-are not taken yet, and whoever is free takes the next one, the caller too. So nobody waits for a
-helper that the system has put aside: what it has not begun, others do. A helper that finds no
-ticket for a while goes to sleep and is woken for the next pass.
+in it. Helpers wait in a compiled loop for a ticket, which is the number of a pass and of its parts.
+Each thread, the caller too, begins with parts of its own, whose rows are in the cache of its core
+since the last pass, and then takes what others have not begun. So nobody waits for a helper that
+the system has put aside. A helper that finds no ticket for a while goes to sleep and is woken for
+the next pass.
 
 A pass is a compiled function of a tuple of arguments, the number of the part and its first and last
 row. Sums are kept by part and added up in the order of the parts, so that they do not depend on who
@@ -37,14 +38,16 @@ from symnmf.parallel import MOST_PARTS
 
 __all__ = ["do_parts", "handed_over", "together"]
 
-# places in the shared array, each on a cache line of its own; the bounds of the parts follow
+# places in the shared array, each on a cache line of its own; the bounds of the parts follow, and
+# the last pass in which each part was taken
 LINE = 8
-TICKET, DONE, BUSY, FUNCTION, ARGUMENTS, FAILED = (LINE * number for number in range(6))
-BOUNDS = LINE * 6
-PLACES = BOUNDS + MOST_PARTS + 1
+TICKET, DONE, BUSY, FUNCTION, ARGUMENTS, FAILED, THREADS = (LINE * number for number in range(7))
+BOUNDS = LINE * 7
+TAKEN = BOUNDS + LINE * (MOST_PARTS // LINE + 1)
+PLACES = TAKEN + MOST_PARTS
 
-# a ticket is the number of the pass, how many parts it has and the next one to be taken
-PASS, PARTS, MASK = 32, 16, 0xFFFF
+# a ticket is the number of the pass and how many parts it has
+PASS, MASK = 16, 0xFFFF
 
 #: Looks for a ticket after which a helper goes to sleep: some 0.3 ms on an idle core.
 PATIENCE = 20_000
@@ -63,6 +66,8 @@ def handed_over(typing_context: Any, function: Any, arguments: Any) -> Any:
     """Return the address of a compiled function of a part, and that of its arguments.
 
     The arguments are kept on the stack of the caller, and so must be used before it returns.
+    Arrays lose their owner there: threads that count references to the same array, as every view of
+    it does, wait for each other. On 16 cores a sparse product took five times as long with them.
     """
     inner = function.get_call_type(typing_context, (arguments, *[types.int64] * 3), {})
 
@@ -70,7 +75,7 @@ def handed_over(typing_context: Any, function: Any, arguments: Any) -> Any:
         found = function.dispatcher.get_compile_result(inner)
         context.active_code_library.add_linking_library(found.library)
         callee = context.declare_function(builder.module, found.fndesc)
-        kept = cgutils.alloca_once_value(builder, values[1])
+        kept = cgutils.alloca_once_value(builder, _borrowed(context, builder, arguments, values[1]))
         name = f"{builder.function.name}.part.{len(builder.module.functions)}"
         part = ir.Function(builder.module, PART, name)
         part.linkage = "internal"
@@ -84,6 +89,17 @@ def handed_over(typing_context: Any, function: Any, arguments: Any) -> Any:
         return context.make_tuple(builder, signature.return_type, addresses)
 
     return types.UniTuple(types.int64, 2)(function, arguments), generate
+
+
+def _borrowed(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
+    """Return a tuple in which arrays have no owner, so that nobody counts references to them."""
+    for place, one in enumerate(kind.types):
+        if isinstance(one, types.Array):
+            given = builder.extract_value(arguments, place)
+            array = context.make_array(one)(context, builder, value=given)
+            array.meminfo = cgutils.get_null_value(array.meminfo.type)
+            arguments = builder.insert_value(arguments, array._getvalue(), place)
+    return arguments
 
 
 @intrinsic
@@ -180,29 +196,31 @@ def _let_others_run(typing_context: Any) -> Any:
 
 
 @compiled()
-def _took_part(shared: np.ndarray) -> bool:
-    """Do the next part of the present pass; return whether there was one."""
-    ticket = _load(shared, TICKET)
-    part, parts = ticket & MASK, (ticket >> PARTS) & MASK
-    if part >= parts:
-        return False
+def _do_own_and_others(shared: np.ndarray, ticket: int, thread: int) -> None:
+    """Do parts of a pass until all are taken, from those of this thread on."""
+    number, parts = ticket >> PASS, ticket & MASK
     function, arguments = _load(shared, FUNCTION), _load(shared, ARGUMENTS)
-    first, last = _load(shared, BOUNDS + part), _load(shared, BOUNDS + part + 1)
-    # while a part is left the pass is not over, so what was read belongs to the ticket
-    if _swap(shared, TICKET, ticket, ticket + 1):
-        if _call(function, arguments, part, first, last):
-            _store(shared, FAILED, 1)
-        _add(shared, DONE, 1)
-    return True
+    own = thread * parts // max(_load(shared, THREADS), 1)
+    for offset in range(parts):
+        part = (own + offset) % parts
+        first, last = _load(shared, BOUNDS + part), _load(shared, BOUNDS + part + 1)
+        before = _load(shared, TAKEN + part)
+        # while a part is left the pass is not over, so what was read belongs to it
+        if before < number and _swap(shared, TAKEN + part, before, number):
+            if _call(function, arguments, part, first, last):
+                _store(shared, FAILED, 1)
+            _add(shared, DONE, 1)
 
 
 @compiled()
-def serve(shared: np.ndarray, patience: int) -> None:
+def serve(shared: np.ndarray, thread: int, patience: int) -> None:
     """Do parts of passes until there has been none for a while."""
-    idle = 0
+    idle, done = 0, 0
     while idle < patience:
-        if _took_part(shared):
-            idle = 0
+        ticket = _load(shared, TICKET)
+        if ticket != done:
+            _do_own_and_others(shared, ticket, thread)
+            idle, done = 0, ticket
             continue
         idle += 1
         _pause()
@@ -211,7 +229,9 @@ def serve(shared: np.ndarray, patience: int) -> None:
 
 
 @compiled()
-def do_parts(shared: np.ndarray, function: int, arguments: int, bounds: np.ndarray) -> None:
+def do_parts(
+    shared: np.ndarray, threads: int, function: int, arguments: int, bounds: np.ndarray
+) -> None:
     """Do all parts of a pass, with whoever helps; alone where the helpers are another caller's.
 
     All that a kernel raises is that it got no memory, and so that is what is raised here.
@@ -227,12 +247,12 @@ def do_parts(shared: np.ndarray, function: int, arguments: int, bounds: np.ndarr
         _store(shared, BOUNDS + number, bounds[number])
     _store(shared, FUNCTION, function)
     _store(shared, ARGUMENTS, arguments)
+    _store(shared, THREADS, threads)
     _store(shared, DONE, 0)
     _store(shared, FAILED, 0)
-    following = ((_load(shared, TICKET) >> PASS) + 1) & 0x7FFFFFFF
-    _store(shared, TICKET, (following << PASS) | (parts << PARTS))
-    while _took_part(shared):
-        pass
+    ticket = (((_load(shared, TICKET) >> PASS) + 1) << PASS) | parts
+    _store(shared, TICKET, ticket)
+    _do_own_and_others(shared, ticket, 0)
     idle = 0
     while _load(shared, DONE) < parts:
         idle += 1
@@ -290,7 +310,7 @@ class _Helpers:
     def _help(self, number: int, alarm: Any, shared: np.ndarray) -> None:
         with contextlib.suppress(MemoryError):
             while self._patience:
-                serve(shared, self._patience)
+                serve(shared, number + 1, self._patience)
                 self._asleep.add(number)
                 alarm.acquire()
 
@@ -306,5 +326,6 @@ _helpers = _Helpers()
 
 
 def together(work: Callable[..., T], threads: int, bounds: np.ndarray, *given: Any) -> T:
-    """Return ``work(shared, bounds, *given)``, a pass that so many threads share."""
-    return work(_helpers.at_hand(min(threads, len(bounds) - 1) - 1), bounds, *given)
+    """Return ``work(shared, threads, bounds, *given)``, a pass that so many threads share."""
+    count = min(threads, len(bounds) - 1)
+    return work(_helpers.at_hand(count - 1), count, bounds, *given)

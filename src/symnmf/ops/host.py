@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from symnmf.kernels import directions, pairs, passes, reductions
+from symnmf.kernels.compiling import BLOCK
 from symnmf.kernels.hals import hals_rows
 from symnmf.kernels.pivoting import pivot_rows
 from symnmf.kernels.team import together
@@ -17,6 +18,7 @@ from symnmf.parallel import Threads
 
 GRAM_ROWS = 4096  # float32 partial sums stay this short before they are added in float64
 COMBINED_ROWS = 2048  # rows that are added up while they are in cache
+READING = 8.0  # floating point operations that take as long as to read an entry of two factors
 NARROW = 50  # columns up to which small blocks beat computing one triangle only
 
 T = TypeVar("T")
@@ -147,7 +149,8 @@ class HostOps(Ops):
         return U * ratio
 
     def inner(self, A: np.ndarray, B: np.ndarray) -> float:
-        return float(self._pass(reductions.inner_rows, passes.inner, 2 * A.shape[1], A, B))
+        cost = READING * A.shape[1]
+        return float(self._pass(reductions.inner_rows, passes.inner, cost, A, B))
 
     def gram(self, T: np.ndarray) -> np.ndarray:
         n, r = T.shape
@@ -171,12 +174,14 @@ class HostOps(Ops):
         return T.sum(axis=0, dtype=np.float64)
 
     def pair(self, U: np.ndarray, V: np.ndarray) -> tuple[float, float, float]:
-        return self._pass(reductions.pair_rows, passes.pair, 6 * U.shape[1], U, V)
+        return self._pass(reductions.pair_rows, passes.pair, READING * U.shape[1], U, V)
 
     def split(
         self, product: np.ndarray, U: np.ndarray, V: np.ndarray
     ) -> tuple[float, float, float, float]:
-        return self._pass(reductions.split_rows, passes.split, 8 * U.shape[1], product, U, V)
+        return self._pass(
+            reductions.split_rows, passes.split, 1.5 * READING * U.shape[1], product, U, V
+        )
 
     def natural_residual(
         self, U: np.ndarray, product: np.ndarray, gram: np.ndarray, step: float
@@ -225,7 +230,7 @@ class HostOps(Ops):
         self, U: np.ndarray, product: np.ndarray, line: Line, t: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         given = (U, product, line.D, line.image, t)
-        self._pass(directions.advance_rows, passes.advance, 8.0 * U.shape[1], *given)
+        self._pass(directions.advance_rows, passes.advance, 3.0 * READING * U.shape[1], *given)
         return U, product, line.D
 
     def put_at_zero(
@@ -284,6 +289,7 @@ class HostOps(Ops):
         weights: tuple[float, float, float],
         dual: np.ndarray,
         steps: int,
+        spare: list[np.ndarray] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         n, r = U.shape
         kind = U.dtype
@@ -291,23 +297,28 @@ class HostOps(Ops):
         weight, shift, relaxation = weights
         inverse = ((vectors / (values + shift)) @ vectors.T).astype(kind)
         curvature, turn = gram.astype(kind), vectors.astype(kind)
-        Z = U.copy()
-        basis, fixed, pull = (np.empty((n, r), kind) for _ in range(3))
+        kept = [] if spare is None else spare
+        Z, basis, fixed, pull = (kept.pop() if kept else np.empty_like(U) for _ in range(4))
+        np.copyto(Z, U)
         bounds = self.threads.bounds(n, 6.0 * r * r)
+        # not made by each part: memory that threads give back and ask for again is slow
+        room = np.empty((1 if bounds is None else len(bounds) - 1, 2, BLOCK, r), kind)
         if bounds is not None:
             together(
                 passes.gauss_newton, self.threads.count, bounds,
                 U, product, curvature, turn, inverse, vectors, values,
-                weight, shift, relaxation, dual, Z, basis, fixed, pull, steps,
+                weight, shift, relaxation, dual, Z, basis, fixed, pull, room, steps,
             )  # fmt: skip
+            kept += [basis, fixed, pull]
             return Z, dual
         moment = directions.prepare_rows(
-            U, product, curvature, turn, dual, weight, basis, fixed, pull, 0, n
+            U, product, curvature, turn, dual, weight, basis, fixed, pull, room[0], 0, n
         )
         directions.relax(
             U, basis, fixed, inverse, moment, vectors, values,
-            weight, shift, relaxation, pull, Z, dual, steps,
+            weight, shift, relaxation, pull, Z, dual, room[0], steps,
         )  # fmt: skip
+        kept += [basis, fixed, pull]
         return Z, dual
 
 

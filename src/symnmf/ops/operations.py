@@ -288,9 +288,11 @@ class Ops(ABC):
         weights: tuple[float, float, float],
         dual: Tall,
         steps: int,
+        spare: list[Tall] | None = None,
     ) -> tuple[Tall, Tall]:
         """Return the Gauss-Newton target Z and the multiplier, which may overwrite ``dual``.
 
         ``eigen`` are the eigenvalues and vectors of ``gram``; ``weights`` are rho, rho plus
-        damping, and the relaxation of ``steps/gauss_newton.py``.
+        damping, and the relaxation of ``steps/gauss_newton.py``. Factors like U may be taken from
+        ``spare`` to write to, and put there for the next call.
         """

@@ -356,6 +356,7 @@ class TorchOps(Ops):
         weights: tuple[float, float, float],
         dual: Tensor,
         steps: int,
+        spare: list[torch.Tensor] | None = None,
     ) -> tuple[Tensor, Tensor]:
         values, vectors = eigen
         weight, shift, relaxation = weights

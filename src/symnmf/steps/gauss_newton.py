@@ -13,7 +13,9 @@ RELAXATION = 1.6
 DAMPING_SHARE = 0.003  # of the weight that ties both halves of the split also damps the model
 
 
-def gauss_newton_target(f: Objective, U: Point, weight: float, dual: Tall) -> tuple[Tall, Tall]:
+def gauss_newton_target(
+    f: Objective, U: Point, weight: float, dual: Tall, spare: list[Tall] | None = None
+) -> tuple[Tall, Tall]:
     r"""Return Z >= 0 that nearly minimises the Gauss-Newton model of f, and the new ``dual``.
 
     With A = X U, G = U^T U and D = Z - U the model is
@@ -25,7 +27,7 @@ def gauss_newton_target(f: Objective, U: Point, weight: float, dual: Tall) -> tu
     D and Z with the ``weight`` :math:`\rho` (ADMM): the half without bounds has a closed form, at
     the price of one product with (G + (mu + rho) I)^-1, and the other is a clipping. ``dual`` is
     the scaled multiplier of U + D = Z, never positive, which says which entries the bound holds:
-    started from the last call's, a few steps are enough.
+    started from the last call's, a few steps are enough. Factors in ``spare`` may be written to.
     """
     gram = U.gram
     shift = (1.0 + DAMPING_SHARE) * weight
@@ -41,4 +43,5 @@ def gauss_newton_target(f: Objective, U: Point, weight: float, dual: Tall) -> tu
         (weight, shift, RELAXATION),
         dual,
         INNER_STEPS,
+        spare,
     )
