@@ -66,7 +66,7 @@ def test_csv_row_names(make: Make) -> None:
         ("who,x,y\na,1,2\nb,3,4\n", ["a", "b"]),
         ("name,2001,2002\na,1,2\nb,3,4\n", ["a", "b"]),
         ("a,1,2\nb,3,4\n", ["a", "b"]),
-        ("x,2001\n1,2\n3,4\n", None),
+        ("name,2001\n1,2\n3,4\n", None),
         ("a,1.0,2\nb,3,4\n", ["a", "b"]),
         ("id,0.5,1\na,1,2\nb,3,4\n", ["a", "b"]),
         (",a,2\n7,1,2\nb,3,4\n", ["7", "b"]),
@@ -102,7 +102,7 @@ def test_row_names_are_found_where_the_header_fills_a_block(make: Make) -> None:
         ("NA,null\n3,4\n", ("line 1: cell 1 is 'NA', which is not a number",)),
         ("name,x,y\na,1,2\nb,3,x\n", ("line 3: cell 3 is 'x', which is not a number",)),
         ("x,y\nNA,2\n3,4\n", ("line 3: cell 1 is '3', but line 2 has the name 'NA' there",)),
-        ("a,1\n,2\n", ("line 2: cell 1 is empty",)),
+        ("a,b\n,2\n", ("line 2: cell 1 is empty",)),
         ("a,1\nb,2\n,3\n", ("line 3: cell 1 is '', but line 1 has the name 'a' there",)),
         ("1,2\n3,nan\n", ("line 2: cell 2 is 'nan', which is not a finite number",)),
         ("1,2\n-inf,3\n", ("line 2: cell 1 is '-inf'",)),
@@ -372,7 +372,8 @@ def test_labels_with_their_names(
 
 DOUBTFUL = [
     *('"1,200",2', "$12,3", "1.5e,2", "1%,2", "0x1,2", "\uff11\uff12,3", ",1%", "1st,2nd"),
-    *("--,3", "?,3", "\u2014,3"),
+    *("--,3", "?,3", "\u2014,3", "true,3", "No,3", "T,3", "low,2019", "\u00bd,3", "true,false"),
+    *("yes,no", "#DIV/0!,3"),
 ]
 
 
@@ -388,6 +389,19 @@ def test_a_first_row_of_names_and_doubtful_numbers_is_no_header(make: Make) -> N
     refused(make("a.csv", "alice,$12,3\nbob,4,5\n"), "cell 2 is '$12'")
     assert read_matrix(make("b.csv", "name,1st,2nd\nbob,4,5\n")).names is not None
     assert read_matrix(make("c.csv", "a,1st\n4,5\n")).data.tolist() == [[4, 5]]
+
+
+def test_a_row_that_begins_with_a_failed_formula_is_no_comment(make: Make) -> None:
+    rows = make("a.csv", "# a comment\n1,2\n#N/A,4\n#3,4\n")
+    refused(rows, "line 3: cell 1 is '#N/A'")
+    assert np.isnan(read_matrix(rows, missing="nan").data[1, 0])
+    with pytest.raises(InputError, match="its label '#N/A' is not an integer"):
+        read_labels(make("labels.txt", "#N/A\n1\n0\n"))
+
+
+def test_a_first_label_for_true_is_not_dropped(make: Make) -> None:
+    with pytest.raises(InputError, match="its label 'true' is not an integer"):
+        read_labels(make("labels.txt", "true\n1\n0\n"))
 
 
 def test_the_caller_says_whether_there_is_a_header(make: Make) -> None:

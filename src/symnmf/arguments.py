@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -70,10 +70,15 @@ def _is_seed(value: Any) -> bool:
     return isinstance(value, np.random.Generator | np.random.RandomState)
 
 
+def is_sparse(value: Any) -> bool:
+    """Whether a value is a sparse matrix; going over its rows follows indices nobody checked."""
+    return hasattr(value, "tocsr")
+
+
 def _is_sequence(value: Any) -> bool:
     if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
         return False
-    if hasattr(value, "tocsr"):  # sparse matrices have no length
+    if is_sparse(value):  # these have no length
         return False
     plain = getattr(getattr(value, "dtype", None), "kind", "") != "V"  # records are no labels
     return plain and (not hasattr(value, "ndim") or value.ndim > 0)
@@ -284,6 +289,13 @@ def checked(**others: tuple[str, ...]) -> Callable[[F], F]:
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+def check_names(names: Iterable[Any], what: str) -> None:
+    """Refuse names that are lists, arrays or tables; SciPy would follow one to write it as text."""
+    for kind in set(map(type, names)):
+        if kind.__hash__ is None:
+            raise InputError(f"{what} must hold text, numbers and the like, got {kind.__name__}.")
 
 
 _TYPES = {"float": "number", "int": "whole", "str": "text", "bool": "flag", "None": "none"}

@@ -62,6 +62,8 @@ FOUND = [
     ("storage.Layers", "weights", "4000 digits"),
     ("write_tree_report", "path", "empty dict"),
     ("Hypergraph.from_arrays", "members", "ragged"),
+    ("storage.Blocks", "source", "storage"),
+    ("SymNMF.fit", "must_link", "list of damaged"),
 ]
 
 
@@ -103,6 +105,27 @@ def test_no_fault_of_sparse_matrices_whose_indices_lead_out(
     sound = calls[name]
     with pytest.raises(InputError):
         sound.call(**{**sound.given, argument: damaged(form)})
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "put"),
+    [
+        ("Result.save", "names", lambda one: [one] * 12),
+        ("Result.save", "names", lambda one: [0, 1] * 5 + [one, one]),
+        ("datasets.load", "name", lambda one: one),
+        ("graphs.Hypergraph", "hyperedges", lambda one: [one, one]),
+        ("graphs.Hypergraph", "nodes", lambda one: one),
+        ("read_matrix", "columns", lambda one: [one, one]),
+        ("write_table", "columns", lambda one: {"a": one}),
+    ],
+)
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_no_fault_of_such_matrices_in_lists(
+    calls: dict[str, sound_calls.Sound], name: str, argument: str, put: Any, form: str
+) -> None:
+    sound = calls[name]
+    with pytest.raises(InputError):
+        sound.call(**{**sound.given, argument: put(damaged(form))})
 
 
 def test_masks_of_layers_are_looked_at_too() -> None:

@@ -32,7 +32,7 @@ import symnmf
 from symnmf import coupling, solvers, storage
 from symnmf.errors import InputError
 
-PATIENCE = 60  # seconds; sound calls take milliseconds
+PATIENCE = 300  # seconds, on a machine with much else to do; sound calls take milliseconds
 
 
 class Hostile:
@@ -128,6 +128,9 @@ def wrong_values() -> dict[str, Any]:
         "sparse text": sp.coo_array(([1.0], ([0], [0])), shape=(12, 12)),
         "sparse matrix": sp.csc_matrix(SPARSE),
         "damaged sparse": _damaged_sparse(),
+        "list of damaged": [[_damaged_sparse()], [_damaged_sparse()] * 2],
+        "12 damaged": [_damaged_sparse() for _ in range(12)],
+        "dict of damaged": {"a": _damaged_sparse(), 0: [_damaged_sparse()]},
         "sparse NaN": sp.csr_array(np.where(X > 0.9, np.nan, 0.0)),
         "generator": np.random.default_rng(0),
         "random state": np.random.RandomState(0),
@@ -151,8 +154,9 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 
 def _damaged_sparse() -> sp.csr_array:
     damaged = SPARSE.copy()
-    damaged.indices = damaged.indices.copy()
+    damaged.indices, damaged.indptr = damaged.indices.copy(), damaged.indptr.copy()
     damaged.indices[0] = 10**6
+    damaged.indptr[5] = 10**8
     return damaged
 
 

@@ -335,7 +335,7 @@ _CATALOGUE = {
 }
 
 
-@checked()
+@checked(name=("text",))
 def load(name: str, folder: Folder = None, **options: Any) -> Dataset:
     """The dataset called ``name`` (hyphens and capitals do not matter).
 
@@ -348,7 +348,7 @@ def load(name: str, folder: Folder = None, **options: Any) -> Dataset:
     **options
         Further arguments of the dataset's own ``load_`` function.
     """
-    key = str(name).lower().replace("-", "_")
+    key = name.lower().replace("-", "_")
     if key == "mnist":
         return load_mnist(folder, **options)
     known = lookup(key, _CATALOGUE, "dataset")

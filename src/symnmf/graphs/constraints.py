@@ -94,7 +94,8 @@ def _pairs(given: Any, n: int, name: str) -> np.ndarray:
 
 def groups_of(groups: Any, n: int, name: str) -> np.ndarray:
     """Return the group of each of n rows, checked."""
-    checked = np.asarray(groups)
+    with said_as_input_errors(name):
+        checked = np.asarray(groups)
     if checked.shape != (n,) or checked.dtype.kind not in "iu":
         raise InputError(
             f"{name} must be {n} whole numbers, the group of each row with -1 for none, so that it "

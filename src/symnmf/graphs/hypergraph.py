@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.arguments import TINY_TO_HUGE, checked
+from symnmf.arguments import TINY_TO_HUGE, checked, is_sparse
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.adjacency import Graph
 from symnmf.naming import USUAL_WEIGHT
@@ -277,12 +277,14 @@ def numbered(
 ) -> tuple[list[list[int]], list[Hashable]]:
     """Return the nodes of each hyperedge by number, each once, and the names of the nodes."""
     places: dict[Hashable, int] = {}
+    if is_sparse(nodes):
+        raise InputError(f"nodes must be a list of names, got {type(nodes).__name__}.")
     with said_as_input_errors("nodes"):
         for node in () if nodes is None else nodes:
             places.setdefault(node, len(places))
     known, groups = len(places), []
     for number, group in enumerate(hyperedges):
-        if isinstance(group, str | bytes) or not isinstance(group, Iterable):
+        if isinstance(group, str | bytes) or not isinstance(group, Iterable) or is_sparse(group):
             raise InputError(
                 f"hyperedges must be collections of nodes, but number {number} is "
                 f"{type(group).__name__}."

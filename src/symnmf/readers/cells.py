@@ -6,6 +6,8 @@ import csv
 import re
 from collections.abc import Sequence
 
+import numpy as np
+
 from symnmf.errors import InputError
 from symnmf.readers.source import Advice, Source, shown
 from symnmf.readers.text import MARGIN, Line
@@ -123,6 +125,8 @@ def checked_columns(columns: Sequence[str] | str | None) -> tuple[str, ...] | No
         return None
     if isinstance(columns, str):
         columns = columns.split(",")
+    if not all(isinstance(name, str | int | np.integer) for name in columns):
+        raise InputError("columns must be names of columns, or their numbers from 1.")
     names = tuple(str(name).strip() for name in columns)
     if not names or not all(names):
         raise InputError("columns must name at least one column, and no name may be empty.")

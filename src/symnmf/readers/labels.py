@@ -14,7 +14,7 @@ from symnmf.readers.cells import delimiter_of, margin_of, split_cells
 from symnmf.readers.npz import open_archive
 from symnmf.readers.source import MAX_BYTES, MAX_RATIO, AnyPath, Source, opened, shown
 from symnmf.readers.tables import NAME_WORDS, is_doubtful
-from symnmf.readers.text import Line, blocks, integers, number
+from symnmf.readers.text import FAILED_CELL, Line, blocks, integers, number
 
 LABEL_WORDS = ["label", "labels", "y", "class", "classes", "cluster", "clusters", "target"]
 LABEL_WORDS += ["community", "group", "category"]
@@ -192,7 +192,7 @@ def _lines(source: Source, parts: list[tuple[int, bytes]]) -> list[Line]:
             text = text.strip(margin)
             if not text:
                 blank = line if blank is None and kept else blank
-            elif not text.startswith(b"#"):
+            elif not text.startswith(b"#") or FAILED_CELL.match(text):
                 if blank is not None:
                     raise source.error("it is empty, and a label is missing there", blank)
                 kept.append((line, text))

@@ -41,7 +41,10 @@ NAME_WORDS = (b"name", b"names", b"id", b"ids", b"node", b"nodes", b"vertex", b"
 
 
 #: What other programs write for a missing value.
-MISSING = (b"na", b"n/a", b"#n/a", b"null", b"none", b"missing", b"-", b"?", b".")
+MISSING = (
+    *(b"na", b"n/a", b"#n/a", b"#na", b"<na>", b"nat", b"null", b"nil", b"none", b"missing"),
+    *(b"-", b"?", b"."),
+)
 
 
 class _Table:
@@ -122,12 +125,16 @@ class _Table:
             place, cell = words[0]
             if self.delimiter != b"," and has_decimal_comma(cell):
                 raise self._comma_error(place, cell, line[0])
-            raise self.source.error(
-                f"cell {place} is {shown(cell)}, which is not a number, and the line may be a row"
-                " or a header",
-                line[0],
-                HEADER_ADVICE,
-            )
+            raise self._doubt(place, cell, line[0])
+
+    def _doubt(self, place: int, cell: bytes, line: int) -> InputError:
+        """The error about a first line of which nobody can tell whether it is a header."""
+        return self.source.error(
+            f"cell {place} is {shown(cell)}, which is not a number, and the line may be a row or a"
+            " header",
+            line,
+            HEADER_ADVICE,
+        )
 
     def _is_word(self, cell: bytes) -> bool:
         return _is_word(cell) and not (self.source.nan and _is_absent(cell))
@@ -135,20 +142,19 @@ class _Table:
     def check_header(self, line: Line) -> None:
         """Refuse a first line that is a row with something else than a number in it.
 
-        A header is words. Numbers may follow its first word, as years do; a word among numbers
-        and the mark of a missing value belong to a row, which must not be dropped as a header.
+        A header is words. Numbers may follow only a first cell that is empty or announces names;
+        a word among numbers and the mark of a missing value may belong to a row, which must not be
+        dropped as a header.
         """
         if self.source.header:
             return
         cells = self.cells(line)
         numbered = any(cell and not self._is_word(cell) for cell in cells)
         numbered |= bool(cells) and is_doubtful(cells[0])
+        mixed = numbered and cells[0].lower() not in (b"", *NAME_WORDS)
+        if mixed and list(map(self._is_word, cells)) == [True, *[False] * (len(cells) - 1)]:
+            raise self._doubt(1, cells[0], line[0])
         for place, cell in enumerate(cells):
-            mixed = (
-                numbered
-                and (place or is_doubtful(cell))
-                and cells[0].lower() not in (b"", *NAME_WORDS)
-            )
             if self._is_word(cell) and (mixed or cell.lower() in MISSING):
                 raise self.source.error(
                     f"cell {place + 1} is {shown(cell)}, which is not a number, and the line is no"
@@ -232,8 +238,8 @@ def _is_absent(cell: bytes) -> bool:
 
 
 #: Nothing but signs before a digit (1,200 and $12, 1% and 0x1, but also the 1st of a header) or
-#: before the end: the dashes of a cell without a value.
-_DOUBTFUL = re.compile(r"\W*(\d|$)")
+#: before the end, as the dashes of a cell without a value; a word for 1 or 0; a failed formula.
+_DOUBTFUL = re.compile(r"\W*(\d|$)|(true|false|yes|no|on|off)$|#[A-Z/0]+[!?]?$", re.IGNORECASE)
 
 
 def is_doubtful(cell: bytes) -> bool:
@@ -249,17 +255,18 @@ def read_table(source: Source) -> MatrixFile:
     """A table of finite numbers, one row per line.
 
     The first line is a header when one of its cells is no number (a header of years is a row), and
-    then all are words, but for numbers behind a first word or an empty first cell: a word among
-    numbers, or the mark of a missing value, is refused. The first column holds row names when the
-    header's first cell is empty, as pandas and R write it, or when it holds text in every row; with
-    such names a first line whose other cells are all numbers is a header only when it starts with a
-    word such as ``name`` or ``id``. A first line whose only words begin with a digit (``1%``,
-    ``$12``) or have only signs (``--``) is refused. Where the source says whether there is a
-    header, that is believed.
+    then all are words, but for numbers behind an empty first cell or a word such as ``name``: a
+    word among numbers, or the mark of a missing value, is refused. The first column holds row names
+    when the header's first cell is empty, as pandas and R write it, or when it holds text in every
+    row; with such names a first line whose other cells are all numbers is a header only when it
+    starts with a word such as ``name`` or ``id``. A first line whose only words begin with a digit
+    (``1%``, ``$12``), have only signs (``--``) or stand for 1 and 0 (``true``, ``no``) is refused.
+    Where the source says whether there is a header, that is believed.
     Where NaN may be, an empty cell and the mark of a missing value are NaN.
     Cells are separated by commas, semicolons or tabs, whichever the first two lines have; in .tsv
     by tabs.
-    Blank lines and lines that start with ``#`` are skipped.
+    Blank lines and lines that start with ``#`` are skipped, but for a row whose first cell is that
+    of a failed formula (``#N/A``).
     """
     table = _Table(source)
     parts = lines_of(source, b"#", margin_of(source))

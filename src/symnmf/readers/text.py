@@ -22,6 +22,9 @@ BLOCK = 2**19
 MARGIN = b" \t\r"
 
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+#: Cells that spreadsheets write where a formula fails; a row may begin with one.
+_FAILED = rb"(?:#(?:N/?A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!)[ \t\r]*(?:[,;\t\n]|\Z))"
+FAILED_CELL = re.compile(_FAILED)
 _BOM = b"\xef\xbb\xbf"
 
 Line = tuple[int, bytes]
@@ -90,11 +93,12 @@ class Lines:
 def content_lines(block: bytes, first: int, comments: bytes, margin: bytes = MARGIN) -> Lines:
     """The lines of a block without blank ones and those that start with a byte of ``comments``.
 
+    A row of a table whose first cell is what a failed formula leaves, such as #N/A, is no comment.
     Bytes of ``margin`` are stripped from both ends; a file whose cells tabs separate strips none.
     """
     if any(mark in block for mark in comments):
         # Emptied rather than removed, so that line numbers stay right.
-        block = re.sub(rb"(?m)^[ \t\r]*[" + comments + rb"][^\n]*", b"", block)
+        block = re.sub(rb"(?m)^[ \t\r]*(?!" + _FAILED + rb")[" + comments + rb"][^\n]*", b"", block)
     texts = [line.strip(margin) for line in block.split(b"\n")]
     numbers = np.arange(first, first + len(texts), dtype=np.int64)
     if not all(texts):

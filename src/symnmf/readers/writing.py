@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from symnmf.arguments import checked
+from symnmf.arguments import checked, is_sparse
 from symnmf.errors import InputError
 from symnmf.outputs import write_atomically
 from symnmf.readers.source import AnyPath, checked_path, shown, split_ending
@@ -104,6 +104,10 @@ def _cells(
     for name, column in columns.items():
         if not isinstance(name, str):
             raise InputError(f"columns must have text names, got {shown(name)}.")
+        if is_sparse(column) or not isinstance(column, Iterable):
+            raise InputError(
+                f"columns must be sequences, and {shown(name)} is {type(column).__name__}."
+            )
         lists[name] = column.tolist() if isinstance(column, np.ndarray) else list(column)
     lengths = {name: len(column) for name, column in lists.items()}
     if len(set(lengths.values())) > 1:

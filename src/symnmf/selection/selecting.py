@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import calls
-from symnmf.arguments import checked, shown
+from symnmf.arguments import checked, is_sparse, shown
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import edge_list, from_graph
 from symnmf.naming import lookup
@@ -168,7 +168,7 @@ def _refuse_nan(X: Any) -> None:
 
 def _checked_ranks(ranks: Any, n: int) -> list[int]:
     try:
-        if hasattr(ranks, "tocsr"):
+        if is_sparse(ranks):
             raise TypeError("a sparse matrix")
         given = sorted({int(rank) for rank in ranks if int(rank) == rank})
     except (TypeError, ValueError) as error:

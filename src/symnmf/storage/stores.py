@@ -232,7 +232,8 @@ class ChunkedArray(Store):
     """A Zarr array or an HDF5 dataset."""
 
     def __init__(self, array: Any, title: str) -> None:
-        if not (hasattr(array, "chunks") and hasattr(array, "dtype") and hasattr(array, "shape")):
+        sound = all(hasattr(array, part) for part in ("chunks", "dtype", "shape"))
+        if not sound or callable(array.chunks):  # as a matrix of ours has it
             raise InputError(
                 f"{title} must be the path of an array on disk or of a folder of blocks, a memory "
                 f"map, a Zarr or an HDF5 array, got {type(array).__name__}."
