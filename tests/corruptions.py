@@ -161,7 +161,7 @@ def _nudged(rng: random.Random, array: np.ndarray, action: int) -> np.ndarray:
             return np.ascontiguousarray(array[::-1]) if array.ndim else array
         if action == 12:
             return np.zeros_like(array)
-        changed = array.copy()
+        changed = np.array(array)  # of a 0-d one a copy is no array
         place = np.unravel_index(rng.randrange(array.size), array.shape)
         changed[place] += rng.choice([1e-6, 1e-3, 0.1, 1.0])
         return changed

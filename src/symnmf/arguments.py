@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -71,14 +71,14 @@ def _is_seed(value: Any) -> bool:
 
 
 def is_sparse(value: Any) -> bool:
-    """Whether a value is a sparse matrix; going over its rows follows indices nobody checked."""
+    """Whether a value, or a type, is a sparse matrix; to go over it is to trust its indices."""
     return hasattr(value, "tocsr")
 
 
 def _is_sequence(value: Any) -> bool:
     if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
         return False
-    if is_sparse(value):  # these have no length
+    if is_sparse(value):  # which have no length
         return False
     plain = getattr(getattr(value, "dtype", None), "kind", "") != "V"  # records are no labels
     return plain and (not hasattr(value, "ndim") or value.ndim > 0)
@@ -108,6 +108,7 @@ KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "callable": ("a function", callable),
     "seed": ("a whole number of at least 0, a numpy Generator or a RandomState", _is_seed),
     "sequence": ("a sequence", _is_sequence),
+    "matrices": ("a sequence", _is_sequence),
     "mapping": ("a mapping", lambda value: isinstance(value, Mapping)),
     "table": ("an array or a list of rows", _is_table),
     "axes": ("axes of matplotlib", lambda value: hasattr(value, "get_figure")),
@@ -251,9 +252,24 @@ def check(name: str, value: Any, kinds: tuple[str, ...]) -> None:
     if value is None and "none" in kinds:
         return
     if any(kind != "none" and KINDS[kind][1](value) for kind in kinds):
+        if "sequence" in kinds:
+            _check_elements(name, value)
         return
     said = " or ".join("None" if kind == "none" else KINDS[kind][0] for kind in kinds)
     raise InputError(f"{name} must be {said}, got {shown(value)}.")
+
+
+def _check_elements(name: str, value: Any) -> None:
+    """Refuse sparse matrices among labels and names.
+
+    NumPy compares them to sort them, and SciPy then follows indices that nobody checked.
+    """
+    listed = isinstance(value, list | tuple | set | frozenset)
+    if not listed and getattr(getattr(value, "dtype", None), "kind", "") != "O":
+        return
+    for kind in set(map(type, value if listed else np.asarray(value).ravel())):
+        if is_sparse(kind):
+            raise InputError(f"{name} must not hold sparse matrices, got a {kind.__name__} in it.")
 
 
 def check_all(given: dict[str, Any], **others: tuple[str, ...]) -> None:
@@ -289,13 +305,6 @@ def checked(**others: tuple[str, ...]) -> Callable[[F], F]:
         return call  # type: ignore[return-value]
 
     return decorate
-
-
-def check_names(names: Iterable[Any], what: str) -> None:
-    """Refuse names that are lists, arrays or tables; SciPy would follow one to write it as text."""
-    for kind in set(map(type, names)):
-        if kind.__hash__ is None:
-            raise InputError(f"{what} must hold text, numbers and the like, got {kind.__name__}.")
 
 
 _TYPES = {"float": "number", "int": "whole", "str": "text", "bool": "flag", "None": "none"}

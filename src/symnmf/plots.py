@@ -414,10 +414,11 @@ def most_typical(U: Any, count: int, labels: Any = None) -> dict[int, np.ndarray
 def _one_label_per_row(labels: Any, n: int) -> np.ndarray:
     with said_as_input_errors("labels"):
         labels = np.asarray(labels)
-        if labels.dtype == object:
-            np.unique(labels)  # rows are put in their order
     if labels.shape != (n,):
         raise InputError(f"labels must be {n} cluster numbers, got shape {labels.shape}.")
+    with said_as_input_errors("labels"):
+        if labels.dtype == object:
+            np.unique(labels)  # rows are put in their order
     return labels
 
 

@@ -243,11 +243,13 @@ def _of_settings() -> dict[str, Sound]:
     for kind in (
         *(solvers.ADMM, solvers.PGD, solvers.LBFGS, solvers.ASymHALS, solvers.Newton),
         *(solvers.AlphaSNMF, solvers.BetaSNMF, solvers.Auto, solvers.HalsNewton),
+        *(solvers.TSVD, solvers.CoordinateDescent, solvers.KuangANLS),
+        *(solvers.SymANLS, solvers.SymHALS),
     ):
         calls[f"solvers.{kind.__name__}"] = Sound(_solved_by(kind), {}, kind)
     for rule in (
         *(coupling.Adaptive, coupling.Rising, coupling.Shrinking, coupling.Geometric),
-        *(coupling.Theory, coupling.TheoryPaper),
+        *(coupling.Theory, coupling.TheoryPaper, coupling.LargestEntrySquared),
     ):
         calls[f"coupling.{rule.__name__}"] = Sound(_coupled_by(rule), {}, rule)
     calls["coupling.Fixed"] = Sound(_coupled_by(coupling.Fixed), {"value": 1.0}, coupling.Fixed)

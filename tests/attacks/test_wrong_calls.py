@@ -63,7 +63,12 @@ FOUND = [
     ("write_tree_report", "path", "empty dict"),
     ("Hypergraph.from_arrays", "members", "ragged"),
     ("storage.Blocks", "source", "storage"),
-    ("SymNMF.fit", "must_link", "list of damaged"),
+    ("SymNMF.fit", "must_link", "lists of watched"),
+    ("graphs.constrained", "A", "watched sparse"),
+    ("plots.memberships", "labels", "pairs of watched"),
+    ("plots.typical_members", "labels", "pairs of watched"),
+    ("plots.similarity", "labels", "12 watched"),
+    ("write_report", "settings", "dict of watched"),
 ]
 
 
@@ -107,6 +112,12 @@ def test_no_fault_of_sparse_matrices_whose_indices_lead_out(
         sound.call(**{**sound.given, argument: damaged(form)})
 
 
+def objects(values: list[Any]) -> np.ndarray:
+    held = np.empty(len(values), dtype=object)
+    held[:] = values
+    return held
+
+
 @pytest.mark.parametrize(
     ("name", "argument", "put"),
     [
@@ -114,7 +125,11 @@ def test_no_fault_of_sparse_matrices_whose_indices_lead_out(
         ("Result.save", "names", lambda one: [0, 1] * 5 + [one, one]),
         ("datasets.load", "name", lambda one: one),
         ("graphs.Hypergraph", "hyperedges", lambda one: [one, one]),
+        ("graphs.Hypergraph", "hyperedges", lambda one: iter([one, one])),
         ("graphs.Hypergraph", "nodes", lambda one: one),
+        ("plots.similarity", "labels", lambda one: [one] * 12),
+        ("plots.similarity", "labels", lambda one: objects([one] * 12)),
+        ("metrics.purity", "labels_true", lambda one: (one,) * 12),
         ("read_matrix", "columns", lambda one: [one, one]),
         ("write_table", "columns", lambda one: {"a": one}),
     ],

@@ -128,9 +128,13 @@ def wrong_values() -> dict[str, Any]:
         "sparse text": sp.coo_array(([1.0], ([0], [0])), shape=(12, 12)),
         "sparse matrix": sp.csc_matrix(SPARSE),
         "damaged sparse": _damaged_sparse(),
-        "list of damaged": [[_damaged_sparse()], [_damaged_sparse()] * 2],
-        "12 damaged": [_damaged_sparse() for _ in range(12)],
-        "dict of damaged": {"a": _damaged_sparse(), 0: [_damaged_sparse()]},
+        "watched sparse": _watched(),
+        "2 watched": [_watched(), _watched()],
+        "12 watched": [_watched() for _ in range(12)],
+        "lists of watched": [[_watched()], [_watched(), _watched()]],
+        "pairs of watched": [[_watched(), _watched()], [_watched(), _watched()]],
+        "dict of watched": {"a": _watched(), 0: [_watched()]},
+        "objects, watched": _objects([_watched() for _ in range(12)]),
         "sparse NaN": sp.csr_array(np.where(X > 0.9, np.nan, 0.0)),
         "generator": np.random.default_rng(0),
         "random state": np.random.RandomState(0),
@@ -158,6 +162,37 @@ def _damaged_sparse() -> sp.csr_array:
     damaged.indices[0] = 10**6
     damaged.indptr[5] = 10**8
     return damaged
+
+
+class Watched(sp.csr_array):
+    """A damaged sparse matrix that tells if SciPy goes over its indices, which may be a fault."""
+
+
+def _tell(*_: object, **__: object) -> None:
+    raise AssertionError("SciPy went over indices that nobody checked")
+
+
+for _told in (
+    *("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__", "__iter__", "__getitem__"),
+    *("__str__", "__add__", "__radd__", "__sub__", "__mul__", "__rmul__", "__matmul__"),
+    *("__rmatmul__", "toarray", "todense", "tocoo", "tocsc", "sum", "max", "min", "maximum"),
+    *("sum_duplicates", "sort_indices", "nonzero", "multiply", "diagonal", "mean", "dot"),
+):
+    setattr(Watched, _told, _tell)
+
+
+def _watched() -> Watched:
+    damaged = _damaged_sparse()
+    watched = Watched(SPARSE.shape)
+    watched.data, watched.indices, watched.indptr = damaged.data, damaged.indices, damaged.indptr
+    return watched
+
+
+def _objects(values: list[Any]) -> np.ndarray:
+    held = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        held[place] = value
+    return held
 
 
 def attempts(calls: dict[str, Sound], rng: random.Random) -> Iterator[tuple[str, dict[str, str]]]:

@@ -95,7 +95,7 @@ class Following:
         return river(self, ax)
 
 
-@checked(matrices=("sequence",))
+@checked(matrices=("matrices",))
 def follow(
     matrices: Iterable[Any],
     rank: int,

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from symnmf.arguments import checked
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.storage.border import check_shape
+from symnmf.storage.indices import check_indices
 
 #: The label of a sample of which nothing is known.
 UNKNOWN = -1
@@ -47,6 +48,8 @@ def constrained(
     if not hasattr(A, "max"):
         raise InputError(f"A must be an array or a sparse matrix, got {type(A).__name__}.")
     check_shape(A.shape, "A")
+    if sp.issparse(A):
+        check_indices(A, "A")
     n = A.shape[0]
     together, apart = _pairs(must_link, n, "must_link"), _pairs(cannot_link, n, "cannot_link")
     if labels is not None:

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import plots
-from symnmf.arguments import checked
+from symnmf.arguments import checked, is_sparse
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.fit import Fitted
 from symnmf.fit.about import about
@@ -432,7 +432,9 @@ def _settings(settings: Mapping[str, Any]) -> str:
     if not settings:
         return ""
     items = "".join(
-        f"<tr><th scope=row>{text(name)}</th><td>{text(value)}</td></tr>"
+        # the entries of a sparse matrix are no setting, and nobody has checked its indices
+        f"<tr><th scope=row>{text(name)}</th>"
+        f"<td>{text(repr(value) if is_sparse(value) else value)}</td></tr>"
         for name, value in settings.items()
     )
     return f'<table class="settings">{items}</table>'

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from symnmf.archives import read_archive, write_archive
-from symnmf.arguments import check_names, checked
+from symnmf.arguments import checked
 from symnmf.calls import Call, Seconds
 from symnmf.errors import InputError
 from symnmf.interchange import as_given, is_dlpack, is_tensor, to_host
@@ -170,7 +170,6 @@ class Attached:
 
 
 def _name_array(names: Sequence[Any]) -> np.ndarray:
-    check_names(names, "names")
     whole = all(isinstance(name, int | np.integer) for name in names)
     return np.array([int(name) if whole else str(name) for name in names])
 

@@ -75,7 +75,7 @@ class Layers(SymmetricMatrix):
         device: Any = None,
         allow_negative: bool = False,
     ) -> None:
-        check("layers", layers, ("sequence",))
+        check("layers", layers, ("matrices",))
         if not len(layers):
             raise InputError("layers is empty; pass at least one matrix.")
         told: dict[str, Any] = {
