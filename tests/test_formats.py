@@ -247,6 +247,22 @@ def test_vosviewer(tmp_path):
 # Cells and contacts ---------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("last", [0, -7, 2])
+def test_h5ad_whose_rows_end_before_they_begin_is_refused(tmp_path, last):
+    """SciPy's own check passes these, and its conversions then write outside their arrays."""
+    h5py = pytest.importorskip("h5py")
+    from hostile_formats import h5ad
+
+    path = tmp_path / "a.h5ad"
+    path.write_bytes(h5ad())
+    with h5py.File(path, "r+") as file:
+        file["obsp/connectivities/indptr"][-1] = last
+    with pytest.raises(
+        InputError, match=r"'obsp/connectivities' is damaged \(it\.indptr must rise"
+    ):
+        read_matrix(path)
+
+
 @pytest.mark.parametrize("zipped", [False, True])
 def test_h5ad_is_its_graph_else_its_points(tmp_path, zipped):
     X = points(40)

@@ -273,6 +273,10 @@ def test_a_sparse_result_is_saved_and_read(tmp_path):
     (tmp_path / "other.npz").write_bytes(b"nothing")
     with pytest.raises(InputError):
         SparseResult.load(tmp_path / "other.npz")
+    result.U.indptr[-1] = 0  # which SciPy's own check passes
+    result.save(tmp_path / "damaged.npz")
+    with pytest.raises(InputError, match=r"U\.indptr must rise"):
+        SparseResult.load(tmp_path / "damaged.npz")
 
 
 def test_it_is_used_where_a_dense_factor_would_be_wasteful(monkeypatch):

@@ -304,6 +304,8 @@ from concurrent.futures import ProcessPoolExecutor
 
 def work(seed):
     import numpy as np, symnmf
+    from symnmf import parallel
+    parallel.SMALLEST_PART = 1  # so that threads share every pass, however small
     B = np.random.default_rng(0).random((200, 4))
     run = {"n_jobs": 2, "n_init": 2, "max_iter": 10, "tol": 0.1}
     return symnmf.factorize(B @ B.T, 4, random_state=seed, **run).U

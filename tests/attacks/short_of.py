@@ -19,11 +19,13 @@ import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import scipy.sparse as sp
 
 import symnmf
+from symnmf import parallel
 from symnmf.errors import InputError
 from symnmf.storage import Blocks
 
@@ -37,6 +39,7 @@ FACTOR = RNG.random((ROWS, 4))
 X = FACTOR @ FACTOR.T
 SPARSE = sp.csr_array(np.where(np.quantile(X, 0.9) < X, X, 0.0))
 PATIENCE = 120
+NOBODY = 65534
 libc = ctypes.CDLL(None)
 CODES = {0: "done", 10: "MemoryError", 11: "OSError", 12: "InputError", 13: "could not start"}
 
@@ -51,6 +54,10 @@ def tasks(folder: Path) -> dict[str, Any]:
         error = np.linalg.norm(dense - result.U @ result.U.T) ** 2 / np.linalg.norm(dense) ** 2
         assert abs(error - result.error) < 1e-6, (error, result.error)
 
+    def shared_passes() -> None:
+        with mock.patch.multiple(parallel, SMALLEST_PART=1, available_cores=lambda: 4):
+            check(symnmf.factorize(X, 4, **{**run, "n_jobs": 4}), X)
+
     run = {"random_state": 0, "max_iter": 20, "tol": 1e-3, "n_jobs": 1}
     return {
         "dense": lambda: check(symnmf.factorize(X, 4, **run), X),
@@ -62,6 +69,7 @@ def tasks(folder: Path) -> dict[str, Any]:
             symnmf.factorize(symnmf.readers.read_matrix(folder / "X.csv").data, 4, **run), X
         ),
         "threads": lambda: check(symnmf.factorize(X, 12, **{**run, "n_jobs": 4}), X),
+        "shared passes": shared_passes,
         "starts": lambda: check(symnmf.factorize(X, 4, n_init=3, **{**run, "n_jobs": 3}), X),
         "shared readings": lambda: check(
             symnmf.factorize(Blocks(folder / "X.npy", memory="1MB"), 4, n_init=3, **run), X
@@ -82,7 +90,7 @@ def _give_back_memory() -> None:
 
 def limit(rng: random.Random, step: float) -> tuple[str, int]:
     """Draw a limit; address space falls with ``step``, from what is needed to nothing."""
-    kind = rng.choice(["memory"] * 12 + ["files", "processes", "disk"])
+    kind = rng.choice(["memory"] * 12 + ["files", "processes", "processes", "disk"])
     if kind == "memory":
         _give_back_memory()
         # stacks of threads that ended before are kept; another size needs new ones
@@ -95,6 +103,8 @@ def limit(rng: random.Random, step: float) -> tuple[str, int]:
         most = rng.randint(3, 40)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     elif kind == "processes":
+        if os.geteuid() == 0:
+            os.setuid(NOBODY)  # nothing limits the processes of root
         most = rng.randint(0, 3)
         resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
     else:
@@ -139,6 +149,7 @@ def main(count: int, seed: int) -> int:
     rng, seen = random.Random(seed), Counter[str]()
     libc.mallopt(-8, 1)  # M_ARENA_MAX: each thread's own would be a reserve that no limit counts
     with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o777)
         todo = tasks(Path(place))
         for task in todo.values():
             task()  # compiles and imports whatever comes late

@@ -263,10 +263,16 @@ def degrees(A: Any) -> Array:
     """Return the row sums of ``|A|``, on every backend; NaN counts as 0."""
     if isinstance(A, SymmetricArray):
         ones = A.ops.put(np.ones((A.shape[0], 1), A.dtype))
-        return np.asarray(A.ops.get(A.matmul(ones)), dtype=np.float64)[:, 0]
-    if sp.issparse(A):
-        return np.asarray(abs(A).sum(axis=1), dtype=np.float64).ravel()
-    return np.asarray(np.nansum(np.abs(A), axis=1), dtype=np.float64)
+        sums = np.asarray(A.ops.get(A.matmul(ones)), dtype=np.float64)[:, 0]
+    else:
+        with np.errstate(over="ignore"):
+            added = abs(A).sum(axis=1) if sp.issparse(A) else np.nansum(np.abs(A), axis=1)
+        sums = np.asarray(added, dtype=np.float64).ravel()
+    if not np.isfinite(sums.sum()):
+        raise InputError(
+            f"the similarities add up to more than {A.dtype} holds; divide them by a constant."
+        )
+    return sums
 
 
 def refuse_foreign(X: Any, name: str) -> None:

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError
 from symnmf.run.result import OUTSIDE, History, Result
+from symnmf.storage.indices import check_indices
 
 FORMAT = "symnmf-sparse-result-1"
 
@@ -149,7 +150,7 @@ class SparseResult(Result):
             indptr = stored["indptr"]
             shape = (len(indptr) - 1, int(stored["columns"]))
             U = sp.csr_array((stored["data"], stored["indices"], indptr), shape=shape)
-            U.check_format(full_check=True)
+            check_indices(U, "U")  # SciPy's own check overlooks some
             if U.nnz and not (np.isfinite(U.data).all() and U.data.min() >= 0):
                 raise ValueError("U has entries that are negative or not finite")
             value, error, n_iter, tol, background = stored["numbers"].tolist()

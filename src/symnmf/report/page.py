@@ -213,6 +213,8 @@ def _subject(
     n = result.U.shape[0]
     with said_as_input_errors():
         labels = own if labels is None else np.asarray(labels)
+        if labels.dtype.kind not in "iu":
+            raise InputError("labels must be the number of each row's cluster, -1 for none.")
         names = list(range(n)) if names is None else list(names)
         truth = None if truth is None else np.asarray(truth)
     for argument, given in (("labels", labels), ("names", names), ("truth", truth)):
