@@ -345,7 +345,7 @@ def verdict_cost(args: argparse.Namespace) -> None:
         seconds = []
         for _ in range(args.rounds):
             both = []
-            for call in (judged, lambda *_: None):
+            for call in (judged, lambda *_, **__: None):
                 pipeline.verdict_of = call
                 both.append(timed(fit)[0])
             seconds.append(both)

@@ -84,6 +84,29 @@ def test_groups_of_block_models_are_found_better_than_by_the_largest_entry(monke
     assert mean_gain(equal[:1], monkeypatch, 0) == 0.0
 
 
+def test_rows_move_for_ten_rounds_at_most(monkeypatch):
+    A, y = block_model([20, 20], [0.6, 0.6], 0.05, 0)
+    rounds = []
+
+    def turned(scores, current):
+        rounds.append(current)
+        return 1 - current
+
+    monkeypatch.setattr(assigning, "likeliest", turned)
+    reassigned(A, y, 2)
+    assert len(rounds) == 10
+
+
+def test_a_cluster_of_few_edges_is_not_taken_for_an_extreme_one():
+    """One more edge than there is keeps the densities of clusters and of the rest finite."""
+    pairs = sp.csr_array(np.kron(np.eye(3), [[0.0, 1.0], [1.0, 0.0]]))
+    # each cluster has a volume of 2 of 6, so that chance puts 2/3 inside each and 4 between
+    none_inside = Densities.of(pairs, np.array([0, 1, 1, 2, 2, 0]), 3)
+    np.testing.assert_allclose(none_inside.gain, np.log(1.0 / (2 / 3 + 1)) - np.log(7.0 / 5.0))
+    none_between = Densities.of(pairs, np.repeat([0, 1, 2], 2), 3)
+    np.testing.assert_allclose(none_between.gain, np.log(3.0 / (2 / 3 + 1)) - np.log(1.0 / 5.0))
+
+
 def test_small_dense_groups_do_not_lose_rows_to_large_ones():
     """A model with one density for all clusters, such as modularity, breaks these."""
     A, y = block_model([500, 200, 70, 30], [0.05, 0.05, 0.2, 0.4], 0.008, 0)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import symnmf
-from symnmf.fit import pipeline
+from symnmf.fit import Pipeline, pipeline
 from symnmf.graphs import degree_offsets
-from symnmf.graphs.degree_offsets import Coarse, choose_degree_offset
+from symnmf.graphs.degree_offsets import STEPS, Coarse, Scaled, choose_degree_offset
 from symnmf.graphs.partitions import Partition
 from symnmf.metrics import normalized_mutual_info
 from symnmf.run import levels
@@ -117,6 +122,7 @@ def test_partitions_of_a_contracted_graph_keep_their_modularity_and_sizes() -> N
     while B.shape[0] > coarse.graph.shape[0]:
         step, count = levels.groups_of_neighbors(B)
         group, B = step[group], levels.contracted(B, step, count)
+    assert coarse.entries == A.nnz
     labels = np.random.default_rng(0).integers(3, size=coarse.graph.shape[0])
     fine = Partition.of(A, labels[group], 3).modularity
     assert Partition.of(coarse.graph, labels, 3).modularity == pytest.approx(fine, abs=1e-12)
@@ -140,3 +146,164 @@ def test_a_contracted_graph_is_the_normalized_one_restricted(tau: float) -> None
     Q[np.arange(len(roots)), group] = roots
     Q /= np.linalg.norm(Q, axis=0)
     np.testing.assert_allclose(scaled.toarray(), Q.T @ X @ Q, atol=1e-12)
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[float]]:
+    """Let savings and sizes of quick labels be what a test says; returns the taus tried."""
+
+    def script(saving: dict[float, float], sizes: tuple[int, ...] = (999, 1)) -> list[float]:
+        tried: list[float] = []
+
+        def labelled(
+            self: Coarse, tau: float, clusters: int, *, by_factorization: bool
+        ) -> tuple[Scaled, np.ndarray]:
+            tried.append(tau)
+            found = saving.get(tau, 0.0)
+            return Scaled(tau, None, None, 0.5, found), np.repeat(range(len(sizes)), sizes)
+
+        monkeypatch.setattr(Coarse, "labelled", labelled)
+        return tried
+
+    return script
+
+
+def ring(n: int) -> sp.csr_array:
+    """Every node has two neighbours."""
+    here, there = np.arange(n), (np.arange(n) + 1) % n
+    half = sp.coo_array((np.ones(n), (here, there)), shape=(n, n))
+    return sp.csr_array(half + half.T)
+
+
+@pytest.mark.parametrize(("sizes", "collapsed"), [((895, 105), True), ((890, 110), False)])
+def test_clusters_have_collapsed_below_seven_tenths_of_their_number(
+    scripted: Callable[..., list[float]], sizes: tuple[int, ...], collapsed: bool
+) -> None:
+    tried = scripted({0.0: 0.1, 0.25: 0.5}, sizes)
+    assert choose_degree_offset(ring(1000), 2) == (0.25 if collapsed else 0.0)
+    assert tried == (list(STEPS) if collapsed else [0.0])
+
+
+def test_a_larger_offset_has_to_be_better_by_a_twentieth(
+    scripted: Callable[..., list[float]],
+) -> None:
+    scripted({0.0: 30.0, 0.25: 95.1, 5.0: 100.0})
+    assert choose_degree_offset(ring(1000), 2) == 0.25
+    scripted({0.0: 30.0, 0.25: 94.9, 5.0: 100.0})
+    assert choose_degree_offset(ring(1000), 2) == 5.0
+    below = dict.fromkeys(STEPS, -200.0)  # nothing saves anything
+    scripted({**below, 0.5: -104.9, 5.0: -100.0})
+    assert choose_degree_offset(ring(1000), 2) == 0.5
+    scripted({**below, 0.5: -105.1, 5.0: -100.0})
+    assert choose_degree_offset(ring(1000), 2) == 5.0
+
+
+def test_truly_unequal_groups_do_not_get_an_offset_that_splits_the_largest() -> None:
+    """With tau = 20 a large group is split, and the modularity is higher."""
+    y = np.repeat(np.arange(4), [500, 200, 70, 30])
+    rng = np.random.default_rng(0)
+    rng.random((800, 800))  # the second graph of this seed in benchmarks/labels.py
+    inside = 0.6 * np.array([0.05, 0.05, 0.2, 0.4])
+    upper = np.triu(rng.random((800, 800)) < np.where(y[:, None] == y, inside[y], 0.008), 1)
+    A = sp.csr_array((upper + upper.T).astype(float))
+    coarse = Coarse.of(A, 4)
+    (plain, labels), (split, _) = (
+        coarse.labelled(tau, 4, by_factorization=True) for tau in (0.0, 20.0)
+    )
+    assert coarse.effective_number(labels) < 0.7 * 4
+    assert split.modularity > plain.modularity + 0.01  # type: ignore[operator]
+    assert choose_degree_offset(A, 4) == 0.0
+    assert normalized_mutual_info(y, symnmf.communities(A, 4, random_state=0).labels) > 0.8
+
+
+@pytest.mark.parametrize("tau", [0.0, 0.25, 0.5, 1.0, 2.0, 5.0, 20.0])
+def test_each_of_the_offsets_is_tried(scripted: Callable[..., list[float]], tau: float) -> None:
+    scripted({tau: 0.5})
+    assert choose_degree_offset(ring(1000), 2) == tau
+
+
+def test_components_without_an_offset_are_looked_at_only_if_they_are_no_more_than_clusters(
+    scripted: Callable[..., list[float]],
+) -> None:
+    A = sp.csr_array(sp.block_diag([ring(250)] * 4 + [sp.csr_array((9, 9))]))
+    tried = scripted({}, (1003, 3, 3))
+    choose_degree_offset(A, 3)
+    assert tried == list(STEPS[1:])
+    tried = scripted({}, (1000, 3, 3, 3))
+    choose_degree_offset(A, 4)
+    assert tried == list(STEPS)
+
+
+def test_most_of_the_time_is_left_for_the_fit(
+    scripted: Callable[..., list[float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = scripted({5.0: 0.5})
+    left = lambda: 100.0 - 16.0 * len(tried)  # noqa: E731
+    monkeypatch.setattr(degree_offsets.calls, "seconds_left", left)
+    choose_degree_offset(ring(1000), 2)
+    assert tried == [0.0, 0.25]
+
+
+@pytest.mark.parametrize(("seconds", "quick"), [(19.0, True), (21.0, False)])
+def test_a_quick_factorization_needs_four_times_as_long_as_eigenvectors(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, quick: bool
+) -> None:
+    y, clock, runs = np.arange(60) % 3, [100.0], []
+
+    def basis(*_: object) -> SimpleNamespace:
+        clock[0] -= seconds
+        return SimpleNamespace(start=lambda *_: np.eye(3)[y], labels=lambda: y)
+
+    def improved(X: object, U: np.ndarray, **_: float) -> np.ndarray:
+        runs.append(U)
+        return U
+
+    monkeypatch.setattr(degree_offsets.calls, "seconds_left", lambda: clock[0])
+    monkeypatch.setattr(degree_offsets, "leading_subspace", basis)
+    monkeypatch.setattr(degree_offsets, "improved", improved)
+    Coarse.of(ring(60), 3).labelled(0.0, 3, by_factorization=True)
+    assert bool(runs) == quick
+
+
+def test_graphs_are_contracted_from_a_million_entries_of_the_factor_on() -> None:
+    n = 2**18
+    assert Coarse.of(ring(n), 4).graph.shape[0] == n
+    assert Coarse.of(ring(n + 1), 4).graph.shape[0] < n / 10
+
+
+@pytest.mark.parametrize(("spread", "even"), [(0.14, True), (0.16, False)])
+def test_degrees_that_are_nearly_the_same_are_left_alone(spread: float, even: bool) -> None:
+    weights = np.where(np.arange(100) % 2, 1.0 + spread, 1.0 - spread)
+    A = sp.csr_array(sp.block_diag([np.array([[0, w], [w, 0]]) for w in weights]))
+    chosen = degree_offsets.with_scaling(A, 2)
+    assert (chosen.graph is A) == even
+
+
+@pytest.mark.parametrize(("ahead", "plain"), [(0.511, True), (0.509, False)])
+def test_a_graph_as_it_is_has_to_be_ahead_by_two_percent(
+    monkeypatch: pytest.MonkeyPatch, ahead: float, plain: bool
+) -> None:
+    A, _ = with_tails(2, 60, 4, 0)
+    scaled = degree_offsets.with_degree_offset(A, 2)
+    monkeypatch.setattr(degree_offsets, "with_degree_offset", lambda *_: scaled)
+    found = iter([0.5, ahead])
+    of = lambda *_: SimpleNamespace(saving=next(found))  # noqa: E731
+    monkeypatch.setattr(degree_offsets.Partition, "of", of)
+    assert (degree_offsets.with_scaling(A, 2).tau is None) == plain
+
+
+@pytest.mark.parametrize(("part", "again"), [(0.69, True), (0.71, False)])
+def test_final_clusters_have_collapsed_below_seven_tenths_of_what_was_expected(
+    part: float, again: bool
+) -> None:
+    A, y = with_tails(3, 60, 0, 0)
+    prepared = Pipeline(n_clusters=3, affinity="precomputed", normalize=True).prepare(A)
+    expected = Partition.of(A, y, 3).modularity / part
+    changed = replace(
+        prepared, similarities=replace(prepared.similarities, expected=expected, degree_offset=0.5)
+    )
+    search: Any = SimpleNamespace(best=SimpleNamespace(status="converged", labels=y))
+    other = changed._with_larger_offset(search)
+    assert (other is not None) == again
+    if other is not None:
+        assert other.similarities.degree_offset == 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -13,12 +14,14 @@ from sklearn import datasets as sklearn_datasets
 import symnmf
 from conftest import long_count
 from symnmf import verdict
+from symnmf.fit import Pipeline
 from symnmf.graphs.partitions import Partition
 from symnmf.metrics import clustering_accuracy
 from symnmf.quality import Quality
 from symnmf.storage import as_symmetric
 from symnmf.verdict import CHANCE, CLEAR, WEAK, Verdict
 from test_auto import block_model, erdos_renyi, moons, standardised
+from test_normalize import with_hubs
 
 pytestmark = pytest.mark.filterwarnings("ignore::symnmf.QualityWarning")
 
@@ -135,6 +138,24 @@ def test_a_small_group_beside_a_large_one_is_more_than_chance(monkeypatch):
     assert word_of(A, 2) == CHANCE
 
 
+def test_tails_of_a_graph_that_were_cut_off_are_weak_clusters(monkeypatch):
+    """Nothing leaves them, which is true of the rest of the graph too, so that it says little."""
+    A, _ = with_hubs(1)
+    options = {"degree_offset": 0.0, "assign_labels": "largest", "random_state": 0}
+    found = symnmf.communities(A, 2, **options).quality
+    assert found.largest > 0.9
+    assert found.word == WEAK
+    assert "one holds 99% of the rows" in found.verdict.reason
+    assert word_of(A, 2) == CLEAR  # with an offset
+    lopsided = unequal(0)[0]
+    group = symnmf.communities(lopsided, 2, random_state=0).quality
+    assert group.word == "clear, but lopsided"
+    for limit, word in ((-1.0, CLEAR), (1.0, WEAK)):
+        monkeypatch.setattr(verdict, "SAVED", limit)
+        assert symnmf.communities(A, 2, **options).quality.verdict.word == word
+        assert word_of(lopsided, 2) == word
+
+
 def test_one_cluster_far_ahead_does_not_settle_the_others():
     """Single clusters are compared with those of several draws, since those of one are too few."""
     sizes = [300, 150, 80, 40]
@@ -244,6 +265,14 @@ def test_an_interrupt_while_draws_are_clustered_keeps_the_fit(monkeypatch):
 def test_no_time_left_is_none_for_a_verdict():
     model = symnmf.SymNMF(3, max_time=1e-3, random_state=0)
     assert model.fit(standardised("wine")).quality_.verdict is None
+
+
+@pytest.mark.parametrize(("limit", "judged"), [(15.1, True), (14.9, False)])
+def test_half_of_the_time_that_the_starts_took_must_be_left(limit, judged):
+    prepared = Pipeline(n_clusters=2, affinity="self-tuning", max_time=limit).prepare(moons(0))
+    result = SimpleNamespace(status="converged", seconds=SimpleNamespace(total=10.0))
+    found = prepared._judge(np.arange(300) // 150, result)
+    assert (found is not None) == judged
 
 
 def test_partition_against_sums_by_hand():

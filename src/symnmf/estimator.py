@@ -82,11 +82,11 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Further arguments of a kernel or a callable.
     normalize : bool or "auto", default "auto"
         Whether a precomputed affinity is divided by the square roots of its degrees, so that hubs
-        do not dominate. "auto" compares both without labels, by the modularity of the partitions
-        that their eigenvectors give, and keeps X as it is if that is better by 2%; signed,
-        incomplete and stored affinities stay as they are, and so does a sparse one whose degrees
-        are nearly the same. With False, U U^T approximates X itself. Graphs of samples are always
-        normalized.
+        do not dominate. "auto" compares both without labels, by the nats that the partitions
+        of their eigenvectors save in describing X, and keeps X as it is if that is better by 2%;
+        signed, incomplete and stored affinities stay as they are, and so does a sparse one whose
+        degrees are nearly the same. With False, U U^T approximates X itself. Graphs of samples are
+        always normalized.
     degree_offset : float or None
         A constant added to the degrees before normalization, in mean degrees; None to choose it
         automatically, see :func:`symnmf.communities`.
@@ -104,7 +104,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     assign_labels : {"likelihood", "largest"}, default "likelihood"
         How samples are assigned to clusters. "largest" takes the column of the largest entry in
         the row of U. "likelihood" starts from there and moves each sample to the cluster that its
-        similarities make most likely, in up to five rounds, by a block model that keeps degrees
+        similarities make most likely, in up to ten rounds, by a block model that keeps degrees
         (docs/clustering.md). With constraints, missing or negative entries, a loss other than
         "frobenius", or X that is not in memory, the largest entry decides.
     constraint_strength : float, default 1

@@ -16,10 +16,7 @@ from symnmf.graphs import self_tuning
 from symnmf.graphs.partitions import Partition
 from symnmf.run.multistart import Search
 from symnmf.storage import SymmetricArray
-from symnmf.verdict import Verdict
-
-#: Share of the rows in one cluster from which on clusters are lopsided.
-TOO_MUCH = 0.8
+from symnmf.verdict import TOO_MUCH, Verdict
 
 #: A cluster is tiny below this part of an equal share of the rows, and below this many: what chance
 #: leaves of a cluster, two rows and the edge between them, is none.
@@ -119,6 +116,14 @@ class Quality:
             have = "has" if tiny == 1 else "have"
             faults.append(f"{tiny} of {self.clusters} {have} fewer than {np.ceil(limit):.0f} rows")
         return " and ".join(faults) or None
+
+    @property
+    def word(self) -> str:
+        """The word of the verdict, which is never a bare "clear" beside one huge cluster."""
+        if self.verdict is None:
+            return ""
+        alone = self.asked > 1 and self.largest > TOO_MUCH and not self.verdict.doubtful
+        return f"{self.verdict.word}, but lopsided" if alone else self.verdict.word
 
     @property
     def warning(self) -> str | None:

@@ -45,6 +45,14 @@ FEW_CLUSTERS = 5
 #: Conductances below this are as good as 0.
 NOTHING = 1e-3
 
+#: Share of the rows in one cluster from which on clusters are lopsided.
+TOO_MUCH = 0.8
+
+#: Nats for each row that clusters have to save to be clear where they are lopsided or draws have a
+#: higher modularity. A small group beside a large one saves 0.3 to 1, and thin tails that hang on a
+#: graph by an edge save 0.03 at most. Cliques that do save 0.2, since they are small groups.
+SAVED = 0.1
+
 #: Where no more than this leaves the clusters, of the data and of the draws alike, they do not tell
 #: one from the other: one column of numbers can be cut anywhere at that price.
 CLEAN = 0.01
@@ -280,11 +288,25 @@ def _judged(here: Partition, null: _Null, *, more: bool) -> tuple[str, str]:
         null.rest * np.array([np.nanmean(one.leaving) for one in null.found]),
     )
     word = _less(*sized)
+    if word == CLEAR and (why := _hardly_divided(here, null)):
+        return WEAK, why
     said, (mine, drawn) = "of the weight at a cluster leaves it", (leaves, null.leaving)
     if _less(mine, drawn) != word or mine >= drawn.mean():
         said, (mine, drawn) = "of what leaves clusters of such sizes by chance leaves these", sized
     less = "close to" if word == WEAK else "against"
     return word, f"{mine:.0%} {said} on average, {less} {drawn.mean():.0%} in {null.name}"
+
+
+def _hardly_divided(here: Partition, null: _Null) -> str:
+    """Say what is wrong with clusters that are cut off cleanly and yet divide next to nothing."""
+    typical, rows = float(null.modularity.mean()), int(here.sizes.sum())
+    largest = here.sizes.max() / rows
+    if here.saving >= SAVED * rows or (largest <= TOO_MUCH and here.modularity >= typical):
+        return ""
+    return (
+        f"little leaves the clusters, but one holds {largest:.0%} of the rows; the modularity is "
+        f"{here.modularity:.2f}, and {max(typical, 0.0):.2f} in {null.name}"
+    )
 
 
 def _alike(mine: float, null: _Null) -> str:

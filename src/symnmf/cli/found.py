@@ -141,7 +141,7 @@ def tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int) 
         say(f"No row has a similarity to any other, so all {len(labels)} are without a cluster.")
         return
     if quality.verdict is not None:
-        say(f"Are they clusters? {quality.verdict}.")
+        say(f"Are they clusters? {quality.word}: {quality.verdict.reason}.")
     told = quality.advise(fitted.advice, verdict=False)
     if told:
         note(f"{told}.", "warning")

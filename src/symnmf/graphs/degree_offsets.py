@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,10 +25,10 @@ STEPS = (0.0, 0.25, 0.5, 1.0, 2.0, 5.0, 20.0)
 #: Least effective number of clusters, as a part of those asked for, that is no collapse.
 SPREAD = 0.7
 
-#: Modularity by which a larger tau has to be better than a smaller one.
-WORTH = 0.01
+#: Part of the nats saved by which a larger tau has to be better than a smaller one.
+WORTH = 0.05
 
-#: Part of its modularity by which A as it is has to be better than A normalised.
+#: Part of the nats saved by which A as it is has to be better than A normalised.
 PLAIN_AHEAD = 0.02
 
 #: Entries of U above which a graph is contracted before values of tau are tried.
@@ -57,9 +57,10 @@ def choose_degree_offset(A: Any, clusters: int) -> float:
     does not happen (Zhang and Rohe 2018), but an unnecessary tau costs accuracy. So tau is 0 if the
     labels of a quick factorization then have an effective number of clusters, exp(entropy of the
     sizes), of at least 0.7 k. Clusters can also be truly unequal. So otherwise 0, 1/4, 1/2, 1, 2, 5
-    and 20 are compared by the modularity of such labels, and the smallest value within 0.01 of the
-    best is chosen. With more components than clusters it is at least 1/4, because the factorization
-    with tau = 0 then finds components. A large graph is contracted first.
+    and 20 are compared by the nats that such labels save in describing the graph, and the smallest
+    value within 5% of the best is chosen. Modularity would rather split a large group. With more
+    components than clusters it is at least 1/4, because the factorization with tau = 0 then finds
+    components. A large graph is contracted first.
     """
     if not isinstance(A, SymmetricArray):
         A = affinities(A, "A", signed=True)
@@ -77,14 +78,15 @@ class Scaled:
     graph : array, csr_array or SymmetricArray
     basis : Basis or None
         Its leading eigenvectors, where they were computed.
-    modularity : float or None
-        That of quick labels, if any were computed.
+    modularity, saving : float or None
+        Those of quick labels, if any were computed; see :class:`Partition`.
     """
 
     tau: float | None
     graph: Any
     basis: Basis | None = None
     modularity: float | None = None
+    saving: float | None = None
 
 
 def with_degree_offset(A: Any, clusters: int, *, by_factorization: bool = True) -> Scaled:
@@ -107,14 +109,15 @@ def with_degree_offset(A: Any, clusters: int, *, by_factorization: bool = True) 
     tried: list[tuple[float, Scaled]] = []
     for tau in STEPS[1:] if pieces > clusters else STEPS:
         scaled, labels = coarse.labelled(tau, clusters, by_factorization=by_factorization)
-        assert scaled.modularity is not None
+        assert scaled.saving is not None
         if tau == 0.0 and coarse.effective_number(labels) >= SPREAD * clusters:
             return coarse.whole(A, scaled)
-        tried.append((scaled.modularity, scaled))
+        tried.append((scaled.saving, scaled))
         if calls.out_of_time() or calls.seconds_left() < KEPT_FOR_THE_FIT * left:
             break
-    enough = max(modularity for modularity, _ in tried) - WORTH
-    return coarse.whole(A, next(scaled for modularity, scaled in tried if modularity >= enough))
+    best = max(saving for saving, _ in tried)
+    enough = best - WORTH * abs(best)
+    return coarse.whole(A, next(scaled for saving, scaled in tried if saving >= enough))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,17 +132,21 @@ class Coarse:
         Weight of the edges at its rows.
     sizes : ndarray
         How many rows of the whole graph that have an edge are in each.
+    entries : int
+        Stored entries of the whole graph.
     """
 
     graph: Any
     degrees: np.ndarray
     sizes: np.ndarray
+    entries: int
 
     @classmethod
     def of(cls, A: Any, clusters: int) -> Coarse:
         """Contract a sparse graph that is large, and take any other as it is."""
         known: np.ndarray = degrees(A)
         sizes: np.ndarray = (known > 0).astype(np.float64)
+        entries = A.nnz if sp.issparse(A) else A.shape[0] ** 2
         if sp.issparse(A) and A.shape[0] * clusters > LOOKED_AT:
             A = sp.csr_array(A)
             while A.shape[0] > coarse_rows(clusters):
@@ -148,7 +155,7 @@ class Coarse:
                     break
                 A = contracted(A, group, count)
                 known, sizes = (np.bincount(group, one, count) for one in (known, sizes))
-        return cls(A, known, sizes)
+        return cls(A, known, sizes, int(entries))
 
     def labelled(
         self, tau: float, clusters: int, *, by_factorization: bool
@@ -167,9 +174,12 @@ class Coarse:
                 labels = U.argmax(axis=1)
             else:
                 labels = basis.labels()
-        found = Partition.of(self.graph, labels, clusters).modularity
-        # of weights whose sum is no number there is none
-        return Scaled(tau, scaled, basis, float(np.nan_to_num(found, nan=-1.0))), labels
+        found = Partition.of(self.graph, labels, clusters)
+        rows = np.bincount(labels, self.sizes, minlength=clusters)
+        found = replace(found, sizes=rows, entries=self.entries)
+        # of weights whose sum is no number there are none
+        measures = (np.nan_to_num(one, nan=-1.0) for one in (found.modularity, found.saving))
+        return Scaled(tau, scaled, basis, *map(float, measures)), labels
 
     def effective_number(self, labels: np.ndarray) -> float:
         """exp(entropy of the sizes): k for k equal clusters, near 1 where one holds nearly all."""
@@ -181,17 +191,17 @@ class Coarse:
         """Return the same for the whole graph A."""
         if A.shape == self.graph.shape:
             return chosen
-        return Scaled(chosen.tau, normalized(A, chosen.tau or 0.0), None, chosen.modularity)
+        return replace(chosen, graph=normalized(A, chosen.tau or 0.0), basis=None)
 
 
 def with_scaling(A: Any, clusters: int) -> Scaled:
     """Return A normalised, or A itself, whichever shows clusters better.
 
     Hubs hold the leading eigenvectors of A as it is, and rows with next to no similarities those
-    of the normalised A. Labels are read off the eigenvectors of either, and the partition of higher
-    modularity wins. That of the normalised A does unless the other is better by 2%: it has lost
-    little then, and with hubs much is to be won. A sparse A whose degrees are nearly the same has
-    been normalised already, or has no need of it, and stays as it is.
+    of the normalised A. Labels are read off the eigenvectors of either, and those that save more
+    nats in describing A win. Those of the normalised A do unless the others are better by 2%: they
+    have lost little then, and with hubs much is to be won. A sparse A whose degrees are nearly the
+    same has been normalised already, or has no need of it, and stays as it is.
     """
     if clusters < 2 or isinstance(A, SymmetricArray) or A.min() < 0:
         return Scaled(None, A)
@@ -203,7 +213,7 @@ def with_scaling(A: Any, clusters: int) -> Scaled:
     with one_blas_thread():
         plain = leading_subspace(stored(A), clusters)
         both = (scaled.basis, plain)
-        found = [Partition.of(A, one.labels(), clusters).modularity for one in both]
+        found = [Partition.of(A, one.labels(), clusters).saving for one in both]
     if found[1] > found[0] + PLAIN_AHEAD * abs(found[0]):
         return Scaled(None, A, plain)
     return scaled

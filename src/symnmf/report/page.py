@@ -286,7 +286,7 @@ def _verdict(quality: Quality | None) -> str:
     told = f"<p>{text(_sentence(quality.warning))}</p>" if quality.warning else ""
     if verdict is not None and not verdict.doubtful:
         told = f"<p>{text(_sentence(verdict.reason))}</p>{told}"
-    word = "Judge for yourself" if verdict is None else verdict.word.capitalize()
+    word = "Judge for yourself" if verdict is None else quality.word.capitalize()
     kind = "no" if quality.warning else "yes"
     return (
         f'<section class="certificate {kind}"><h2>Are they clusters?</h2>'
