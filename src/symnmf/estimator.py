@@ -82,8 +82,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Further arguments of a kernel or a callable.
     normalize : bool or "auto", default "auto"
         Whether a precomputed affinity is divided by the square roots of its degrees, so that hubs
-        do not dominate. "auto" compares both without labels, by the nats that the partitions
-        of their eigenvectors save in describing X, and keeps X as it is if that is better by 2%;
+        do not dominate. "auto" compares both without labels, by the likelihoods of the
+        partitions that their eigenvectors give, and keeps X as it is if that is better by 2%;
         signed, incomplete and stored affinities stay as they are, and so does a sparse one whose
         degrees are nearly the same. With False, U U^T approximates X itself. Graphs of samples are
         always normalized.

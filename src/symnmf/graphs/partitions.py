@@ -75,12 +75,11 @@ class Partition:
         return np.where(self.sizes > 0, part, np.nan)
 
     @property
-    def saving(self) -> float:
-        """Nats that clusters save in describing the edges, less what naming them for rows costs.
+    def gain(self) -> float:
+        """Nats that clusters save in describing the edges: a log-likelihood ratio.
 
         The model knows how many edges are inside each cluster that has more than by chance, and how
-        many there are besides; weights count in units of their mean. A small cluster costs less to
-        name than half of the rows, so unequal clusters can be compared with equal ones.
+        many there are besides; weights count in units of their mean.
         """
         if self.total == 0.0:
             return 0.0
@@ -90,9 +89,19 @@ class Partition:
         expected = np.append(chance[more], max(1.0 - chance[more].sum(), 0.0))
         some = (parts > 0.0) & (expected > 0.0)
         gained = float((parts[some] * np.log(parts[some] / expected[some])).sum())
+        return 0.5 * self.entries * gained
+
+    @property
+    def saving(self) -> float:
+        """The gain, less the nats that it takes to name the cluster of each row.
+
+        A small cluster costs less to name than half of the rows, so unequal clusters can be
+        compared with equal ones.
+        """
+        if self.total == 0.0:
+            return 0.0
         sizes = self.sizes[self.sizes > 0]
-        named = float((sizes * np.log(sizes.sum() / sizes)).sum())
-        return 0.5 * self.entries * gained - named
+        return self.gain - float((sizes * np.log(sizes.sum() / sizes)).sum())
 
 
 def _within(A: Any, labels: np.ndarray, clusters: int) -> np.ndarray:
