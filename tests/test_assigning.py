@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import symnmf
 from symnmf.errors import InputError
 from symnmf.graphs import assigning
-from symnmf.graphs.assigning import Densities, likeliest, new_labels, reassigned
+from symnmf.graphs.assigning import Densities, Ties, new_labels, reassigned
 from symnmf.metrics import normalized_mutual_info
 
 
@@ -60,8 +60,26 @@ def test_one_round_is_that_of_the_formula(seed, weighted):
         A = sp.csr_array(A * (factor + factor.T))
     labels = np.where(rng.random(len(y)) < 0.3, rng.integers(3, size=len(y)), y)
     expected = one_round_by_loops(A, labels, 3)
-    scores = Densities.of(A, labels, 3).scores(A)
-    np.testing.assert_array_equal(likeliest(scores, labels), expected)
+    ties = Ties.of(A, A.sum(axis=1), labels, 3)
+    scores = Densities.of(ties, 3).scores(ties)
+    np.testing.assert_array_equal(ties.likeliest(scores, labels), expected)
+
+
+@pytest.mark.parametrize("rounds", [5, 6, 7, 8])
+def test_rows_that_change_places_for_ever_end_as_the_last_round_leaves_them(rounds, monkeypatch):
+    """No round follows once labels are those of two rounds before."""
+    seen = []
+    likeliest = Ties.likeliest
+    monkeypatch.setattr(assigning, "ROUNDS", rounds)
+    monkeypatch.setattr(Ties, "likeliest", lambda *given: seen.append(1) or likeliest(*given))
+    A, y = block_model([8, 8], [0.5, 0.5], 0.3, 6)
+    labels = np.where(np.random.default_rng(6).random(16) < 0.3, 1 - y, y)
+    expected = labels
+    for _ in range(rounds):
+        expected = one_round_by_loops(A, expected, 2)
+    assert (expected != one_round_by_loops(A, expected, 2)).any()
+    np.testing.assert_array_equal(reassigned(A, labels, 2), expected)
+    assert len(seen) == 3
 
 
 def mean_gain(problems, monkeypatch, rounds):

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.graphs.partitions import Partition
+from symnmf.graphs.adjacency import degrees
 from symnmf.run.result import OUTSIDE
 
 #: How rows get their labels.
@@ -39,89 +39,107 @@ class Densities:
 
     Attributes
     ----------
-    labels : ndarray of shape (n,)
-        The clusters that the densities were estimated from; -1 for none.
     gain : ndarray of shape (k,)
         :math:`\log(\omega_k / \omega_0)`.
     cost : ndarray of shape (k,)
         :math:`v_k (\omega_k - \omega_0) / s`.
     """
 
-    labels: np.ndarray
     gain: np.ndarray
     cost: np.ndarray
 
     @classmethod
-    def of(cls, A: Any, labels: np.ndarray, clusters: int) -> Densities:
+    def of(cls, ties: Ties, clusters: int) -> Densities:
         """Estimate them from a graph without negative weights."""
-        found = Partition.of(A, labels, clusters)
+        labels, total = ties.labels, float(ties.degrees.sum())
+        inside = labels != OUTSIDE
         # in units of the mean edge; one more edge than there is keeps a small cluster from extremes
-        unit = found.total / max(found.entries, 1) or 1.0
-        within, total = found.within / unit, max(found.total / unit, 1.0)
-        volume = found.volume / unit
+        unit = total / max(ties.entries, 1) or 1.0
+        own = ties.clusters == labels[ties.rows]
+        within = np.bincount(ties.clusters[own], ties.weights[own], minlength=clusters) / unit
+        volume = np.bincount(labels[inside], ties.degrees[inside], minlength=clusters) / unit
+        total = max(total / unit, 1.0)
         chance = volume**2 / total
         between = (total - within.sum() + 1.0) / (total - chance.sum() + 1.0)
-        inside = (within + 1.0) / (chance + 1.0)
-        return cls(labels, np.log(inside / between), volume * (inside - between) / total)
+        dense = (within + 1.0) / (chance + 1.0)
+        return cls(np.log(dense / between), volume * (dense - between) / total)
 
-    def scores(self, similarities: Any) -> sp.csr_array:
-        """Return the log-likelihood of each row in the clusters to which it has similarities.
+    def scores(self, ties: Ties) -> np.ndarray:
+        """Return the log-likelihood of each row in the clusters that it is tied to.
 
         It is minus infinity in a cluster that is no denser than what lies between clusters.
         """
-        found = self._weights(similarities)
-        found.data = self._score(similarities, *_places(found), found.data)
-        found.data[self.gain[found.indices] <= 0.0] = -np.inf
-        return found
+        gain = self.gain[ties.clusters]
+        found = ties.weights * gain - ties.degrees[ties.rows] * self.cost[ties.clusters]
+        found[gain <= 0.0] = -np.inf
+        return np.asarray(found)
 
-    def scores_at(self, similarities: Any, places: sp.csr_array) -> np.ndarray:
-        """Return the log-likelihood at the stored places of another matrix."""
-        rows, clusters = _places(places)
-        weight = np.asarray(self._weights(similarities)[rows, clusters]).ravel()
-        return self._score(similarities, rows, clusters, weight)
-
-    def _score(
-        self, similarities: Any, rows: np.ndarray, clusters: np.ndarray, weight: np.ndarray
-    ) -> np.ndarray:
-        own = np.asarray(similarities.sum(axis=1), dtype=np.float64).ravel()
-        return np.asarray(weight * self.gain[clusters] - own[rows] * self.cost[clusters])
-
-    def _weights(self, similarities: Any) -> sp.csr_array:
-        """Return the weight of each row to each cluster."""
-        inside = np.flatnonzero(self.labels != OUTSIDE)
-        members = sp.csr_array(
-            (np.ones(len(inside)), (inside, self.labels[inside])),
-            shape=(len(self.labels), len(self.gain)),
-        )
-        weight = sp.csr_array(similarities @ members)
-        weight.sum_duplicates()
-        return weight
+    def scores_at(self, ties: Ties, places: Ties) -> np.ndarray:
+        """Return the log-likelihood of each row in the clusters that it has other ties to."""
+        shape = (len(ties.degrees), len(self.gain))
+        weights = sp.csr_array((ties.weights, (ties.rows, ties.clusters)), shape=shape)
+        weight = np.asarray(weights[places.rows, places.clusters]).ravel()
+        cost = ties.degrees[places.rows] * self.cost[places.clusters]
+        return np.asarray(weight * self.gain[places.clusters] - cost)
 
 
-def likeliest(scores: sp.csr_array, current: np.ndarray) -> np.ndarray:
-    """Return the cluster of the largest score of each row.
+@dataclass(frozen=True, eq=False)
+class Ties:
+    """The weight between rows and the clusters of a graph.
 
-    A row without any keeps its ``current`` label, and so does one whose own score is the largest.
+    Attributes
+    ----------
+    labels : ndarray
+        The clusters of the graph's rows; -1 for none.
+    degrees : ndarray
+        The weight of all that a row is tied to.
+    entries : int
+        Stored similarities.
+    rows, clusters, weights : ndarray
+        One entry for each row and cluster between which there is some weight, sorted by rows.
     """
-    labels = current.copy()
-    counts = np.diff(scores.indptr)
-    some = np.flatnonzero(counts)
-    if not some.size:
+
+    labels: np.ndarray
+    degrees: np.ndarray
+    entries: int
+    rows: np.ndarray
+    clusters: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, A: Any, degrees: np.ndarray, labels: np.ndarray, clusters: int) -> Ties:
+        """Add up the rows of A, over the columns in each cluster."""
+        outside = np.where(labels == OUTSIDE, clusters, labels)  # a column that is left out again
+        members = sp.csr_array(
+            (np.ones(len(labels)), outside, np.arange(len(labels) + 1)),
+            shape=(len(labels), clusters + 1),
+        )
+        weight = sp.csr_array(A @ members)
+        rows, found = np.repeat(np.arange(len(degrees)), np.diff(weight.indptr)), weight.indices
+        kept = found < clusters
+        entries = A.nnz if sp.issparse(A) else A.size
+        return cls(labels, degrees, entries, rows[kept], found[kept], weight.data[kept])
+
+    def likeliest(self, scores: np.ndarray, current: np.ndarray) -> np.ndarray:
+        """Return the cluster of the largest score of each row.
+
+        A row without any keeps its ``current`` label, and so does one whose own score is the
+        largest. Of others that are equal the first one is taken.
+        """
+        labels = current.copy()
+        if not scores.size:
+            return labels
+        begins = np.flatnonzero(np.diff(self.rows, prepend=-1))
+        counts = np.diff(begins, append=len(self.rows))
+        best = np.repeat(np.maximum.reduceat(scores, begins), counts)
+        wins = (scores == best) & np.isfinite(scores)
+        stays = self.clusters == current[self.rows]
+        none = len(self.labels) + len(self.clusters)  # more than any number of a cluster
+        rank = np.where(wins, np.where(stays, -1, self.clusters), none)
+        first = np.minimum.reduceat(rank, begins)
+        moves = (first >= 0) & (first < none)
+        labels[self.rows[begins[moves]]] = first[moves]
         return labels
-    rows, clusters = _places(scores)
-    best = np.maximum.reduceat(scores.data, scores.indptr[some])
-    wins = (scores.data == np.repeat(best, counts[some])) & np.isfinite(scores.data)
-    stays = np.zeros(len(counts), dtype=bool)
-    stays[rows[wins & (clusters == current[rows])]] = True
-    wins &= ~stays[rows]
-    winners, first = np.unique(rows[wins], return_index=True)
-    labels[winners] = clusters[wins][first]
-    return labels
-
-
-def _places(A: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows and columns of the stored entries."""
-    return np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)), A.indices
 
 
 def reassigned(
@@ -133,27 +151,35 @@ def reassigned(
     of their own, and their log-likelihood counts ``negative_weight`` times.
     """
     positive, negative = _parts(A)
+    known, repelled = degrees(positive), None if negative is None else degrees(negative)
     outside = labels == OUTSIDE
-    for _ in range(ROUNDS if clusters > 1 else 0):
-        scores = Densities.of(positive, labels, clusters).scores(positive)
-        if negative is not None and negative_weight > 0.0:
-            apart = Densities.of(negative, labels, clusters)
-            scores.data += negative_weight * apart.scores_at(negative, scores)
-        moved = likeliest(scores, labels)
+    before: np.ndarray | None = None
+    for done in range(ROUNDS if clusters > 1 else 0):
+        ties = Ties.of(positive, known, labels, clusters)
+        scores = Densities.of(ties, clusters).scores(ties)
+        if repelled is not None and negative_weight > 0.0:
+            apart = Ties.of(negative, repelled, labels, clusters)
+            scores += negative_weight * Densities.of(apart, clusters).scores_at(apart, ties)
+        moved = ties.likeliest(scores, labels)
         moved[outside] = OUTSIDE
-        before, after = (np.bincount(one[~outside], minlength=clusters) for one in (labels, moved))
-        emptied = np.isin(labels, np.flatnonzero((before > 0) & (after == 0)))
+        sizes, left = (np.bincount(one[~outside], minlength=clusters) for one in (labels, moved))
+        emptied = np.isin(labels, np.flatnonzero((sizes > 0) & (left == 0)))
         moved[emptied] = labels[emptied]
         if np.array_equal(moved, labels):
             break
-        labels = moved
+        if before is not None and np.array_equal(moved, before):
+            # rows that attract each other change places for ever, so the last round is known
+            return moved if (ROUNDS - done) % 2 else labels
+        before, labels = labels, moved
     return labels
 
 
 def new_labels(A: Any, labels: np.ndarray, similarities: Any, clusters: int) -> np.ndarray:
     """Return the likeliest cluster of new rows, from their similarities to those of A."""
-    scores = Densities.of(_parts(A)[0], labels, clusters).scores(_parts(similarities)[0])
-    return likeliest(scores, np.full(scores.shape[0], OUTSIDE))
+    graph, new = _parts(A)[0], _parts(similarities)[0]
+    densities = Densities.of(Ties.of(graph, degrees(graph), labels, clusters), clusters)
+    ties = Ties.of(new, degrees(new), labels, clusters)
+    return ties.likeliest(densities.scores(ties), np.full(new.shape[0], OUTSIDE))
 
 
 def _parts(A: Any) -> tuple[Any, Any]:
