@@ -33,6 +33,10 @@ Bounds = tuple[int, int]
 #: which needs the interpreter to begin and to report, and one that waits in compiled code.
 SMALLEST_SHARE, SMALLEST_PART = 1_500_000, 250_000
 
+#: Floating point operations, some tenths of a millisecond, below which a pass has one thread only:
+#: what shares it out would have to be compiled first, which takes seconds.
+LEAST_SHARED = 1_000_000
+
 
 def available_cores() -> int:
     """Return the number of cores this process may use."""
@@ -215,7 +219,7 @@ class Threads:
         if key not in self._bounds:
             parts = min(int(n * cost_per_row // SMALLEST_PART), each * self.count, n, MOST_PARTS)
             cut = None
-            if self.count > 1 and parts > 1:
+            if self.count > 1 and parts > 1 and n * cost_per_row >= LEAST_SHARED:
                 cut = np.array([n * part // parts for part in range(parts + 1)], np.int64)
             self._bounds[key] = cut
         return self._bounds[key]

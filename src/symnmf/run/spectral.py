@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import svd
 from scipy.linalg.lapack import dpotrf, dtrtri, get_lapack_funcs
 
@@ -25,8 +26,9 @@ from symnmf.objectives import Frobenius, Objective
 from symnmf.ops import Ops, Tall
 from symnmf.run.hasty import FLOOR, hasty_start
 from symnmf.state import Point
-from symnmf.storage import SymmetricMatrix
+from symnmf.storage import SymmetricArray, SymmetricMatrix
 from symnmf.storage.spectrum import filtered
+from symnmf.storage.wrapping import in_memory
 
 DOUBLE_UP_TO = 2**22  # entries of the eigenvectors, which are computed in float32 beyond
 EXACT_UP_TO = 256  # rows up to which all eigenvectors at once are cheaper
@@ -198,9 +200,12 @@ def basis_in(X: SymmetricMatrix, block: Tall, image: Tall, count: int) -> Basis:
 
 
 def _all_eigenpairs(X: SymmetricMatrix, count: int) -> Basis:
-    n = X.shape[0]
-    whole = X.ops.get(X.matmul(X.ops.put(np.eye(n, dtype=X.dtype))))
-    values, vectors = np.linalg.eigh(whole.astype(np.float64))
+    whole: Any = in_memory(X)
+    if sp.issparse(whole):
+        whole = whole.toarray()
+    elif isinstance(whole, SymmetricArray):
+        whole = X.ops.get(X.matmul(X.ops.put(np.eye(X.shape[0], dtype=X.dtype))))
+    values, vectors = np.linalg.eigh(np.asarray(whole, np.float64))
     return Basis(np.ascontiguousarray(vectors[:, : -count - 1 : -1]), values[: -count - 1 : -1])
 
 

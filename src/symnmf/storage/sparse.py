@@ -11,11 +11,14 @@ from symnmf.kernels import passes
 from symnmf.kernels.coordinate import sweep_csr
 from symnmf.kernels.products import balanced_chunks, csr_rows
 from symnmf.kernels.team import together
-from symnmf.parallel import MOST_PARTS, SMALLEST_PART, Bounds, Threads
+from symnmf.parallel import LEAST_SHARED, MOST_PARTS, SMALLEST_PART, Bounds, Threads
 from symnmf.storage.host import HostMatrix
 
 #: Parts of a product for each thread: rows differ in what they cost, cached or not.
 PARTS_EACH = 4
+
+#: Rows and stored entries up to which 32 bits are enough for an index.
+NARROW_UP_TO = np.iinfo(np.int32).max
 
 #: Above this n the n x n residual of a sparse X would cost more than the run.
 RESIDUAL_UP_TO = 20_000
@@ -28,6 +31,9 @@ class SparseMatrix(HostMatrix):
         self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, threads: Threads
     ) -> None:
         super().__init__(len(indptr) - 1, data.dtype, threads)
+        # half the memory traffic, and no second version of each kernel to compile
+        if indices.dtype == np.int64 and max(len(indices), len(indptr)) <= NARROW_UP_TO:
+            indptr, indices = indptr.astype(np.int32), indices.astype(np.int32)
         self.indptr, self.indices, self.data = indptr, indices, data
         self._shares: dict[int, list[Bounds]] = {}
         self._bounds: dict[int, np.ndarray] = {}
@@ -39,7 +45,7 @@ class SparseMatrix(HostMatrix):
     def share_product(self, V: np.ndarray, out: np.ndarray) -> bool:
         work = 2.0 * len(self.data) * V.shape[1]
         parts = min(int(work // SMALLEST_PART), PARTS_EACH * self.threads.count, MOST_PARTS)
-        if self.threads.count == 1 or parts < 2:
+        if self.threads.count == 1 or work < LEAST_SHARED or parts < 2:
             return False
         if parts not in self._bounds:
             chunks = balanced_chunks(self.indptr, parts)
