@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 
@@ -155,4 +156,9 @@ def _doubt(f: Objective, gram: np.ndarray, length: float) -> float:
     """
     size = float(np.sqrt(max(np.vdot(gram @ gram, gram), 0.0) * length))
     entries = f.shape[0] * len(gram)
-    return float(ROUNDINGS * np.finfo(f.dtype).eps * size / np.sqrt(entries))
+    return ROUNDINGS * _epsilon(f.dtype) * size / math.sqrt(entries)
+
+
+@functools.cache
+def _epsilon(dtype: np.dtype) -> float:
+    return float(np.finfo(dtype).eps)
