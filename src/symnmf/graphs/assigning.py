@@ -110,10 +110,9 @@ class Ties:
     def of(cls, A: Any, degrees: np.ndarray, labels: np.ndarray, clusters: int) -> Ties:
         """Add up the rows of A, over the columns in each cluster."""
         outside = np.where(labels == OUTSIDE, clusters, labels)  # a column that is left out again
-        members = sp.csr_array(
-            (np.ones(len(labels)), outside, np.arange(len(labels) + 1)),
-            shape=(len(labels), clusters + 1),
-        )
+        # indices of 64 bits would have those of A copied in every round
+        places = outside.astype(np.int32), np.arange(len(labels) + 1, dtype=np.int32)
+        members = sp.csr_array((np.ones(len(labels)), *places), shape=(len(labels), clusters + 1))
         weight = sp.csr_array(A @ members)
         rows, found = np.repeat(np.arange(len(degrees)), np.diff(weight.indptr)), weight.indices
         kept = found < clusters
