@@ -144,6 +144,14 @@ def test_no_cluster_loses_all_its_rows_and_rows_outside_stay_there():
     assert (np.bincount(found[found >= 0]) > 0).all()
 
 
+def test_a_row_that_has_to_stay_does_not_empty_the_cluster_it_would_have_gone_to(monkeypatch):
+    """Clusters 0 and 1 have one row each, which would go to 1 and 2."""
+    A, _ = block_model([5], [0.9], 0.0, 0)
+    labels = np.array([0, 1, 2, 2, 2])
+    monkeypatch.setattr(Ties, "likeliest", lambda *_: np.array([1, 2, 2, 2, 2]))
+    np.testing.assert_array_equal(reassigned(A, labels, 3), labels)
+
+
 def test_dense_similarities_are_read_as_sparse_ones():
     A, y = block_model([30, 25, 20], [0.5, 0.5, 0.5], 0.15, 1)
     noisy = np.where(np.random.default_rng(0).random(75) < 0.25, 0, y)

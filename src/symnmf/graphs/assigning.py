@@ -161,9 +161,10 @@ def reassigned(
             scores += negative_weight * Densities.of(apart, clusters).scores_at(apart, ties)
         moved = ties.likeliest(scores, labels)
         moved[outside] = OUTSIDE
-        sizes, left = (np.bincount(one[~outside], minlength=clusters) for one in (labels, moved))
-        emptied = np.isin(labels, np.flatnonzero((sizes > 0) & (left == 0)))
-        moved[emptied] = labels[emptied]
+        # rows that stay in one cluster may have been all that another would have gained
+        while (emptied := np.setdiff1d(labels, moved)).size:
+            stays = np.isin(labels, emptied)
+            moved[stays] = labels[stays]
         if np.array_equal(moved, labels):
             break
         if before is not None and np.array_equal(moved, before):
