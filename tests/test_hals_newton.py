@@ -595,3 +595,16 @@ def test_minima_on_graphs_are_as_good_as_those_of_a_symhals(name: str) -> None:
 
     paper = ends(solver="a-symhals", coupling="adaptive", init="random")
     assert ends(solver="auto") <= paper + 0.01 * (1.0 - paper)
+
+
+def test_only_a_start_off_its_scale_is_copied():
+    B = np.random.default_rng(0).random((40, 3))
+    f = Frobenius(as_symmetric(B @ B.T))
+    U = np.random.default_rng(1).random((40, 3))
+    U *= f.best_multiple(Point(f.ops, U))
+    for factor, copied in ((1.0, False), (1.1, True)):
+        state = HalsNewton().start(f, f.ops.put(factor * U))
+        begun = state.U
+        assert module._rescale(f, state)
+        assert (state.U is not begun) == copied
+        np.testing.assert_allclose(state.U.values, U, rtol=1e-12)

@@ -65,11 +65,13 @@ class Basis:
         The axes are then turned until little is negative.
         """
         axes = self._farthest_axes if generator is None else self._axes(generator)
-        U = np.maximum(self._scaled @ self._settled(axes), 0.0)
+        U = self._scaled @ self._settled(axes)  # of a large X it is worth not copying it
+        np.maximum(U, 0.0, out=U)
         empty = np.flatnonzero(~U.any(axis=0))
         if empty.size:  # X has fewer directions; columns that are all alike would stay so
             U[:, empty] = np.random.default_rng(0).random((len(U), empty.size)) * U.mean()
-        U = np.ascontiguousarray(np.maximum(U, FLOOR * U.mean()), dtype=X.dtype)
+        np.maximum(U, FLOOR * U.mean(), out=U)
+        U = np.ascontiguousarray(U, dtype=X.dtype)
         if not U.any():  # X has no positive eigenvalue
             U[:] = 1.0
         return _at_scale(X, U)
@@ -140,7 +142,8 @@ def affordable(n: int, rank: int) -> bool:
 
 
 def _at_scale(X: SymmetricMatrix, U: np.ndarray) -> np.ndarray:
-    return (Frobenius(X).best_multiple(Point(X.ops, X.ops.put(U))) * U).astype(X.dtype)
+    U *= X.dtype.type(Frobenius(X).best_multiple(Point(X.ops, X.ops.put(U))))
+    return U
 
 
 def leading_subspace(X: SymmetricMatrix, count: int) -> Basis:

@@ -34,6 +34,7 @@ REMEMBERED = 2**26  # entries of U up to which steps are remembered, at seven ti
 SWEEPS_ALONE = 3  # where no steps are kept: rows once read are cheap to sweep again
 SINGLE_LOOKS = 5  # iterations between two looks at whether float32 is still enough
 SINGLE_GAIN = 1e-7  # relative fall of E between two looks under which it is not
+ROUNDED = 100.0  # roundings by which the scale of a start may be off
 BY_ENTRIES = 2**20  # entries of U up to which a sweep on one thread costs little
 
 
@@ -287,6 +288,7 @@ def _rescale(f: Objective, state: State) -> bool:
     Return False where no multiple fits better than 0: entry by entry such a start would end there.
     """
     scale = f.best_multiple(state.U)
-    if scale > 0.0:
+    # most starts are at their scale already, and a copy of a large one takes as long as a product
+    if scale > 0.0 and abs(scale - 1.0) > ROUNDED * np.finfo(f.dtype).eps:
         state.U = state.V = state.U.scaled(scale, f)
     return scale > 0.0
