@@ -1,6 +1,7 @@
 """A Dask array gives the same bits on threads, on a cluster, and on one that loses workers."""
 
 import contextlib
+import importlib.metadata
 import os
 import random
 import signal
@@ -17,7 +18,7 @@ import scipy.sparse as sp
 import symnmf
 from conftest import MINUTES
 from symnmf.errors import InputError
-from symnmf.storage import DaskMatrix
+from symnmf.storage import DaskMatrix, workers
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -308,6 +309,28 @@ def test_a_worker_without_the_package_is_named(path, tmp_path):
         client.wait_for_workers(2, timeout=MINUTES)
         with pytest.raises(InputError, match="not installed on 1 of 2 Dask workers, such as tcp"):
             DaskMatrix(from_file(path))
+
+
+class Mixed:
+    """A client of a worker that has another version of one package."""
+
+    def __init__(self, package):
+        self.package = package
+
+    def run_on_scheduler(self, function, *given, **_):
+        return function(*given)
+
+    def run(self, function, *given, **_):
+        return {"tcp://old": "0.0.7" if given[0] == self.package else function(*given)}
+
+
+@pytest.mark.parametrize("package", ["dask", "symnmf"])
+def test_a_worker_with_another_version_is_named(package, monkeypatch):
+    monkeypatch.setattr(workers, "_wait_for_workers", lambda *_: None)
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "2.1.0")
+    with pytest.raises(InputError, match=rf"{package} is 0\.0\.7 on the worker tcp://old and 2\.1"):
+        workers._check_packages(Mixed(package), 1.0)
+    workers._check_packages(Mixed("another"), 1.0)
 
 
 def test_a_scheduler_without_the_package_is_named(path, tmp_path):

@@ -111,3 +111,10 @@ def test_a_number_that_is_found_comes_before_the_choice():
 def test_other_values_are_refused(wrong):
     with pytest.raises(symnmf.InputError, match="normalize must be True or False or 'auto'"):
         chosen(np.eye(4), 2, normalize=wrong)
+
+
+def test_dates_are_no_numbers():
+    days = np.arange(12).astype("datetime64[D]").reshape(6, 2)
+    for dates in (days, days - days[0]):
+        with pytest.raises(symnmf.InputError, match="dates or times"):
+            symnmf.graphs.build(dates)

@@ -298,6 +298,29 @@ def test_the_wall_clock_may_say_what_it_likes(clock, monkeypatch, tmp_path):
     assert np.array_equal(symnmf.Result.load(tmp_path / "fit.npz").U, usual.U)
 
 
+NO_SHARED_MEMORY = """
+import _multiprocessing, multiprocessing.synchronize
+import numpy as np, symnmf
+
+def refuse(*_, **__):
+    raise OSError(30, "Read-only file system")
+
+_multiprocessing.SemLock = refuse
+try:
+    multiprocessing.Lock()
+except OSError:
+    B = np.random.default_rng(0).random((200, 4))
+    run = {"n_jobs": 2, "n_init": 2, "max_iter": 10, "tol": 0.1}
+    print(symnmf.factorize(B @ B.T, 4, random_state=0, **run).status)
+"""
+
+
+def test_nothing_of_dev_shm_is_needed():
+    """Where it is absent or read-only, as in some containers, no lock between processes is made."""
+    done = run_python(NO_SHARED_MEMORY)
+    assert done.stdout == "converged\n", done.stderr
+
+
 FACTORIZED = """
 import sys, multiprocessing
 from concurrent.futures import ProcessPoolExecutor

@@ -58,9 +58,12 @@ class NegativeWeight:
 
 
 def signed_parts(A: Any) -> tuple[Any, Any]:
-    """Return the positive and the negative part of A, both at least 0."""
+    """Return the positive and the negative part of A, both at least 0, in arrays of their own.
+
+    Older versions of SciPy let ``maximum`` share the indices of A.
+    """
     if sp.issparse(A):
-        return sp.csr_array(A.maximum(0)), sp.csr_array((-A).maximum(0))
+        return sp.csr_array(A.maximum(0), copy=True), sp.csr_array((-A).maximum(0), copy=True)
     return np.maximum(A, 0), np.maximum(-A, 0)
 
 

@@ -340,7 +340,12 @@ def matrix_of(X: Any, name: str, *, keep_float32: bool = False) -> Points:
             checked.sum_duplicates()
             checked.eliminate_zeros()
         else:
-            checked = np.asarray(X, dtype=dtype)
+            given = np.asarray(X)
+            if given.dtype.kind in "mM":
+                raise InputError(f"{name} holds dates or times; turn them into numbers first.")
+            checked = given.astype(dtype, copy=False)
+    except InputError:
+        raise
     except (TypeError, ValueError, OverflowError):
         raise InputError(
             f"{name} must be a matrix of numbers, not {type(X).__name__}; convert it first."

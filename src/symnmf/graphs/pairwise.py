@@ -106,7 +106,7 @@ def nearest_by_distance(X: Any, n: int, n_neighbors: int | None) -> sp.csr_array
                 f"{counts.min()}; lower n_neighbors, or store more distances."
             )
         rows = np.repeat(np.arange(stored.shape[0]), counts)
-        order = np.lexsort((stored.indices, stored.data, rows))
+        order = np.lexsort((stored.data, rows))  # of equal ones the first, as scikit-learn takes
         nearest = stored.indices[order[stored.indptr[:-1, None] + np.arange(k)]]
     rows = np.repeat(np.arange(len(nearest)), k)
     return sp.csr_array((np.ones(rows.size), (rows, nearest.ravel())), shape=(X.shape[0], n))

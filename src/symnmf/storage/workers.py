@@ -76,10 +76,8 @@ def _worker_count(dask_scheduler: Any) -> int:
 
 
 def _check_packages(client: Any, patience: float) -> None:
-    from importlib.metadata import version
+    from importlib.metadata import PackageNotFoundError, version
     from importlib.util import find_spec
-
-    import dask
 
     # a client whose scheduler died waits for it for ever unless it is told how long
     limit = {"callback_timeout": max(ANSWER, patience)}
@@ -97,13 +95,17 @@ def _check_packages(client: Any, patience: float) -> None:
             f"{lacking[0]}; install it there, the same version as here."
         )
     # workers of another release cannot unpack its tasks, and die of them
-    here = str(dask.__version__)
-    for name, there in client.run(version, "dask", on_error="ignore", **limit).items():
-        if there.split(".")[:2] != here.split(".")[:2]:
-            raise InputError(
-                f"Dask is {there} on the worker {name} and {here} here; install the same "
-                f"version everywhere."
-            )
+    for package in ("dask", "symnmf"):
+        try:
+            here = version(package)
+        except PackageNotFoundError:  # it is run from a folder
+            continue
+        for name, there in client.run(version, package, on_error="ignore", **limit).items():
+            if there.split(".")[:2] != here.split(".")[:2]:
+                raise InputError(
+                    f"{package} is {there} on the worker {name} and {here} here; install the same "
+                    f"version everywhere."
+                )
 
 
 def _wait_for_workers(client: Any, patience: float) -> None:
