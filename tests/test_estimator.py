@@ -438,3 +438,12 @@ def test_settings_are_refused_before_the_graph_is_built(blobs):
     for wrong in ({"solver": "x"}, {"coupling": -1.0}, {"init": "x"}, {"max_iter": -1}):
         with pytest.raises(InputError):
             SymNMF(4, affinity=never, **wrong).fit(blobs[0])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_the_first_entry_that_is_no_number_is_named(make, value):
+    X = np.random.default_rng(0).random((30, 4))
+    X[7, 2] = X[9, 0] = value
+    with pytest.raises(InputError, match=r"in row 7, column 2 \(counted from 0\)"):
+        SymNMF(2).fit(make(X))

@@ -368,3 +368,21 @@ def test_no_word_where_data_without_clusters_are_cut_as_cleanly(monkeypatch):
     assert found.quality_.verdict is None
     monkeypatch.setattr(verdict, "CLEAN", 0.0)
     assert symnmf.SymNMF(2, random_state=0).fit(X).quality_.verdict.word == CHANCE
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clear_clusters_are_not_each_called_chance(seed: int) -> None:
+    found = symnmf.communities(nx.les_miserables_graph(), 6, random_state=seed).quality
+    assert found.verdict.word == "clear"
+    assert sum(word == "no more than chance" for word in found.verdict.clusters) <= 1
+
+
+def test_all_there_is_in_one_cluster_has_nothing_that_leaves_it() -> None:
+    weights = np.random.default_rng(0).random((40, 40))
+    found = Partition.of(weights + weights.T, np.zeros(40, dtype=int), 1)
+    assert found.conductance.tolist() == found.leaving.tolist() == [0.0]
+
+
+def test_a_graph_without_edges_is_warned_of() -> None:
+    with pytest.warns(symnmf.QualityWarning, match="too few edges"):
+        symnmf.communities(nx.empty_graph(10), "auto")

@@ -413,7 +413,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
         square = len(set(shape)) == 1
         ours = self._precomputed and ((reset and square) or self.missing == "nan")
-        with said_as_input_errors():
+        if not ours:
+            _refuse_not_finite(X)
+        with said_as_input_errors("X"):
             return validate_data(
                 self,
                 X,
@@ -542,3 +544,26 @@ def _printer(verbose: int) -> Callable[[int, Snapshot], None]:
             )
 
     return show
+
+
+def _refuse_not_finite(X: Any) -> None:
+    """Name the first entry that is no finite number; what is no table of numbers is left alone."""
+    stored = X.tocoo() if sp.issparse(X) else None
+    try:
+        values = np.asarray(X if stored is None else stored.data)
+        values = values.astype(np.float64) if values.dtype.kind == "O" else values
+    except (ValueError, TypeError):
+        return
+    if (
+        values.dtype.kind != "f"
+        or values.ndim != (2 if stored is None else 1)
+        or np.isfinite(values).all()
+    ):
+        return
+    place = np.unravel_index(int(np.argmin(np.isfinite(values))), values.shape)
+    what = "NaN" if np.isnan(values[place]) else "an infinite number"
+    row, column = place if stored is None else (stored.row[place], stored.col[place])
+    raise InputError(
+        f"X has {what} in row {int(row)}, column {int(column)} (counted from 0); fill such "
+        f"entries, as sklearn.impute.SimpleImputer does, or leave out their rows or columns."
+    )

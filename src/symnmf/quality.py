@@ -233,7 +233,7 @@ def modularity_scorer(model: Any, X: Any, y: Any = None) -> float:
 def warn_of(quality: Quality, advice: str) -> None:
     """Say at the reader's line what is wrong with the clusters, where something is."""
     told = quality.advise(advice)
-    if told and sum(quality.sizes):
+    if told:
         warn(f"{told}.", QualityWarning)
 
 

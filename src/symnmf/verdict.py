@@ -165,8 +165,12 @@ class _Null:
         """The mean conductance in each draw, as a full search would have it."""
         return self.rest * self.conductance
 
-    def words(self, here: Partition) -> tuple[str, ...]:
-        """Return the word for each cluster, from all clusters of the draws taken together."""
+    def words(self, here: Partition, *, more: bool) -> tuple[str, ...]:
+        """Return the word for each cluster, from all clusters of the draws taken together.
+
+        ``more`` says that all clusters together are beyond chance. One of them alone that is not,
+        but closed better than those of draws usually are, is then weak: it is part of the evidence.
+        """
         drawn = self.rest * np.concatenate([one.leaving for one in self.found])
         drawn = -np.log(drawn[np.isfinite(drawn)] + NOTHING)
         typical = float(np.exp(-drawn.mean()))
@@ -177,7 +181,7 @@ class _Null:
             if np.isnan(leaving):
                 return ""
             if -np.log(leaving + NOTHING) <= limit:
-                return CHANCE
+                return WEAK if more and leaving <= WEAK_FROM * typical else CHANCE
             return WEAK if leaving > WEAK_FROM * typical else CLEAR
 
         return tuple(word(float(leaving)) for leaving in here.leaving)
@@ -230,7 +234,9 @@ def judge(
         if count == 1:
             beaten = {name: one.passed_by(here, FAR) for name, one in drawn.items()}
             plain = all(beaten.values())
-            if plain and (large or all(word in (CLEAR, "") for word in _best(drawn).words(here))):
+            if plain and (
+                large or all(word in (CLEAR, "") for word in _best(drawn).words(here, more=True))
+            ):
                 break
             if plain:  # of all together; single clusters need to know how much those of draws vary
                 continue
@@ -262,7 +268,7 @@ def judge(
     return Verdict(
         word,
         reason + remark,
-        hardest.words(here),
+        hardest.words(here, more=more),
         mine,
         null,
         here.modularity,

@@ -462,7 +462,7 @@ def _assemble(
         others = f" besides {isolated} isolated points" if isolated else ""
         warn(
             f"the graph falls into {parts} components{others}: no cluster can join two of them on "
-            f"the evidence of this graph, so raise n_neighbors if you look for fewer than {parts} "
-            f"clusters."
+            f"the evidence of this graph, so take more neighbors if you look for fewer than "
+            f"{parts} clusters."
         )
     return adjacency.normalized(graph) if normalize else graph

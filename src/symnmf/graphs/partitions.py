@@ -12,6 +12,9 @@ from symnmf.graphs.adjacency import degrees
 from symnmf.run.result import OUTSIDE
 from symnmf.storage import SymmetricArray
 
+#: Part of the whole weight up to which what lies outside of a cluster is rounding.
+ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class Partition:
@@ -58,11 +61,10 @@ class Partition:
     @property
     def conductance(self) -> np.ndarray:
         """The part of each cluster's weight that leaves it; NaN for one without rows."""
+        smaller = np.minimum(self.volume, self.total - self.volume)
         with np.errstate(divide="ignore", invalid="ignore"):
-            leaving = (self.volume - self.within) / np.minimum(
-                self.volume, self.total - self.volume
-            )
-        leaving[~np.isfinite(leaving)] = 0.0  # all there is, so nothing leaves
+            leaving = (self.volume - self.within) / smaller
+        leaving[smaller <= ROUNDING * self.total] = 0.0  # all there is, so nothing leaves
         return np.where(self.sizes > 0, np.clip(leaving, 0.0, 1.0), np.nan)
 
     @property
@@ -71,7 +73,7 @@ class Partition:
         with np.errstate(divide="ignore", invalid="ignore"):
             chance = (self.total - self.volume) / self.total
             part = (self.volume - self.within) / (self.volume * chance)
-        part[~np.isfinite(part)] = 0.0
+        part[self.volume * chance <= ROUNDING * self.total] = 0.0
         return np.where(self.sizes > 0, part, np.nan)
 
     @property

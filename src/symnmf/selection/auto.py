@@ -176,7 +176,8 @@ def _reason_of_network(above: int, shortest: int, parts: int, *, at_end: bool) -
     if shortest == 1:
         return (
             above,
-            f"{told}; no groups describe the graph in fewer nats, so the number is uncertain.",
+            f"{told}, one less than the number; but the graph takes as few nats to describe "
+            f"without groups, so the number is uncertain.",
         )
     if shortest > above:
         most = f"The graph is described in the fewest nats with {shortest} groups"
@@ -336,13 +337,14 @@ def _rises(apart: np.ndarray, floor: float) -> np.ndarray:
 
 def _said(number: int, parts: int, sharp: bool, rise: np.ndarray, low: int) -> str:
     if number == 1:
-        return "The eigenvalues are those of one cloud of points, with no drop after two or more"
+        return "The eigenvalues fall off as those of one cloud of points do, without a clear drop"
     if number == parts:
-        return f"The graph falls into {parts} components, with no such gap inside them"
+        return f"The graph falls into {parts} components, and no eigenvalues mark clusters in them"
     others = np.argsort(-rise)[1:2] + low
-    second = f", the next largest drop is after {int(others[0])}" if others.size else ""
+    second = f"; the next largest drop is after {int(others[0])}" if others.size else ""
     if sharp:
-        return f"The eigenvalues drop after {number} nearly as after components{second}"
+        almost = "nearly as far as after separate components"
+        return f"The eigenvalues drop after {number}, {almost}{second}"
     return f"The eigenvalues drop furthest after {number}{second}"
 
 
