@@ -215,7 +215,8 @@ import sys, numpy as np, symnmf
 from symnmf import parallel
 from symnmf.storage import Blocks
 
-parallel.SMALLEST_PART = 1  # so that the small run loads every kernel of the large one
+# so that the small run loads every kernel of the large one
+parallel.SMALLEST_PART, parallel.LEAST_SHARED = 1, 0
 
 def peak(reset=False):
     if reset:

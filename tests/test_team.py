@@ -102,6 +102,7 @@ def test_a_forked_child_has_helpers_of_its_own() -> None:
 def both(monkeypatch: pytest.MonkeyPatch) -> tuple[HostOps, HostOps]:
     """Operations on one thread, and on four that share every pass however small."""
     monkeypatch.setattr("symnmf.parallel.SMALLEST_PART", 1)
+    monkeypatch.setattr("symnmf.parallel.LEAST_SHARED", 0)
     monkeypatch.setattr("symnmf.parallel.available_cores", lambda: 4)
     return HostOps(Threads(1)), HostOps(Threads(4))
 

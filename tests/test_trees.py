@@ -111,10 +111,22 @@ def test_a_description_that_gets_no_shorter_ends_a_split(monkeypatch):
     A = block_model(2, 2.6, 0, n=400)
     assert symnmf.hierarchy(A, random_state=0).n_clusters == 2
     monkeypatch.setattr(splitting, "_pays", lambda *_: True)
-    monkeypatch.setattr(splitting.nulls, "upper_limit", lambda *_: 0.0)
+    monkeypatch.setattr(splitting._Judge, "_of_network", lambda *_: "as told")
     assert symnmf.hierarchy(A, max_clusters=6, random_state=0).n_clusters == 3
     monkeypatch.setattr(splitting, "gained", lambda *_: 1.0)
     assert symnmf.hierarchy(A, max_clusters=6, random_state=0).n_clusters == 6
+
+
+@pytest.mark.parametrize(("snr", "leaves", "draws"), [(2.6, 2, 1 + 2 * 3), (0.0, 1, 3)])
+def test_random_graphs_are_drawn_until_it_is_decided(snr, leaves, draws, monkeypatch):
+    """One is enough for groups that are clear, and three for a part below one of them."""
+    drawn, draw = [], splitting.nulls.same_degrees
+    monkeypatch.setattr(
+        splitting.nulls, "same_degrees", lambda *given: (drawn.append(1), draw(*given))[1]
+    )
+    A = block_model(2, snr, 0, n=400)
+    assert symnmf.hierarchy(A, random_state=0).n_clusters == leaves
+    assert len(drawn) == draws
 
 
 @settings(max_examples=20, deadline=None)

@@ -217,12 +217,16 @@ class Threads:
         """
         key = n, cost_per_row, each
         if key not in self._bounds:
-            parts = min(int(n * cost_per_row // SMALLEST_PART), each * self.count, n, MOST_PARTS)
-            cut = None
-            if self.count > 1 and parts > 1 and n * cost_per_row >= LEAST_SHARED:
-                cut = np.array([n * part // parts for part in range(parts + 1)], np.int64)
-            self._bounds[key] = cut
+            parts = min(self.shared_parts(n * cost_per_row, each), n)
+            cut = [n * part // parts for part in range(parts + 1)]
+            self._bounds[key] = np.array(cut, np.int64) if parts > 1 else None
         return self._bounds[key]
+
+    def shared_parts(self, cost: float, each: int = 1) -> int:
+        """Return into how many parts threads that wait in compiled code cut such work."""
+        if self.count == 1 or cost < LEAST_SHARED:
+            return 1
+        return max(1, min(int(cost // SMALLEST_PART), each * self.count, MOST_PARTS))
 
     def run(self, task: Callable[[int, int], T], bounds: Sequence[Bounds]) -> list[T]:
         """Return ``[task(begin, end) for begin, end in bounds]``, computed at the same time."""

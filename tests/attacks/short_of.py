@@ -21,6 +21,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+# OpenBLAS starts its threads anew in a fork, and interrupts a process that may not have any
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -55,7 +58,9 @@ def tasks(folder: Path) -> dict[str, Any]:
         assert abs(error - result.error) < 1e-6, (error, result.error)
 
     def shared_passes() -> None:
-        with mock.patch.multiple(parallel, SMALLEST_PART=1, available_cores=lambda: 4):
+        with mock.patch.multiple(
+            parallel, SMALLEST_PART=1, LEAST_SHARED=0, available_cores=lambda: 4
+        ):
             check(symnmf.factorize(X, 4, **{**run, "n_jobs": 4}), X)
 
     run = {"random_state": 0, "max_iter": 20, "tol": 1e-3, "n_jobs": 1}

@@ -16,7 +16,7 @@ from symnmf import parallel
 from symnmf.ops.host import HostOps
 
 B = np.random.default_rng(0).random((300, 4))
-SHARED = {"SMALLEST_PART": 1, "available_cores": lambda: 4}
+SHARED = {"SMALLEST_PART": 1, "LEAST_SHARED": 0, "available_cores": lambda: 4}
 
 PROGRAM = """
 import atexit, os, sys, threading, time
@@ -24,7 +24,7 @@ import numpy as np, symnmf
 from symnmf import parallel
 from symnmf.kernels import team
 
-parallel.SMALLEST_PART, parallel.available_cores = 1, lambda: 4
+parallel.SMALLEST_PART, parallel.LEAST_SHARED, parallel.available_cores = 1, 0, lambda: 4
 B = np.random.default_rng(0).random((300, 4))
 
 def fit():

@@ -268,7 +268,9 @@ def degrees(A: Any) -> Array:
         with np.errstate(over="ignore"):
             added = abs(A).sum(axis=1) if sp.issparse(A) else np.nansum(np.abs(A), axis=1)
         sums = np.asarray(added, dtype=np.float64).ravel()
-    if not np.isfinite(sums.sum()):
+    entries = A.data if sp.issparse(A) else A if isinstance(A, np.ndarray) else 0.0
+    # an entry that is no finite number has a message of its own
+    if not np.isfinite(sums.sum()) and np.isfinite(entries).all():
         raise InputError(
             f"the similarities add up to more than {A.dtype} holds; divide them by a constant."
         )

@@ -19,6 +19,7 @@ from __future__ import annotations
 import _thread
 import atexit
 import contextlib
+import mmap
 import os
 import platform
 import threading
@@ -53,6 +54,17 @@ PASS, MASK = 16, 0xFFFF
 PATIENCE = 20_000
 #: Looks after which whoever waits lets other threads have the core.
 RESTLESS = 200
+
+#: Address space that OpenBLAS asks for once a thread more is in it than ever before. It asks again
+#: and again where there is none.
+BLAS_BUFFER = 2**27
+
+try:
+    import resource
+except ImportError:  # not on Windows
+    LIMITS: tuple[int, ...] = ()
+else:
+    LIMITS = tuple(getattr(resource, f"RLIMIT_{name}") for name in ("AS", "DATA"))
 
 T = TypeVar("T")
 
@@ -325,7 +337,23 @@ class _Helpers:
 _helpers = _Helpers()
 
 
+def _too_little_for(helpers: int) -> bool:
+    """Whether a limit leaves too little address space for BLAS in so many threads more."""
+    if all(resource.getrlimit(limit)[0] == resource.RLIM_INFINITY for limit in LIMITS):
+        return False
+    try:
+        mmap.mmap(-1, helpers * BLAS_BUFFER, flags=mmap.MAP_PRIVATE).close()
+    except OSError:
+        return True
+    return False
+
+
 def together(work: Callable[..., T], threads: int, bounds: np.ndarray, *given: Any) -> T:
-    """Return ``work(shared, threads, bounds, *given)``, a pass that so many threads share."""
+    """Return ``work(shared, threads, bounds, *given)``, a pass that so many threads share.
+
+    One thread does all of it if a limit leaves too little memory for BLAS in the others.
+    """
     count = min(threads, len(bounds) - 1)
+    if count > 1 and _too_little_for(count - 1):
+        count, bounds = 1, bounds[[0, -1]]
     return work(_helpers.at_hand(count - 1), count, bounds, *given)

@@ -11,7 +11,7 @@ from symnmf.kernels import passes
 from symnmf.kernels.coordinate import sweep_csr
 from symnmf.kernels.products import balanced_chunks, csr_rows
 from symnmf.kernels.team import together
-from symnmf.parallel import LEAST_SHARED, MOST_PARTS, SMALLEST_PART, Bounds, Threads
+from symnmf.parallel import Bounds, Threads
 from symnmf.storage.host import HostMatrix
 
 #: Parts of a product for each thread: rows differ in what they cost, cached or not.
@@ -44,8 +44,8 @@ class SparseMatrix(HostMatrix):
 
     def share_product(self, V: np.ndarray, out: np.ndarray) -> bool:
         work = 2.0 * len(self.data) * V.shape[1]
-        parts = min(int(work // SMALLEST_PART), PARTS_EACH * self.threads.count, MOST_PARTS)
-        if self.threads.count == 1 or work < LEAST_SHARED or parts < 2:
+        parts = self.threads.shared_parts(work, PARTS_EACH)
+        if parts == 1:
             return False
         if parts not in self._bounds:
             chunks = balanced_chunks(self.indptr, parts)

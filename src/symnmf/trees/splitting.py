@@ -38,8 +38,13 @@ LEAST = 3
 #: The rank-2 factorization of a split: loose, since only two labels are read off it.
 TOL, MOST_ITERATIONS = 1e-2, 30
 
-#: Edges from which on a few random graphs do: their eigenvalues hardly differ.
-MANY = 50_000
+#: Random graphs that a part is compared with, and how many do if it has very many edges: their
+#: eigenvalues hardly differ. A part that is below one of the first few is not split.
+DRAWS, FEW_DRAWS, MANY = 10, 3, 50_000
+
+#: Part by which a second eigenvalue above that of a single random graph is above all of them. Their
+#: standard deviation is 4% of the mean with 60 rows, 2% with 200 and 0.6% with 1000.
+FAR_AHEAD = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,15 +96,14 @@ class _Judge:
 
     def _of_network(self, A: Any) -> str | None:
         """Compare the second eigenvalue with random graphs of the same degrees."""
-        draws = 3 if A.nnz > MANY else 10
-        second = float(auto.leading(normalized(A, auto.OFFSET), 2).values[1])
-        drawn = [
-            float(
-                auto.leading(normalized(nulls.same_degrees(A, self.rng), auto.OFFSET), 2).values[1]
-            )
-            for _ in range(draws)
-        ]
-        if second <= nulls.upper_limit(drawn, auto.LEVEL):
+        second, drawn = _second(A), list[float]()
+        while len(drawn) < (FEW_DRAWS if A.nnz > MANY else DRAWS):
+            drawn.append(_second(nulls.same_degrees(A, self.rng)))
+            if len(drawn) == 1 and second > (1.0 + FAR_AHEAD) * drawn[0]:
+                break
+            if len(drawn) == FEW_DRAWS and second <= max(drawn):
+                return None
+        if len(drawn) > 1 and second <= nulls.upper_limit(drawn, auto.LEVEL):
             return None
         return (
             f"the second eigenvalue is {second:.3f}, against {np.mean(drawn):.3f} in random graphs "
@@ -114,6 +118,11 @@ class _Judge:
         return (
             f"the second eigenvalue is {second:.3f}, above {self.drop:.3f}, where those of all drop"
         )
+
+
+def _second(A: Any) -> float:
+    """Return the second eigenvalue of a graph whose degrees are offset and divided out."""
+    return float(auto.leading(normalized(A, auto.OFFSET), 2).values[1])
 
 
 def _pays(A: Any, right: np.ndarray) -> bool:
