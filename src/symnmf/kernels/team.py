@@ -56,7 +56,7 @@ PATIENCE = 20_000
 RESTLESS = 200
 
 #: Address space that OpenBLAS asks for once a thread more is in it than ever before. It asks again
-#: and again where there is none.
+#: and again if there is none.
 BLAS_BUFFER = 2**27
 
 try:
