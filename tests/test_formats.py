@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import tracemalloc
 
 import networkx as nx
 import numpy as np
@@ -376,3 +377,14 @@ def test_pixels_that_lead_nowhere(tmp_path):
     with h5py.File(path, "a") as file:
         file["pixels/bin2_id"][0] = 99
     refused(path, "a pixel leads to a bin that is none of the 6")
+
+
+def test_a_number_of_vertices_alone_takes_little_memory(tmp_path):
+    (tmp_path / "graph.net").write_text("*Vertices 999999")
+    read_matrix(tmp_path / "graph.net")  # loads what it needs
+    tracemalloc.start()
+    found = read_matrix(tmp_path / "graph.net")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.names[-1] == 999_999
+    assert peak < 48 * 2**20

@@ -104,8 +104,9 @@ def read_pajek(source: Source) -> MatrixFile:
         raise source.error("it says nowhere how many *Vertices there are")
     check_dimensions(source, (network.n, network.n), len(network.ends))
     pairs = np.array(network.ends, dtype=np.int64).reshape(-1, 2)
-    labels = [network.labels.get(place, "") for place in range(1, network.n + 1)]
-    names = _names(labels, range(1, network.n + 1))
+    names = np.arange(1, network.n + 1)  # a file of a few bytes may name a million vertices
+    if len(network.labels) == network.n:
+        names = _names([network.labels[place] for place in names.tolist()], names)
     A = adjacency(
         source,
         network.n,
