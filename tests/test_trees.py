@@ -188,3 +188,23 @@ def test_wrong_limits_are_refused():
 def test_clusters_are_numbered_from_the_largest():
     parts = np.array([7, 7, -1, 3, 3, 3, 9, 9])
     assert numbered(parts).tolist() == [1, 1, -1, 0, 0, 0, 2, 2]
+
+
+@pytest.mark.parametrize("size", [25, 50])
+def test_groups_within_groups_are_found_where_only_chance_ends_a_tree(size):
+    """Four groups of two blocks each: the modularity falls when the groups are split."""
+    block = np.arange(8 * size) // size
+    near, same = block[:, None] // 2 == block // 2, block[:, None] == block
+    chance = np.where(same, 0.6, np.where(near, 0.15, 0.01))
+    upper = np.triu(np.random.default_rng(0).random(chance.shape) < chance, 1)
+    A = (upper + upper.T).astype(float)
+    assert symnmf.hierarchy(A, random_state=0).n_clusters == 4
+    tree = symnmf.hierarchy(A, until="chance", random_state=0)
+    assert adjusted_rand_score(block, tree.labels) == 1.0
+    assert adjusted_rand_score(block // 2, tree.cut(4)) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_random_graph_has_no_groups_however_a_tree_ends(seed):
+    A = block_model(1, 0.0, seed, n=300)
+    assert symnmf.hierarchy(A, until="chance", random_state=0).n_clusters == 1

@@ -19,6 +19,7 @@ from symnmf.graphs.adjacency import degrees as degrees_of
 from symnmf.graphs.adjacency import normalized
 from symnmf.graphs.locality import joins_neighbours
 from symnmf.graphs.partitions import Partition
+from symnmf.naming import lookup
 from symnmf.parallel import one_blas_thread
 from symnmf.run.multistart import Plan
 from symnmf.run.problem import Problem
@@ -31,6 +32,10 @@ from symnmf.selection.found import RankSelection
 from symnmf.storage import SymmetricArray
 from symnmf.trees.refining import refined
 from symnmf.trees.tree import Hierarchy, Split, numbered
+
+#: When a network is not split further.
+MODULARITY, BY_CHANCE = "modularity", "chance"
+UNTIL = (MODULARITY, BY_CHANCE)
 
 #: Rows that a part needs at least.
 LEAST = 3
@@ -53,6 +58,7 @@ class _Judge:
 
     drop: float | None
     local: bool
+    by_modularity: bool
     rng: np.random.Generator
     plan: Plan
 
@@ -80,7 +86,7 @@ class _Judge:
         right = self._halves(A, degrees, total)
         if min(right.sum(), n - right.sum()) < LEAST:
             return None
-        if self.drop is None and gained(A, right, degrees, total) <= 0.0:
+        if self.by_modularity and gained(A, right, degrees, total) <= 0.0:
             return None
         # the first split may be too weak for a description to tell, and the eigenvalue decides
         if self.drop is None and not self.local and not whole and not _pays(A, right):
@@ -140,14 +146,15 @@ def hierarchy(
     n_neighbors: int | None = None,
     weight: str | None = "weight",
     max_clusters: int | None = None,
+    until: str = MODULARITY,
     random_state: RandomState = None,
     n_jobs: int | None = None,
 ) -> Hierarchy:
     """Split a graph or points into two, repeatedly, until no cluster should be split further.
 
     Each split is a rank-2 factorization. A network is split while its second eigenvalue is above
-    those of random graphs with the same degrees, the modularity rises and, after the first split,
-    two groups describe it in fewer nats than one. Points are split while the second eigenvalue of
+    those of random graphs with the same degrees, the modularity rises (see ``until``) and, after the
+    first split, two groups describe it in fewer nats than one. Points are split while the second eigenvalue of
     their graph is above the drop in the eigenvalues of the whole graph; a single cloud of points
     has no such drop, see ``SymNMF(n_clusters="auto")``. A neighbour graph without its points is
     split while the modularity rises, because there is nothing to compare it with. Components are
@@ -164,6 +171,10 @@ def hierarchy(
         As in :class:`symnmf.SymNMF` and :func:`symnmf.communities`.
     max_clusters : int or None
         The largest number of leaves; the largest clusters are split first.
+    until : {"modularity", "chance"}
+        When to stop splitting a network: when the modularity of all leaves no longer rises, or
+        only when a part has no more structure than random graphs. "chance" finds groups within
+        groups that are small parts of the whole graph, and on real networks hundreds of leaves.
     random_state : int, Generator, RandomState or None
         For the random data without clusters.
 
@@ -182,6 +193,7 @@ def hierarchy(
     """
     if max_clusters is not None and max_clusters < 1:
         raise InputError(f"max_clusters must be at least 1, or None, got {max_clusters!r}.")
+    lookup(until, dict.fromkeys(UNTIL, until), "until")
     if isinstance(X, Problem):
         X.must_be_plain("hierarchy")
     building = Building(affinity=affinity, n_neighbors=n_neighbors, weight=weight, n_jobs=n_jobs)
@@ -194,9 +206,11 @@ def hierarchy(
     if not building.precomputed:
         draw = clouds_of(X, building)
         drop = _drop(auto.count_clusters(graph, draw=draw, neighbours=True, random_state=rng))
+    local = building.precomputed and joins_neighbours(graph)
     judge = _Judge(
         drop,
-        building.precomputed and joins_neighbours(graph),
+        local,
+        drop is None and (local or until == MODULARITY),
         rng,
         Plan(
             2,
@@ -249,7 +263,7 @@ def _grown(graph: sp.csr_array, judge: _Judge, most: int, names: list[Any] | Non
         above[one] = above[other] = strength
         waiting.extend([one, other])
         waiting = deque(sorted(waiting, key=lambda name: -int(np.sum(parts == name))))
-    if judge.drop is None and len(splits) > 1:
+    if judge.by_modularity and len(splits) > 1:
         parts = _settled(graph, parts, weights, total)
     return Hierarchy(numbered(parts), splits, parts, names)
 
