@@ -412,6 +412,12 @@ def test_workers_of_another_release_are_refused(path, monkeypatch):
         distributed.Client(cluster, set_as_default=False) as client,
         client.as_current(),
     ):
-        monkeypatch.setattr(dask, "__version__", "2023.1.0")
-        with pytest.raises(InputError, match=r"Dask is 20.* on the worker .* and 2023\.1\.0 here"):
+        known, asked = importlib.metadata.version, []
+
+        def version(name):  # here first, then on the worker
+            asked.append(name)
+            return "2023.1.0" if len(asked) == 1 else known(name)
+
+        monkeypatch.setattr(importlib.metadata, "version", version)
+        with pytest.raises(InputError, match=r"dask is 20.* on the worker .* and 2023\.1\.0 here"):
             DaskMatrix(from_file(path))
