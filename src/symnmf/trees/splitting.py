@@ -153,13 +153,13 @@ def hierarchy(
     """Split a graph or points into two, repeatedly, until no cluster should be split further.
 
     Each split is a rank-2 factorization. A network is split while its second eigenvalue is above
-    those of random graphs with the same degrees, the modularity rises (see ``until``) and, after the
-    first split, two groups describe it in fewer nats than one. Points are split while the second eigenvalue of
-    their graph is above the drop in the eigenvalues of the whole graph; a single cloud of points
-    has no such drop, see ``SymNMF(n_clusters="auto")``. A neighbour graph without its points is
-    split while the modularity rises, because there is nothing to compare it with. Components are
-    split off first. At the end, rows of a graph move to the leaf where they increase the
-    modularity most, since an early split may have separated rows that belong together.
+    those of random graphs with the same degrees, the modularity rises (see ``until``) and, after
+    the first split, two groups describe it in fewer nats than one. Points are split while the
+    second eigenvalue of their graph is above the drop in the eigenvalues of the whole graph; a
+    single cloud of points has no such drop, see ``SymNMF(n_clusters="auto")``. A neighbour graph
+    without its points is split while the modularity rises, because there is nothing to compare it
+    with. Components are split off first. At the end, rows of a graph move to the leaf where they
+    increase the modularity most, since an early split may have separated rows that belong together.
 
     Parameters
     ----------
