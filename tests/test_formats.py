@@ -248,6 +248,25 @@ def test_vosviewer(tmp_path):
 # Cells and contacts ---------------------------------------------------------------------------
 
 
+def test_a_heap_whose_free_space_has_no_size_is_refused(tmp_path):
+    """The HDF5 library never comes back from one; texts and attributes are in such heaps."""
+    optional("h5py")
+    from hostile_formats import h5ad
+
+    content = bytearray(h5ad())
+    path = tmp_path / "a.h5ad"
+    path.write_bytes(content)
+    read_matrix(path)
+    start = content.index(b"GCOL")
+    at = start + 16
+    while content[at : at + 2] != b"\0\0":  # the free space is the last object
+        at += 16 + (int.from_bytes(content[at + 8 : at + 16], "little") + 7) // 8 * 8
+    content[at + 8 : at + 16] = bytes(8)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="free space without a size"):
+        read_matrix(path)
+
+
 @pytest.mark.parametrize("last", [0, -7, 2])
 def test_h5ad_whose_rows_end_before_they_begin_is_refused(tmp_path, last):
     """SciPy's own check passes these, and its conversions then write outside their arrays."""

@@ -94,13 +94,55 @@ def opened_hdf5(source: Source) -> Iterator[Hdf5]:
         if source.compressed:  # HDF5 needs a file one can seek in
             while chunk := source.read(CHUNK):
                 spool.write(chunk)
+        content = spool if source.compressed else source.raw
+        _check_heaps(source, content)
         try:
-            with h5py.File(spool if source.compressed else source.raw, "r") as file:
+            with h5py.File(content, "r") as file:
                 yield Hdf5(source, file, h5py)
         except (InputError, MemoryError):
             raise
         except Exception as error:  # the library raises whatever it stumbles over
             raise source.error(f"it is not a readable HDF5 file ({shown(error, 200)})") from error
+
+
+#: How a heap of texts begins in an HDF5 file, and its version; then come three zeros and its size.
+HEAP = b"GCOL\1\0\0\0"
+
+#: Most bytes of a heap that are looked at; the library makes them of 4 KB unless a text is longer.
+MOST_OF_HEAP = 2**26
+
+
+def _check_heaps(source: Source, content: Any) -> None:
+    """Refuse a heap whose free space has no size: the library would go over it for ever."""
+    content.seek(0)
+    kept, read = b"", 0
+    while chunk := content.read(CHUNK):
+        begin, searched = read - len(kept), kept + chunk
+        read += len(chunk)
+        place = searched.find(HEAP)
+        while place >= 0:
+            if _never_ends(content, begin + place):
+                raise source.error("it is not a readable HDF5 file (free space without a size)")
+            place = searched.find(HEAP, place + 1)
+        content.seek(read)
+        kept = searched[1 - len(HEAP) :]
+    content.seek(0)
+
+
+def _never_ends(content: Any, place: int) -> bool:
+    """Whether one of the texts in a heap is free space of size 0; sizes have 8 bytes."""
+    content.seek(place + len(HEAP))
+    size = int.from_bytes(content.read(8), "little")
+    heap = content.read(max(0, min(size - 16, MOST_OF_HEAP)))
+    at = 0
+    while at + 16 <= len(heap):
+        needed = int.from_bytes(heap[at + 8 : at + 16], "little")
+        if heap[at : at + 2] != b"\0\0":
+            needed = 16 + (needed + 7) // 8 * 8
+        if needed == 0:
+            return True
+        at += needed
+    return False
 
 
 # AnnData ----------------------------------------------------------------------------------------
