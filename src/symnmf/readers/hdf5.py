@@ -109,7 +109,7 @@ def opened_hdf5(source: Source) -> Iterator[Hdf5]:
 HEAP = b"GCOL\1\0\0\0"
 
 #: Most bytes of a heap that are looked at; the library makes them of 4 KB unless a text is longer.
-MOST_OF_HEAP = 2**26
+MOST_OF_HEAP = CHUNK
 
 
 def _check_heaps(source: Source, content: Any) -> None:
