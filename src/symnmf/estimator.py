@@ -413,18 +413,21 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
         square = len(set(shape)) == 1
         ours = self._precomputed and ((reset and square) or self.missing == "nan")
-        if not ours:
-            _refuse_not_finite(X)
         with said_as_input_errors("X"):
-            return validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32] if self._precomputed else np.float64,
-                ensure_min_samples=2 if reset else 1,
-                ensure_all_finite="allow-nan" if ours else True,
-            )
+            try:
+                return validate_data(
+                    self,
+                    X,
+                    reset=reset,
+                    accept_sparse="csr",
+                    dtype=[np.float64, np.float32] if self._precomputed else np.float64,
+                    ensure_min_samples=2 if reset else 1,
+                    ensure_all_finite="allow-nan" if ours else True,
+                )
+            except ValueError:
+                if not ours:
+                    _refuse_not_finite(X)
+                raise
 
     def fit_transform(self, X: Any, y: Any = None, **told: Any) -> np.ndarray:
         """Cluster the rows of X and return ``embedding_``; other arguments as for :meth:`fit`."""
