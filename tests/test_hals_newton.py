@@ -608,3 +608,16 @@ def test_only_a_start_off_its_scale_is_copied():
         assert module._rescale(f, state)
         assert (state.U is not begun) == copied
         np.testing.assert_allclose(state.U.values, U, rtol=1e-12)
+
+
+def test_spare_factors_do_not_pile_up() -> None:
+    matrix = Frobenius(as_symmetric(datasets.synthetic(60, 4, 0.05, random_state=0)[0]))
+    solver = HalsNewton()
+    state = solver.start(matrix, np.random.default_rng(0).random((60, 4)))
+    kept = []
+    for iteration in range(40):
+        state.iteration = iteration
+        solver.step(matrix, state)
+        kept.append(len(state.spare))
+    assert "dual" in state.memory  # so that there were Gauss-Newton steps
+    assert max(kept) <= 4

@@ -298,8 +298,8 @@ class HostOps(Ops):
         inverse = ((vectors / (values + shift)) @ vectors.T).astype(kind)
         curvature, turn = gram.astype(kind), vectors.astype(kind)
         kept = [] if spare is None else spare
-        Z, basis, fixed, pull = (kept.pop() if kept else np.empty_like(U) for _ in range(4))
-        np.copyto(Z, U)
+        Z = U.copy()
+        basis, fixed, pull = (kept.pop() if kept else np.empty_like(U) for _ in range(3))
         bounds = self.threads.bounds(n, 6.0 * r * r)
         # not made by each part: memory that threads give back and ask for again is slow
         room = np.empty((1 if bounds is None else len(bounds) - 1, 2, BLOCK, r), kind)

@@ -181,8 +181,7 @@ class HalsNewton(Solver):
             target, dual = gauss_newton_target(
                 f, state.U, weight * level, memory["dual"], state.spare
             )
-        step, moved = line_step(f, state, target, per_length=STEP_DECREASE * level)
-        state.spare.append(moved)
+        step, _ = line_step(f, state, target, per_length=STEP_DECREASE * level)
         factor = 0.7 if step >= 0.9 else 1.0 if step >= 0.5 else 1.5 if step > 0.0 else 10.0
         following = min(max(factor * weight, LEAST_WEIGHT[f.order > 2]), MOST_WEIGHT)
         memory["weight"] = np.array(following)
