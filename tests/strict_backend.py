@@ -197,7 +197,9 @@ class StrictOps(Ops):
         residual = product - self.times(U, gram)
         pull, Z = residual - weight * dual, U
         for _ in range(steps):
-            coupling = directions.couple(self.cross(basis, pull), vectors, values, shift)
+            coupling = np.empty(vectors.shape)
+            moment = np.ascontiguousarray(self.cross(basis, pull))
+            directions.couple_into(coupling, moment, np.ascontiguousarray(vectors), values, shift)
             D = self.times(pull, inverse) + self.times(basis, coupling)
             y = relaxation * (U + D) + (1.0 - relaxation) * Z + dual
             Z = self.clip(y)

@@ -78,13 +78,14 @@ def quartic(x, a, b):
     return x**4 / 4 + a * x**2 / 2 + b * x
 
 
-@example(a=-3.7767481032915777e-296, b=0.0)
+@example(a=-3.7767481032915777e-296, b=0.0, near=1.0)
 @given(
     st.floats(-1e3, 1e3, allow_subnormal=False),
     st.floats(-1e3, 1e3, allow_subnormal=False),
+    st.floats(0, 1e3),
 )
-def test_an_entry_goes_to_the_minimum_of_its_quartic(a, b):
-    x = best_entry(a, b)
+def test_an_entry_goes_to_the_minimum_of_its_quartic(a, b, near):
+    x = best_entry(a, b, near)
     assert x >= 0
     grid = np.linspace(0, 2 + np.sqrt(abs(a)) + np.cbrt(abs(b)), 20001)
     slack = 1e-12 * (1 + a * a + abs(b) ** (4 / 3))
@@ -93,10 +94,11 @@ def test_an_entry_goes_to_the_minimum_of_its_quartic(a, b):
 
 
 @pytest.mark.parametrize("scale", [1e-40, 1.0, 1e40])
+@pytest.mark.parametrize("near", [0.0, 1e-3, 50.0])
 @pytest.mark.parametrize(("a", "b"), [(3.0, -1e-9), (1e8, -1.0), (-3.0, 2.0), (-3.0, -2.0)])
-def test_an_entry_is_a_root_to_the_last_digits(a, b, scale):
-    a, b = a * scale**2, b * scale**3
-    x = best_entry(a, b)
+def test_an_entry_is_a_root_to_the_last_digits(a, b, scale, near):
+    a, b, near = a * scale**2, b * scale**3, near * scale
+    x = best_entry(a, b, near)
     expected = max(np.roots([1.0, 0.0, a, b]).real)
     if (a, b) == (-3.0 * scale**2, 2.0 * scale**3):  # x^4 is beaten by x = 0
         expected = 0.0

@@ -15,10 +15,11 @@ from scipy.optimize import nnls
 import symnmf
 from symnmf import datasets
 from symnmf.errors import InputError
-from symnmf.kernels.directions import couple
-from symnmf.kernels.hals import hals_rows
+from symnmf.kernels.directions import couple_into
 from symnmf.kernels.pairs import direction_weights
 from symnmf.objectives import Frobenius
+from symnmf.ops import Hals
+from symnmf.ops.host import HostOps
 from symnmf.parallel import Threads
 from symnmf.solvers import HalsNewton
 from symnmf.solvers import hals_newton as module
@@ -58,7 +59,7 @@ def sweep(X: Array, U: Array, sweeps: int = 1) -> tuple[Array, float]:
     gram = U.T @ U
     weight = module.PROXIMAL * float(np.trace(gram)) / U.shape[1]
     Z = U.copy()
-    hals_rows(Z, X @ U, U, gram, weight, sweeps, 0, len(U))
+    HostOps(Threads(1)).solve_rows(Hals(sweeps), Z, X @ U, U, gram, weight)
     return Z, weight
 
 
@@ -254,7 +255,8 @@ def test_closed_form_of_the_half_without_bounds(seed: int, shift: float) -> None
     U, V = rng.random((7, 3)), rng.standard_normal((7, 3))
     U[:, 2] = U[:, 1] * (seed % 2)  # a Gram matrix without an inverse
     values, vectors = np.linalg.eigh(U.T @ U)
-    coupling = couple((U @ vectors).T @ V, vectors, values, shift)
+    coupling = np.empty((3, 3))
+    couple_into(coupling, (U @ vectors).T @ V, np.ascontiguousarray(vectors), values, shift)
     D = V @ np.linalg.inv(U.T @ U + shift * np.eye(3)) + U @ vectors @ coupling
     direct = np.linalg.solve(model_matrix(U, shift), V.ravel())
     np.testing.assert_allclose(D.ravel(), direct, rtol=1e-7, atol=1e-7 * abs(direct).max())

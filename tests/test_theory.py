@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symnmf
-from symnmf.kernels.hals import hals_rows
 from symnmf.kernels.pairs import direction_weights
 from symnmf.objectives import Frobenius
+from symnmf.ops import Hals
+from symnmf.ops.host import HostOps
+from symnmf.parallel import Threads
 from symnmf.solvers import HalsNewton
 from symnmf.solvers import hals_newton as module
 from symnmf.state import Point
@@ -320,7 +322,7 @@ def test_a_sweep_gains_a_share_of_what_a_projected_gradient_step_promises(drawn:
     m = float(np.trace(gram)) / r
     tau = module.PROXIMAL * m
     Z = U.copy()
-    hals_rows(Z, X @ U, U, gram, tau, 1, 0, len(U))
+    HostOps(Threads(1)).solve_rows(Hals(), Z, X @ U, U, gram, tau)
     F = Z - U
     d = float(np.linalg.norm(F))
     model = float(np.vdot(h, F) + 0.5 * np.vdot(F @ (gram + tau * np.eye(r)), F))

@@ -5,56 +5,44 @@ from __future__ import annotations
 import numpy as np
 
 from symnmf.kernels.compiling import compiled
+from symnmf.kernels.spans import span
+
+#: No root of x^3 + a x + b with |a|, |b| <= 1 lies above it: x^3 = x + 1.
+ABOVE_ALL_ROOTS = 1.33
+
+#: Newton's method ends where a step changes an entry by less than this part of it. The next step
+#: would change it by about the square.
+SETTLED = 1e-9
 
 
 @compiled()
-def best_entry(a: float, b: float) -> float:
-    """Return the minimiser over x >= 0 of x^4/4 + a x^2/2 + b x.
+def best_entry(a: float, b: float, near: float) -> float:
+    """Return the minimiser over x >= 0 of x^4/4 + a x^2/2 + b x; ``near`` is a guess, or 0.
 
     Stationary points are the roots of x^3 + a x + b. They sum to zero, so of three real ones the
-    smallest is negative and the middle one a maximum: only the largest can beat x = 0.
+    smallest is negative and the middle one a maximum: only the largest can beat x = 0. For x > 0
+    the cubic is convex. So Newton's method falls towards its largest root from any point above
+    it, and where there is only one (a > 0 > b) from its first step on.
     """
     if a >= 0.0 and b >= 0.0:
         return 0.0
-    # in units in which the larger coefficient is 1, cubes neither overflow nor underflow
-    unit = max(np.sqrt(abs(a)), np.cbrt(abs(b)))
-    a = a / unit / unit
-    b = b / unit / unit / unit  # one at a time: the cube of a tiny unit is 0
-    discriminant = 4.0 * a * a * a + 27.0 * b * b
-    if discriminant <= 0.0:
-        angle = np.arctan2(np.sqrt(-discriminant / 108.0), -b / 2.0)
-        x = 2.0 * np.sqrt(-a / 3.0) * np.cos(angle / 3.0)
-    elif b >= 0.0:  # the only root is not positive
-        return 0.0
+    if a > 0.0 and near > 0.0:
+        x, unit = near, 1.0
     else:
-        # Cardano's two cube roots, without taking the difference of near equals
-        larger = np.cbrt((-b + np.sqrt(discriminant / 27.0)) / 2.0)
-        smaller = -a / (3.0 * larger)
-        if a > 0.0:
-            x = -b / (larger * larger + smaller * smaller + a / 3.0)
-        else:
-            x = larger + smaller
-    slope = 3.0 * x * x + a
-    if slope > 0.0:  # one step of Newton's method for the digits the cosine lost
-        x -= (x * x * x + a * x + b) / slope
-    if x <= 0.0 or x * (x * x * x / 4.0 + a * x / 2.0 + b) >= 0.0:
-        return 0.0
-    return x * unit
-
-
-@compiled()
-def _root_near(a: float, b: float, x: float) -> float:
-    """Return the root of x^3 + a x + b for a > 0 > b, by Newton's method from ``x`` > 0.
-
-    The cubic is convex and grows for x > 0, so from the first step on the iterates fall towards
-    the root; from a nearby ``x`` three steps are the rule.
-    """
+        # in units in which the larger coefficient is 1, cubes neither overflow nor underflow
+        unit = max(np.sqrt(abs(a)), abs(b) ** (1.0 / 3.0))
+        a = a / unit / unit
+        b = b / unit / unit / unit  # one at a time: the cube of a tiny unit is 0
+        x = ABOVE_ALL_ROOTS
     for _ in range(200):
         step = ((x * x + a) * x + b) / (3.0 * x * x + a)
         x -= step
-        if abs(step) <= 1e-5 * x:  # the next would be the square of it
+        # a root with 3 x^2 <= -2 a is beaten by x = 0, and below 0 there is none to come
+        if b >= 0.0 and (x <= 0.0 or 3.0 * x * x <= -2.0 * a):
+            return 0.0
+        if abs(step) <= SETTLED * x:
             break
-    return x
+    return x * unit
 
 
 @compiled(fastmath={"contract", "nsz"})
@@ -71,46 +59,49 @@ def minimise_row(
     ``diagonal`` is x_ii, ``product`` is row ``i`` of X U without it, and ``gram`` is U^T U in
     float64, which is kept up to date. With u the row and G_0 the Gram matrix of the others, f is
     1/2 (x_ii - ||u||^2)^2 - 2 <product, u> + <u, G_0 u> and a constant. Entries that are zero and
-    stay so cost next to nothing. ``scratch`` is 3 x r.
+    stay so cost next to nothing. ``scratch`` holds 3 r numbers.
     """
     r = U.shape[1]
-    old, row, curved = scratch[0], scratch[1], scratch[2]
-    curved[:] = 0.0  # G u, with the G from before this row moved
+    own = span(U, i * r, r)
+    old, row, curved = span(scratch, 0, r), span(scratch, r, r), span(scratch, 2 * r, r)
     norm = 0.0
     for j in range(r):
-        h = np.float64(U[i, j])
+        h = np.float64(own[j])
         old[j] = h
         row[j] = h
+        curved[j] = 0.0  # G u, with the G from before this row moved
+        norm += h * h
+    for j in range(r):
+        h = old[j]
         if h != 0.0:
-            norm += h * h
+            column = span(gram, j * r, r)
             for k in range(r):
-                curved[k] += h * gram[j, k]
+                curved[k] += h * column[k]
     overlap = norm  # <old, row>
     for j in range(r):
         h = row[j]
-        others = gram[j, j] - old[j] * old[j]
+        column = span(gram, j * r, r)
+        others = column[j] - old[j] * old[j]
         a = others + norm - h * h - diagonal
         b = curved[j] - overlap * old[j] - others * h - product[j]
         if h == 0.0 and a >= 0.0 and b >= 0.0:
             continue
-        if a > 0.0 and b < 0.0 < h:
-            new = np.float64(U.dtype.type(_root_near(a, b, h)))
-        else:
-            new = np.float64(U.dtype.type(best_entry(a, b)))
+        new = np.float64(U.dtype.type(best_entry(a, b, h)))
         step = new - h
         if step == 0.0:
             continue
         for k in range(r):
-            curved[k] += step * gram[j, k]
+            curved[k] += step * column[k]
         norm += step * (new + h)
         overlap += step * old[j]
         row[j] = new
-        U[i, j] = new
+        own[j] = U.dtype.type(new)
     for j in range(r):
         before, after = old[j], row[j]
         if before != 0.0 or after != 0.0:
+            column = span(gram, j * r, r)
             for k in range(r):
-                gram[j, k] += after * row[k] - before * old[k]
+                column[k] += after * row[k] - before * old[k]
 
 
 @compiled(fastmath={"contract", "nsz"})
@@ -123,19 +114,20 @@ def sweep_csr(
     pass their changes on.
     """
     r = U.shape[1]
-    product = np.empty(r)
-    scratch = np.empty((3, r))
+    product, scratch = np.empty(r), np.empty(3 * r)
     for i in range(U.shape[0]):
-        product[:] = 0.0
         diagonal = 0.0
+        for j in range(r):
+            product[j] = 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            k = indices[p]
+            k = np.int64(indices[p])
             x = np.float64(values[p])
             if k == i:
                 diagonal = x
                 continue
+            other = span(U, k * r, r)
             for j in range(r):
-                product[j] += x * np.float64(U[k, j])
+                product[j] += x * np.float64(other[j])
         minimise_row(i, diagonal, product, U, gram, scratch)
 
 
@@ -147,7 +139,7 @@ def sweep_factors(
     r = U.shape[1]
     product = np.empty(r)
     moved = np.empty(r)
-    scratch = np.empty((3, r))
+    scratch = np.empty(3 * r)
     for i in range(U.shape[0]):
         diagonal = 0.0
         product[:] = 0.0
@@ -186,7 +178,7 @@ def sweep_block(
     r = U.shape[1]
     moved = np.empty((end - begin, r))
     own = np.empty(r)
-    scratch = np.empty((3, r))
+    scratch = np.empty(3 * r)
     for i in range(begin, end):
         diagonal = np.float64(X[i - origin, i - origin])
         for j in range(r):

@@ -1,201 +1,175 @@
 """Passes over tall factors for line searches and Gauss-Newton steps, summed in float64.
 
 Rows are worked on in blocks that stay in cache through all that is done to them. Within a block
-they are one flat slice: loops of known length from zero run in SIMD lanes, loops over the few
-columns of a row do not.
+they are one flat span, so that loops run in SIMD lanes. As all passes that threads may share, a
+kernel takes its arguments as a tuple, then which part of the rows it does and where that begins
+and ends; ``room`` and ``sums`` have a row for each part, to work in and to add up.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from symnmf.kernels.compiling import BLOCK, REORDER, compiled
+from symnmf.kernels.spans import multiply, span
 
 
 @compiled(fastmath=REORDER)
-def direction_rows(
-    U: np.ndarray,
-    product: np.ndarray,
-    Z: np.ndarray,
-    image: np.ndarray,
-    begin: int,
-    end: int,
-) -> tuple[float, float, np.ndarray, np.ndarray]:
+def direction_rows(given: Any, part: int, begin: int, end: int) -> None:
     """Turn Z into D = Z - U and ``image`` = X Z into X D.
 
-    Return <X U, D>, <X D, D>, U^T D and D^T D.
+    ``given`` is U, X U, Z, image, room of r^2 and sums: <X U, D>, <X D, D>, U^T D and D^T D.
     """
+    U, product, Z, image, room, sums = given
     r = U.shape[1]
-    slope = 0.0
-    bend = 0.0
-    cross = np.zeros((r, r))
-    length = np.zeros((r, r))
-    added = np.empty((r, r), U.dtype)
+    slope, bend = 0.0, 0.0
+    added = span(room, part * r * r, r * r)
+    start = part * sums.shape[1]
+    cross, length = span(sums, start + 2, r * r), span(sums, start + 2 + r * r, r * r)
     for first in range(begin, end, BLOCK):
-        last = min(first + BLOCK, end)
-        u, xu = U[first:last].reshape(-1), product[first:last].reshape(-1)
-        z, xz = Z[first:last].reshape(-1), image[first:last].reshape(-1)
-        for k in range(len(u)):
+        rows = min(BLOCK, end - first)
+        at, size = first * r, rows * r
+        u, xu = span(U, at, size), span(product, at, size)
+        z, xz = span(Z, at, size), span(image, at, size)
+        for k in range(size):
             d = z[k] - u[k]
             xd = xz[k] - xu[k]
             z[k] = d
             xz[k] = xd
             slope += np.float64(xu[k]) * np.float64(d)
             bend += np.float64(xd) * np.float64(d)
-        np.dot(U[first:last].T, Z[first:last], added)
-        cross += added
-        np.dot(Z[first:last].T, Z[first:last], added)
-        length += added
-    return slope, bend, cross, length
+        multiply("tn", r, r, rows, u, z, added)
+        for k in range(r * r):
+            cross[k] += added[k]
+        multiply("tn", r, r, rows, z, z, added)
+        for k in range(r * r):
+            length[k] += added[k]
+    sums[part, 0] = slope
+    sums[part, 1] = bend
 
 
 @compiled(fastmath=REORDER)
-def advance_rows(
-    U: np.ndarray,
-    product: np.ndarray,
-    D: np.ndarray,
-    image: np.ndarray,
-    step: float,
-    begin: int,
-    end: int,
-) -> None:
-    """Add ``step`` D to U and X D (``image``) times ``step`` to X U; D becomes the step made."""
-    first, last = begin * U.shape[1], end * U.shape[1]
-    u, xu = U.reshape(-1)[first:last], product.reshape(-1)[first:last]
-    d, xd = D.reshape(-1)[first:last], image.reshape(-1)[first:last]
-    t = D.dtype.type(step)
-    for k in range(len(u)):
+def advance_rows(given: Any, part: int, begin: int, end: int) -> None:
+    """Add ``step`` D to U and X D (``image``) times ``step`` to X U; D becomes the step made.
+
+    ``given`` is U, X U, D, image, step.
+    """
+    U, product, D, image, step = given
+    at, size = begin * U.shape[1], (end - begin) * U.shape[1]
+    u, xu = span(U, at, size), span(product, at, size)
+    d, xd = span(D, at, size), span(image, at, size)
+    t, zero = U.dtype.type(step), U.dtype.type(0)
+    for k in range(size):
         d[k] *= t
         # rounding could leave a crumb below zero where the step goes all the way to it
-        u[k] = max(u[k] + d[k], D.dtype.type(0))
+        u[k] = max(u[k] + d[k], zero)
         xu[k] += t * xd[k]
 
 
 @compiled(fastmath=REORDER)
-def prepare_rows(
-    U: np.ndarray,
-    product: np.ndarray,
-    gram: np.ndarray,
-    vectors: np.ndarray,
-    dual: np.ndarray,
-    weight: float,
-    basis: np.ndarray,
-    fixed: np.ndarray,
-    pull: np.ndarray,
-    room: np.ndarray,
-    begin: int,
-    end: int,
-) -> np.ndarray:
-    """Write what the steps of :func:`relax_rows` start from; return basis^T pull.
+def prepare_rows(given: Any, part: int, begin: int, end: int) -> None:
+    """Write what the steps of :func:`relax_rows` start from.
 
-    ``basis`` is U times the eigenvectors of ``gram``; with R = X U - U G, ``fixed`` is
-    R - weight U and ``pull`` is R - weight dual. ``room`` holds two blocks of rows.
+    ``given`` is U, X U, G = U^T U, its eigenvectors, ``dual``, ``weight``; ``basis``, which becomes
+    U times the eigenvectors, and with R = X U - U G ``fixed``, R - weight U, and ``pull``,
+    R - weight dual; room of two blocks of rows and r^2; and sums, basis^T pull.
     """
-    total = np.zeros(gram.shape)
-    added = np.empty(gram.shape, U.dtype)
+    U, product, gram, vectors, dual, weight, basis, fixed, pull, room, sums = given
+    r = U.shape[1]
+    curved = span(room, part * room.shape[1], BLOCK * r)
+    added = span(room, part * room.shape[1] + 2 * BLOCK * r, r * r)
+    total = span(sums, part * r * r, r * r)
+    for k in range(r * r):
+        total[k] = 0.0
+    small, turn = span(gram, 0, r * r), span(vectors, 0, r * r)
     w = U.dtype.type(weight)
     for first in range(begin, end, BLOCK):
-        last = min(first + BLOCK, end)
-        np.dot(U[first:last], vectors, basis[first:last])
-        np.dot(U[first:last], gram, room[0, : last - first])
-        curved = room[0, : last - first].reshape(-1)
-        u, xu = U[first:last].reshape(-1), product[first:last].reshape(-1)
-        held, lam = fixed[first:last].reshape(-1), dual[first:last].reshape(-1)
-        v = pull[first:last].reshape(-1)
-        for k in range(len(u)):
+        rows = min(BLOCK, end - first)
+        at, size = first * r, rows * r
+        u, xu, q = span(U, at, size), span(product, at, size), span(basis, at, size)
+        held, lam, v = span(fixed, at, size), span(dual, at, size), span(pull, at, size)
+        multiply("nn", rows, r, r, u, turn, q)
+        multiply("nn", rows, r, r, u, small, curved)
+        for k in range(size):
             residual = xu[k] - curved[k]
             held[k] = residual - w * u[k]
             v[k] = residual - w * lam[k]
-        np.dot(basis[first:last].T, pull[first:last], added)
-        total += added
-    return total
+        multiply("tn", r, r, rows, q, v, added)
+        for k in range(r * r):
+            total[k] += added[k]
 
 
 @compiled(fastmath=REORDER)
-def couple(moment: np.ndarray, vectors: np.ndarray, values: np.ndarray, shift: float) -> np.ndarray:
-    r"""Return N with D = V (G + shift I)^-1 + U Q N solving D G + U D^T U + shift D = V.
+def couple_into(
+    coupling: np.ndarray, moment: np.ndarray, vectors: np.ndarray, values: np.ndarray, shift: float
+) -> None:
+    r"""Write N with D = V (G + shift I)^-1 + U Q N solving D G + U D^T U + shift D = V.
 
     ``moment`` is (U Q)^T V, where G = Q diag(l) Q^T. With B = (U Q)^T V Q the equation falls into
     pairs of entries, and
 
     .. math:: (N Q)_{ij} = \frac{l_j B_{ij} / (l_j + shift) - B_{ji}}{shift (l_i + l_j + shift)}.
     """
-    B = np.dot(moment, vectors)
     r = len(values)
-    N = np.empty((r, r))
+    B, N, turned = np.empty(r * r), np.empty(r * r), span(vectors, 0, r * r)
+    multiply("nn", r, r, r, moment, turned, B)
     for i in range(r):
         for j in range(r):
-            own = values[j] / (values[j] + shift) * B[i, j]
-            N[i, j] = (own - B[j, i]) / (shift * (values[i] + values[j] + shift))
-    return np.dot(N, vectors.T)
+            own = values[j] / (values[j] + shift) * B[i * r + j]
+            N[i * r + j] = (own - B[j * r + i]) / (shift * (values[i] + values[j] + shift))
+    multiply("nt", r, r, r, N, turned, B)
+    found = span(coupling, 0, r * r)
+    for k in range(r * r):
+        found[k] = coupling.dtype.type(B[k])
 
 
 @compiled(fastmath=REORDER)
-def relax_rows(
-    U: np.ndarray,
-    basis: np.ndarray,
-    fixed: np.ndarray,
-    inverse: np.ndarray,
-    coupling: np.ndarray,
-    weight: float,
-    relaxation: float,
-    pull: np.ndarray,
-    Z: np.ndarray,
-    dual: np.ndarray,
-    room: np.ndarray,
-    begin: int,
-    end: int,
-) -> np.ndarray:
-    """Do one step of alternating directions; return basis^T pull for the next.
+def relax_rows(given: Any, part: int, begin: int, end: int) -> None:
+    """Do one step of alternating directions.
 
     D = pull inverse + basis coupling is the free minimiser, Z the nearest nonnegative factor to
-    its (relaxed) end U + D and ``dual`` what the bound holds back. ``room``
-    holds two blocks of rows.
+    its (relaxed) end U + D and ``dual`` what the bound holds back. ``given`` is U, basis, fixed,
+    (G + shift I)^-1, coupling, weight, relaxation, pull, Z, dual; room of two blocks of rows and
+    r^2; and sums, basis^T pull for the next step.
     """
-    total = np.zeros(inverse.shape)
-    added = np.empty(inverse.shape, U.dtype)
+    U, basis, fixed, inverse, coupling, weight, relaxation, pull, Z, dual, room, sums = given
+    r = U.shape[1]
+    start = part * room.shape[1]
+    left, right = span(room, start, BLOCK * r), span(room, start + BLOCK * r, BLOCK * r)
+    added, total = span(room, start + 2 * BLOCK * r, r * r), span(sums, part * r * r, r * r)
+    for k in range(r * r):
+        total[k] = 0.0
+    back, across = span(inverse, 0, r * r), span(coupling, 0, r * r)
     kind = U.dtype.type
     w, a, b = kind(weight), kind(relaxation), kind(1.0 - relaxation)
     zero = kind(0.0)
     for first in range(begin, end, BLOCK):
-        last = min(first + BLOCK, end)
-        np.dot(pull[first:last], inverse, room[0, : last - first])
-        np.dot(basis[first:last], coupling, room[1, : last - first])
-        left, right = room[0, : last - first].reshape(-1), room[1, : last - first].reshape(-1)
-        u, held = U[first:last].reshape(-1), fixed[first:last].reshape(-1)
-        z, lam = Z[first:last].reshape(-1), dual[first:last].reshape(-1)
-        v = pull[first:last].reshape(-1)
-        for k in range(len(u)):
+        rows = min(BLOCK, end - first)
+        at, size = first * r, rows * r
+        v, q = span(pull, at, size), span(basis, at, size)
+        u, held = span(U, at, size), span(fixed, at, size)
+        z, lam = span(Z, at, size), span(dual, at, size)
+        multiply("nn", rows, r, r, v, back, left)
+        multiply("nn", rows, r, r, q, across, right)
+        for k in range(size):
             y = a * (u[k] + left[k] + right[k]) + b * z[k] + lam[k]
             z[k] = max(y, zero)
             lam[k] = min(y, zero)
             v[k] = held[k] + w * abs(y)
-        np.dot(basis[first:last].T, pull[first:last], added)
-        total += added
-    return total
+        multiply("tn", r, r, rows, q, v, added)
+        for k in range(r * r):
+            total[k] += added[k]
 
 
 @compiled()
-def relax(
-    U: np.ndarray,
-    basis: np.ndarray,
-    fixed: np.ndarray,
-    inverse: np.ndarray,
-    moment: np.ndarray,
-    vectors: np.ndarray,
-    values: np.ndarray,
-    weight: float,
-    shift: float,
-    relaxation: float,
-    pull: np.ndarray,
-    Z: np.ndarray,
-    dual: np.ndarray,
-    room: np.ndarray,
-    steps: int,
-) -> None:
-    """Do ``steps`` steps over all rows at once, where one thread does them all."""
+def relax(given: Any, vectors: np.ndarray, values: np.ndarray, shift: float, steps: int) -> None:
+    """Do ``steps`` steps over all rows at once, where one thread does them all.
+
+    ``given`` is that of :func:`relax_rows`; its sums are those of :func:`prepare_rows`.
+    """
+    n = given[0].shape[0]
     for _ in range(steps):
-        coupling = couple(moment, vectors, values, shift).astype(U.dtype)
-        moment = relax_rows(
-            U, basis, fixed, inverse, coupling, weight, relaxation, pull, Z, dual, room, 0, len(U)
-        )
+        couple_into(given[4], given[11], vectors, values, shift)
+        relax_rows(given, 0, 0, n)

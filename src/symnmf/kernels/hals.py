@@ -10,82 +10,64 @@ product X V, the anchor V and the r x r Gram matrix, and any range of rows is a 
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
 from symnmf.kernels.compiling import compiled
+from symnmf.kernels.products import VECTOR_BYTES, multiply_tile
+from symnmf.kernels.spans import span
 
-TILE = 64  # rows worked on together, so that SIMD runs across rows
+VECTORS = 8  # of rows worked on together, so that SIMD runs across rows and sums stay in registers
 
 
 @compiled(fastmath={"contract", "nsz"})
-def hals_rows(
-    factor: np.ndarray,
-    product: np.ndarray,
-    anchor: np.ndarray,
-    gram: np.ndarray,
-    coupling: float,
-    sweeps: int,
-    begin: int,
-    end: int,
-) -> None:
-    """Sweep ``sweeps`` times over the columns of rows ``begin..end`` of ``factor``, in place."""
+def hals_rows(given: Any, part: int, begin: int, end: int) -> None:
+    """Sweep over the columns of rows ``begin..end`` of a factor, in place.
+
+    ``given`` is the factor, X V, the anchor, V^T V, lambda, how many sweeps, and room.
+    """
+    factor, product, anchor, gram, coupling, sweeps, room = given
     r = factor.shape[1]
-    off_diagonal = gram.astype(factor.dtype)
-    shift = off_diagonal.dtype.type(coupling)
-    inverse = np.empty(r, off_diagonal.dtype)
+    tile = VECTORS * (VECTOR_BYTES // factor.itemsize)
+    kind = factor.dtype.type
+    start = part * room.shape[1]
+    cross, rows = span(room, start, r * tile), span(room, start + r * tile, r * tile)
+    start += 2 * r * tile
+    value, weights = span(room, start, tile), span(room, start + tile, r * r)
+    inverse = span(room, start + tile + r * r, r)
+    shift, zero = kind(coupling), kind(0)
     for j in range(r):
+        for k in range(r):
+            weights[j * r + k] = kind(gram[j, k])
         diagonal = gram[j, j] + coupling
-        inverse[j] = 1.0 / diagonal if diagonal > 0.0 else 0.0
-        off_diagonal[j, j] = 0.0
-    cross = np.empty((r, TILE), off_diagonal.dtype)
-    rows = np.zeros((r, TILE), off_diagonal.dtype)
-    value = np.empty(TILE, off_diagonal.dtype)
-    for first in range(begin, end, TILE):
-        size = min(TILE, end - first)
-        for t in range(size):
-            for j in range(r):
-                cross[j, t] = product[first + t, j] + shift * anchor[first + t, j]
-                rows[j, t] = factor[first + t, j]
+        inverse[j] = kind(1.0 / diagonal) if diagonal > 0.0 else zero
+        weights[j * r + j] = zero
+    for k in range(r * tile):  # rows past the end of the factor have to be numbers, too
+        rows[k] = zero
+    for first in range(begin, end, tile):
+        size = min(tile, end - first)
+        wanted, own = span(product, first * r, size * r), span(factor, first * r, size * r)
+        held = span(anchor, first * r, size * r)
+        for j in range(r):  # writing in order costs less than reading in order
+            target, moved = span(cross, j * tile, size), span(rows, j * tile, size)
+            for t in range(size):
+                target[t] = wanted[t * r + j] + shift * held[t * r + j]
+                moved[t] = own[t * r + j]
         for _ in range(sweeps):
             for j in range(r):
-                if inverse[j] == 0.0:  # a column of zeros and no coupling: nothing decides it
+                if inverse[j] == zero:  # a column of zeros and no coupling: nothing decides it
                     continue
-                for t in range(TILE):
-                    value[t] = cross[j, t]
-                k = 0
-                while k + 8 <= r:  # eight at a time, so that `value` is loaded and stored less
-                    a, b, c, d = (
-                        off_diagonal[j, k],
-                        off_diagonal[j, k + 1],
-                        off_diagonal[j, k + 2],
-                        off_diagonal[j, k + 3],
-                    )
-                    e, f, g, h = (
-                        off_diagonal[j, k + 4],
-                        off_diagonal[j, k + 5],
-                        off_diagonal[j, k + 6],
-                        off_diagonal[j, k + 7],
-                    )
-                    for t in range(TILE):
-                        value[t] -= (
-                            a * rows[k, t]
-                            + b * rows[k + 1, t]
-                            + c * rows[k + 2, t]
-                            + d * rows[k + 3, t]
-                            + e * rows[k + 4, t]
-                            + f * rows[k + 5, t]
-                            + g * rows[k + 6, t]
-                            + h * rows[k + 7, t]
-                        )
-                    k += 8
-                while k < r:
-                    a = off_diagonal[j, k]
-                    for t in range(TILE):
-                        value[t] -= a * rows[k, t]
-                    k += 1
+                multiply_tile(weights, j * r, r, rows, 0, r, value, VECTORS, 1, 1)
+                target, moved = span(cross, j * tile, size), span(rows, j * tile, size)
                 scale = inverse[j]
-                for t in range(TILE):
-                    rows[j, t] = max(value[t] * scale, off_diagonal.dtype.type(0))
-        for t in range(size):
-            for j in range(r):
-                factor[first + t, j] = rows[j, t]
+                for t in range(size):
+                    moved[t] = max((target[t] - value[t]) * scale, zero)
+        for j in range(r):
+            moved = span(rows, j * tile, size)
+            for t in range(size):
+                own[t * r + j] = moved[t]
+
+
+def room_of(rank: int, itemsize: int) -> int:
+    """Return how many numbers of room :func:`hals_rows` needs for each part."""
+    tile = VECTORS * (VECTOR_BYTES // itemsize)
+    return (2 * rank + 1) * tile + rank * (rank + 1)

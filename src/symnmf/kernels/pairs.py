@@ -8,59 +8,51 @@ The usual two loops then run on coefficients alone, and the direction is formed 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from symnmf.kernels.compiling import BLOCK, REORDER, compiled
+from symnmf.kernels.spans import multiply, span
 
 # rows of what `gradient_rows` returns: dot products with each slot, then two numbers
 STEP_CHANGE, CHANGE_STEP, CHANGE_CHANGE, STEP_SLOPE, CHANGE_SLOPE, NUMBERS = range(6)
 
 
 @compiled(fastmath=REORDER)
-def gradient_rows(
-    U: np.ndarray,
-    product: np.ndarray,
-    gram: np.ndarray,
-    level: float,
-    gradient: np.ndarray,
-    steps: np.ndarray,
-    changes: np.ndarray,
-    newest: int,
-    slots: np.ndarray,
-    begin: int,
-    end: int,
-) -> np.ndarray:
+def gradient_rows(given: Any, part: int, begin: int, end: int) -> None:
     """Bring ``gradient`` = U G - X U, half of grad f, up to date and note how it changed.
 
-    If ``newest`` >= 0, ``steps[newest]`` is the step made since ``gradient`` was last computed,
-    and ``changes[newest]`` is written: zero where U did not move, for there a bound stops the
-    step and not curvature. Return the dot products of s and y of the newest slot with those of
-    ``slots``, and of these with the gradient g on the free entries {U > 0 or g < 0}; then the
-    squared length of the newest s, and <g, U - max(U - g / level, 0)>.
+    ``given`` is U, X U, G, level, gradient, the rings of steps and of changes, ``newest``,
+    ``slots``, room of two blocks of rows, sums. If ``newest`` >= 0, ``steps[newest]`` is the step
+    made since ``gradient`` was last computed, and ``changes[newest]`` is written: zero where U did
+    not move, for there a bound stops the step and not curvature. Sums are the dot products of s
+    and y of the newest slot with those of ``slots``, and of these with the gradient g on the free
+    entries {U > 0 or g < 0}; then the squared length of the newest s, and
+    <g, U - max(U - g / level, 0)>.
     """
-    r = U.shape[1]
-    depth = steps.shape[0]
-    sums = np.zeros((6, max(depth, 2)))
+    U, product, gram, level, gradient, steps, changes, newest, slots, room, sums = given
+    n, r = U.shape
+    width = sums.shape[1] // (NUMBERS + 1)
+    own = span(sums, part * sums.shape[1], sums.shape[1])
+    curved = span(room, 2 * part * BLOCK * r, BLOCK * r)
+    slope = span(room, (2 * part + 1) * BLOCK * r, BLOCK * r)
+    small = span(gram, 0, r * r)
     scale = 1.0 / level if level > 0.0 else 0.0
-    slope = np.empty(BLOCK * r, U.dtype)
-    room = np.empty((BLOCK, r), U.dtype)
     zero = U.dtype.type(0)
+    latest = max(newest, 0)  # where there is none, what it says is not used
     for first in range(begin, end, BLOCK):
-        last = min(first + BLOCK, end)
-        size = (last - first) * r
-        np.dot(U[first:last], gram, room[: last - first])
-        curved = room[: last - first].reshape(-1)
-        u, xu = U[first:last].reshape(-1), product[first:last].reshape(-1)
-        g = gradient[first:last].reshape(-1)
-        s, y = slope[:size], slope[:size]
+        rows = min(BLOCK, end - first)
+        at, size = first * r, rows * r
+        u, xu, g = span(U, at, size), span(product, at, size), span(gradient, at, size)
+        s, y = span(steps, latest * n * r + at, size), span(changes, latest * n * r + at, size)
+        multiply("nn", rows, r, r, u, small, curved)
         if newest >= 0:
-            s, y = steps[newest, first:last].reshape(-1), changes[newest, first:last].reshape(-1)
             length = 0.0
             for k in range(size):
                 y[k] = curved[k] - xu[k] - g[k] if s[k] != zero else zero
                 length += np.float64(s[k]) * np.float64(s[k])
-            sums[NUMBERS, 0] += length
+            own[NUMBERS * width] += length
         residual = 0.0
         for k in range(size):
             value = curved[k] - xu[k]
@@ -69,10 +61,10 @@ def gradient_rows(
             held = before if before < move else move  # u - max(u - move, 0)
             residual += np.float64(value) * held
             slope[k] = value if u[k] > zero or value < zero else zero
-        sums[NUMBERS, 1] += residual
+        own[NUMBERS * width + 1] += residual
         for j in slots:
-            other_s = steps[j, first:last].reshape(-1)
-            other_y = changes[j, first:last].reshape(-1)
+            other_s = span(steps, j * n * r + at, size)
+            other_y = span(changes, j * n * r + at, size)
             a, b, c, d, e = 0.0, 0.0, 0.0, 0.0, 0.0
             for k in range(size):
                 p, q, m = np.float64(other_s[k]), np.float64(other_y[k]), np.float64(slope[k])
@@ -82,12 +74,11 @@ def gradient_rows(
                 c += w * q
                 d += p * m
                 e += q * m
-            sums[STEP_CHANGE, j] += a
-            sums[CHANGE_STEP, j] += b
-            sums[CHANGE_CHANGE, j] += c
-            sums[STEP_SLOPE, j] += d
-            sums[CHANGE_SLOPE, j] += e
-    return sums
+            own[STEP_CHANGE * width + j] += a
+            own[CHANGE_STEP * width + j] += b
+            own[CHANGE_CHANGE * width + j] += c
+            own[STEP_SLOPE * width + j] += d
+            own[CHANGE_SLOPE * width + j] += e
 
 
 def direction_weights(
@@ -128,40 +119,29 @@ def _over(value: float, divisor: float) -> float:
 
 
 @compiled(fastmath=REORDER)
-def target_rows(
-    U: np.ndarray,
-    gradient: np.ndarray,
-    steps: np.ndarray,
-    changes: np.ndarray,
-    own: float,
-    step_weights: np.ndarray,
-    change_weights: np.ndarray,
-    out: np.ndarray,
-    begin: int,
-    end: int,
-) -> None:
-    """Write max(U + direction, 0) to rows ``begin..end`` of ``out``; entries not free stay.
+def target_rows(given: Any, part: int, begin: int, end: int) -> None:
+    """Write max(U + direction, 0) to ``out``; entries not free stay.
 
-    ``out`` may be one of the slots.
+    ``given`` is U, gradient, steps, changes, the weights of these three, ``out``, which may be one
+    of the slots, and room of a block of rows.
     """
-    r = U.shape[1]
+    U, gradient, steps, changes, own, step_weights, change_weights, out, room = given
+    n, r = U.shape
     kind = U.dtype.type
-    zero = kind(0)
-    direction = np.empty(BLOCK * r, U.dtype)
+    zero, weight = kind(0), kind(own)
+    direction = span(room, part * BLOCK * r, BLOCK * r)
     for first in range(begin, end, BLOCK):
-        last = min(first + BLOCK, end)
-        size = (last - first) * r
-        u, g = U[first:last].reshape(-1), gradient[first:last].reshape(-1)
+        at, size = first * r, min(BLOCK, end - first) * r
+        u, g, target = span(U, at, size), span(gradient, at, size), span(out, at, size)
         for k in range(size):
-            direction[k] = kind(own) * g[k]
+            direction[k] = weight * g[k]
         for j in range(len(step_weights)):
             b, c = kind(step_weights[j]), kind(change_weights[j])
             if b == zero and c == zero:  # a slot not in use
                 continue
-            s, y = steps[j, first:last].reshape(-1), changes[j, first:last].reshape(-1)
+            s, y = span(steps, j * n * r + at, size), span(changes, j * n * r + at, size)
             for k in range(size):
                 direction[k] += b * s[k] + c * y[k]
-        target = out[first:last].reshape(-1)
         for k in range(size):
             moved = max(u[k] + direction[k], zero)
             target[k] = moved if u[k] > zero or g[k] < zero else u[k]

@@ -22,11 +22,23 @@ from numba.extending import intrinsic
 
 from symnmf.errors import InputError
 from symnmf.kernels.compiling import compiled
+from symnmf.kernels.spans import (
+    CACHED_BYTES,
+    I32,
+    I64,
+    PREFETCH_AHEAD,
+    ask_for,
+    check_order,
+    span,
+    start_of,
+)
 
 __all__ = [
+    "VECTOR_BYTES",
     "balanced_chunks",
     "csr_rows",
     "dense_rows",
+    "multiply_tile",
     "packed_dense_rows",
     "prefers_dense_rows",
 ]
@@ -59,93 +71,6 @@ def balanced_chunks(indptr: np.ndarray, parts: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in pairwise(bounds)]
 
 
-# Entries between the prefetch of a row of V and its use; 8 and 32 measured nearly the same.
-PREFETCH_AHEAD = 16
-CACHE_LINE = 64
-CACHED_BYTES = 1 << 19
-
-
-@intrinsic
-def prefetch(typing_context: Any, array: Any, offset: Any) -> Any:
-    """Ask for the cache line of ``array[offset]``: a hint, harmless whatever the address."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        start = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-        address = builder.bitcast(builder.gep(start, [arguments[1]]), byte)
-        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
-        hint = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(hint, [address, flag(0), flag(3), flag(1)])  # a read, kept in all caches, data
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64), generate
-
-
-@compiled(inline="always")
-def prefetch_pair(indices: np.ndarray, position: int, last: int, V: np.ndarray) -> None:
-    """Ask for the two rows of ``V`` which the entries from ``position`` on will need."""
-    if position + 1 < last:
-        columns = V.shape[1]
-        first = np.int64(indices[position]) * columns
-        second = np.int64(indices[position + 1]) * columns
-        for c in range(0, columns, CACHE_LINE // V.itemsize):
-            prefetch(V, first + c)
-            prefetch(V, second + c)
-
-
-@compiled()
-def csr_rows(
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    data: np.ndarray,
-    V: np.ndarray,
-    out: np.ndarray,
-    begin: int,
-    end: int,
-) -> None:
-    """Write ``out[begin:end] = X[begin:end] @ V`` for ``X`` in CSR form.
-
-    Two neighbours are added per pass over the output row, which halves its loads and stores. The
-    rows of ``V`` wanted next lie anywhere in memory, where no processor looks ahead, but
-    ``indices`` names them early enough to prefetch. Indices need not be sorted.
-
-    Parameters
-    ----------
-    indptr, indices : ndarray of int32 or int64
-        CSR structure of ``X``.
-    data : ndarray of float64 or float32
-        Stored entries.
-    V : ndarray of shape (n, r)
-        Right factor, C-ordered, of the same dtype as ``data``.
-    out : ndarray of shape (n, r)
-        Result; other rows are left as they are.
-    begin, end : int
-        Range of rows.
-    """
-    columns = V.shape[1]
-    # a small V is in cache already: the hints would only cost
-    last = indptr[end] if V.size * V.itemsize > CACHED_BYTES else 0
-    for i in range(begin, end):
-        row = out[i]
-        position, stop = indptr[i], indptr[i + 1]
-        if (stop - position) & 1:
-            prefetch_pair(indices, position + PREFETCH_AHEAD, last, V)
-            first, x = V[indices[position]], data[position]
-            for c in range(columns):
-                row[c] = x * first[c]
-            position += 1
-        else:
-            for c in range(columns):
-                row[c] = 0
-        while position < stop:
-            prefetch_pair(indices, position + PREFETCH_AHEAD, last, V)
-            first, second = V[indices[position]], V[indices[position + 1]]
-            x, y = data[position], data[position + 1]
-            for c in range(columns):
-                row[c] += x * first[c] + y * second[c]
-            position += 2
-
-
 def _host_tile() -> tuple[int, int]:
     """Bytes per vector register, and how many vectors wide a tile of six rows may be.
 
@@ -162,7 +87,7 @@ def _host_tile() -> tuple[int, int]:
 
 
 # Compiled into the kernels; numba's disk cache is keyed by the same processor features.
-_VECTOR_BYTES, _TILE_VECTORS = _host_tile()
+VECTOR_BYTES, _TILE_VECTORS = _host_tile()
 _TILE_ROWS = 6
 #: Columns of V up to which the dense kernel beats BLAS.
 WIDEST = 64
@@ -173,7 +98,191 @@ _SLAB_BYTES = 1 << 19
 
 
 @intrinsic(prefer_literal=True)
-def _multiply_tile(
+def _sum_row(
+    typing_context: Any,
+    indices: Any,
+    data: Any,
+    V: Any,
+    first: Any,
+    stop: Any,
+    ahead: Any,
+    left: Any,
+    last: Any,
+    out: Any,
+    row: Any,
+    vectors: Any,
+    size: Any,
+) -> Any:
+    """``out[row + c] = sum_p data[p] V[indices[p], c]`` over entries ``first..stop``.
+
+    The columns c are those of a few ``vectors`` of so many bytes. They begin at column ``left``,
+    but the last of them at column ``last``, so that none reaches past the end of a row; columns
+    that are in two vectors are written twice. Sums stay in registers, two for each vector, of
+    every other entry, so that an addition does not wait for the one before it. The rows of V
+    wanted next lie anywhere in memory, where no processor looks ahead, but ``indices`` names them
+    early enough: those of entries before ``ahead`` are asked for.
+    """
+    check_order(indices, data, V, out)
+    count, element = vectors.literal_value, V.dtype
+    itemsize = element.bitwidth // 8
+    lanes = size.literal_value // itemsize
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        begin, end, known, panel, final = arguments[3:8]
+        names, values, rows, target = (
+            start_of(context, builder, signature.args[k], arguments[k]) for k in (0, 1, 2, 8)
+        )
+        vector = ir.VectorType(context.get_value_type(element), lanes)
+        undefined = ir.Constant(vector, ir.Undefined)
+        every_lane = ir.Constant(ir.VectorType(I32, lanes), [0] * lanes)
+        multiply_add = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(vector, [vector] * 3),
+            f"llvm.fmuladd.v{lanes}f{element.bitwidth}",
+        )
+        shape = context.make_array(signature.args[2])(context, builder, arguments[2]).shape
+        columns = builder.extract_value(shape, 1)
+        offsets = [builder.add(panel, I64(k * lanes)) for k in range(count - 1)] + [final]
+
+        def places(start: Any) -> list[Any]:
+            return [builder.gep(start, [offset]) for offset in offsets]
+
+        def row_of(position: Any) -> list[Any]:
+            number = builder.load(builder.gep(names, [position]))
+            number = context.cast(builder, number, signature.args[0].dtype, types.int64)
+            return places(builder.gep(rows, [builder.mul(number, columns)]))
+
+        def added(position: Any, sums: list[Any]) -> list[Any]:
+            scalar = builder.load(builder.gep(values, [position]))
+            x = builder.insert_element(undefined, scalar, I32(0))
+            x = builder.shuffle_vector(x, undefined, every_lane)
+            pieces = [builder.bitcast(place, vector.as_pointer()) for place in row_of(position)]
+            return [
+                builder.call(multiply_add, [x, builder.load(piece, align=itemsize), total])
+                for piece, total in zip(pieces, sums, strict=True)
+            ]
+
+        before = builder.block
+        head, pair, ask, add, rest, odd, done = map(
+            builder.append_basic_block, ["head", "pair", "ask", "add", "rest", "odd", "done"]
+        )
+        paired = builder.sub(end, builder.and_(builder.sub(end, begin), I64(1)))
+        builder.branch(head)
+
+        builder.position_at_end(head)
+        position = builder.phi(I64)
+        sums = [builder.phi(vector) for _ in range(2 * count)]
+        builder.cbranch(builder.icmp_signed("<", position, paired), pair, rest)
+
+        builder.position_at_end(pair)
+        soon = [builder.add(position, I64(PREFETCH_AHEAD + k)) for k in range(2)]
+        builder.cbranch(builder.icmp_signed("<", soon[1], known), ask, add)
+
+        builder.position_at_end(ask)
+        for later in soon:
+            for place in row_of(later):
+                ask_for(builder, place)
+        builder.branch(add)
+
+        builder.position_at_end(add)
+        following = builder.add(position, I64(1))
+        updated = added(position, sums[:count]) + added(following, sums[count:])
+        position.add_incoming(begin, before)
+        position.add_incoming(builder.add(position, I64(2)), add)
+        for old, new in zip(sums, updated, strict=True):
+            old.add_incoming(ir.Constant(vector, None), before)
+            old.add_incoming(new, add)
+        builder.branch(head)
+
+        builder.position_at_end(rest)
+        even = [builder.fadd(sums[k], sums[count + k]) for k in range(count)]
+        builder.cbranch(builder.icmp_signed("<", paired, end), odd, done)
+
+        builder.position_at_end(odd)
+        uneven = added(paired, even)
+        builder.branch(done)
+
+        builder.position_at_end(done)
+        totals = [builder.phi(vector) for _ in range(count)]
+        for total, without, whole in zip(totals, even, uneven, strict=True):
+            total.add_incoming(without, rest)
+            total.add_incoming(whole, odd)
+        for total, place in zip(totals, places(builder.gep(target, [arguments[9]])), strict=True):
+            builder.store(total, builder.bitcast(place, vector.as_pointer()), align=itemsize)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    given = (indices, data, V, i64, i64, i64, i64, i64, out, i64, vectors, size)
+    return types.void(*given), generate
+
+
+@compiled()
+def csr_rows(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    V: np.ndarray,
+    out: np.ndarray,
+    begin: int,
+    end: int,
+) -> None:
+    """Write ``out[begin:end] = X[begin:end] @ V`` for ``X`` in CSR form.
+
+    Parameters
+    ----------
+    indptr, indices : ndarray of int32 or int64
+        CSR structure of ``X``; indices need not be sorted.
+    data : ndarray of float64 or float32
+        Stored entries.
+    V : ndarray of shape (n, r)
+        Right factor, C-ordered, of the same dtype as ``data``.
+    out : ndarray of shape (n, r)
+        Result, C-ordered; other rows are left as they are.
+    begin, end : int
+        Range of rows.
+    """
+    columns, item = V.shape[1], V.itemsize
+    size, lanes = columns * item, VECTOR_BYTES // item
+    ahead = np.int64(indptr[end]) if V.size * item > CACHED_BYTES else np.int64(0)
+    for i in range(begin, end):
+        first, stop, row = np.int64(indptr[i]), np.int64(indptr[i + 1]), i * columns
+        if size > VECTOR_BYTES:
+            left = 0
+            while left < columns:  # panels of two, three or four vectors
+                remaining = -(-(columns - left) // lanes)
+                vectors = 4 if remaining > 5 or remaining == 4 else min(remaining, 3)
+                last = min(left + vectors * lanes, columns) - lanes
+                if vectors == 4:
+                    _sum_row(
+                        indices, data, V, first, stop, ahead, left, last, out, row, 4, VECTOR_BYTES
+                    )
+                elif vectors == 3:
+                    _sum_row(
+                        indices, data, V, first, stop, ahead, left, last, out, row, 3, VECTOR_BYTES
+                    )
+                else:
+                    _sum_row(
+                        indices, data, V, first, stop, ahead, left, last, out, row, 2, VECTOR_BYTES
+                    )
+                left += vectors * lanes
+        elif size > 32:
+            last = columns - 32 // item
+            _sum_row(indices, data, V, first, stop, ahead, 0, last, out, row, 2, 32)
+        elif size > 16:
+            last = columns - 16 // item
+            _sum_row(indices, data, V, first, stop, ahead, 0, last, out, row, 2, 16)
+        else:
+            total = span(out, row, columns)
+            for c in range(columns):
+                total[c] = 0
+            for p in range(first, stop):
+                x, other = data[p], span(V, np.int64(indices[p]) * columns, columns)
+                for c in range(columns):
+                    total[c] += x * other[c]
+
+
+@intrinsic(prefer_literal=True)
+def multiply_tile(
     typing_context: Any,
     X: Any,
     x_offset: Any,
@@ -195,7 +304,7 @@ def _multiply_tile(
     """
     count, height, element = vectors.literal_value, rows.literal_value, X.dtype
     itemsize = element.bitwidth // 8
-    lanes = _VECTOR_BYTES // itemsize // split.literal_value
+    lanes = VECTOR_BYTES // itemsize // split.literal_value
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         x_array, x_first, stride, panel_array, panel_first, stop, tile_array, *_ = arguments
@@ -208,16 +317,15 @@ def _multiply_tile(
             f"llvm.fmuladd.v{lanes}f{element.bitwidth}",
         )
 
-        def start(kind: Any, array: Any) -> Any:
-            return context.make_array(kind)(context, builder, array).data
-
         def vector_at(base: Any, number: int) -> Any:
             pointer = builder.gep(base, [index(number * lanes)])
             return builder.bitcast(pointer, vector.as_pointer())
 
-        x_start = builder.gep(start(signature.args[0], x_array), [x_first])
+        x_start = builder.gep(start_of(context, builder, signature.args[0], x_array), [x_first])
         x_rows = [builder.gep(x_start, [builder.mul(stride, index(i))]) for i in range(height)]
-        panel_start = builder.gep(start(signature.args[3], panel_array), [panel_first])
+        panel_start = builder.gep(
+            start_of(context, builder, signature.args[3], panel_array), [panel_first]
+        )
 
         before = builder.block
         loop, after = builder.append_basic_block("steps"), builder.append_basic_block("store")
@@ -244,7 +352,7 @@ def _multiply_tile(
         builder.cbranch(builder.icmp_signed("<", following, stop), loop, after)
 
         builder.position_at_end(after)
-        tile_start = start(signature.args[6], tile_array)
+        tile_start = start_of(context, builder, signature.args[6], tile_array)
         for number, total in enumerate(updated):
             builder.store(total, vector_at(tile_start, number), align=itemsize)
         return context.get_dummy_value()
@@ -280,34 +388,34 @@ def _fill_tile(
     height: int,
     halved: bool,
 ) -> None:
-    """Call the :func:`_multiply_tile` of this shape."""
+    """Call the :func:`multiply_tile` of this shape."""
     n = X.shape[0]
     if halved:
         if vectors == 3:
-            _multiply_tile(X, x, n, panels, panel, steps, tile, 3, _TILE_ROWS, 2)
+            multiply_tile(X, x, n, panels, panel, steps, tile, 3, _TILE_ROWS, 2)
         elif vectors == 2:
-            _multiply_tile(X, x, n, panels, panel, steps, tile, 2, _TILE_ROWS, 2)
+            multiply_tile(X, x, n, panels, panel, steps, tile, 2, _TILE_ROWS, 2)
         elif height == _TILE_ROWS:
-            _multiply_tile(X, x, n, panels, panel, steps, tile, 1, _TILE_ROWS, 2)
+            multiply_tile(X, x, n, panels, panel, steps, tile, 1, _TILE_ROWS, 2)
         else:
-            _multiply_tile(X, x, n, panels, panel, steps, tile, 1, _NARROW_ROWS, 2)
+            multiply_tile(X, x, n, panels, panel, steps, tile, 1, _NARROW_ROWS, 2)
     elif vectors == 4:
-        _multiply_tile(X, x, n, panels, panel, steps, tile, 4, _TILE_ROWS, 1)
+        multiply_tile(X, x, n, panels, panel, steps, tile, 4, _TILE_ROWS, 1)
     elif vectors == 3:
-        _multiply_tile(X, x, n, panels, panel, steps, tile, 3, _TILE_ROWS, 1)
+        multiply_tile(X, x, n, panels, panel, steps, tile, 3, _TILE_ROWS, 1)
     elif vectors == 2:
-        _multiply_tile(X, x, n, panels, panel, steps, tile, 2, _TILE_ROWS, 1)
+        multiply_tile(X, x, n, panels, panel, steps, tile, 2, _TILE_ROWS, 1)
     elif height == _TILE_ROWS:
-        _multiply_tile(X, x, n, panels, panel, steps, tile, 1, _TILE_ROWS, 1)
+        multiply_tile(X, x, n, panels, panel, steps, tile, 1, _TILE_ROWS, 1)
     else:
-        _multiply_tile(X, x, n, panels, panel, steps, tile, 1, _NARROW_ROWS, 1)
+        multiply_tile(X, x, n, panels, panel, steps, tile, 1, _NARROW_ROWS, 1)
 
 
 @compiled()
 def packed_dense_rows(X: np.ndarray, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
     """Body of :func:`dense_rows` for a C-ordered ``X`` with at least ``_NARROW_ROWS`` rows."""
     n, columns = X.shape[0], V.shape[1]
-    lanes = _VECTOR_BYTES // X.itemsize
+    lanes = VECTOR_BYTES // X.itemsize
     # One or three halves of a vector: less padding to multiply than in whole ones.
     halves = -(-columns // (lanes // 2))
     halved = halves == 1 or halves == 3

@@ -1,90 +1,98 @@
-"""Sums over factors in one pass, accumulated in float64 whatever the factors' precision."""
+"""Sums over factors in one pass, accumulated in float64 whatever the factors' precision.
+
+The arguments are those of every pass that threads may share, see :mod:`symnmf.kernels.directions`.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from symnmf.kernels.compiling import BLOCK, REORDER, compiled
+from symnmf.kernels.spans import multiply, span
 
 
 @compiled(fastmath=REORDER)
-def inner_rows(A: np.ndarray, B: np.ndarray, begin: int, end: int) -> float:
-    """Return <A, B> over rows ``begin..end``."""
+def inner_rows(given: Any, part: int, begin: int, end: int) -> None:
+    """Sum <A, B>; ``given`` is A, B, sums."""
+    A, B, sums = given
+    at, size = begin * A.shape[1], (end - begin) * A.shape[1]
+    a, b = span(A, at, size), span(B, at, size)
     total = 0.0
-    a, b = A[begin:end].reshape(-1), B[begin:end].reshape(-1)
-    for k in range(len(a)):
+    for k in range(size):
         total += np.float64(a[k]) * np.float64(b[k])
-    return total
+    sums[part, 0] = total
 
 
 @compiled(fastmath=REORDER)
-def pair_rows(U: np.ndarray, V: np.ndarray, begin: int, end: int) -> tuple[float, float, float]:
-    """Return ||U - V||^2, <U, V> and ||V||^2 over rows ``begin..end``."""
-    apart = 0.0
-    together = 0.0
-    size = 0.0
-    one, other = U[begin:end].reshape(-1), V[begin:end].reshape(-1)
-    for k in range(len(one)):
+def pair_rows(given: Any, part: int, begin: int, end: int) -> None:
+    """Sum ||U - V||^2, <U, V> and ||V||^2; ``given`` is U, V, sums."""
+    U, V, sums = given
+    at, size = begin * U.shape[1], (end - begin) * U.shape[1]
+    one, other = span(U, at, size), span(V, at, size)
+    apart, together, length = 0.0, 0.0, 0.0
+    for k in range(size):
         u = np.float64(one[k])
         v = np.float64(other[k])
         apart += (u - v) * (u - v)
         together += u * v
-        size += v * v
-    return apart, together, size
+        length += v * v
+    sums[part, 0], sums[part, 1], sums[part, 2] = apart, together, length
 
 
 @compiled(fastmath=REORDER)
-def split_rows(
-    product: np.ndarray, U: np.ndarray, V: np.ndarray, begin: int, end: int
-) -> tuple[float, float, float, float]:
-    """Return <product, U>, <product, V>, ||U - V||^2 and ||V||^2 over rows ``begin..end``."""
-    fit = 0.0
-    other_fit = 0.0
-    apart = 0.0
-    size = 0.0
-    one, other = U[begin:end].reshape(-1), V[begin:end].reshape(-1)
-    p = product[begin:end].reshape(-1)
-    for k in range(len(one)):
+def split_rows(given: Any, part: int, begin: int, end: int) -> None:
+    """Sum <P, U>, <P, V>, ||U - V||^2 and ||V||^2; ``given`` is P, U, V, sums."""
+    product, U, V, sums = given
+    at, size = begin * U.shape[1], (end - begin) * U.shape[1]
+    p, one, other = span(product, at, size), span(U, at, size), span(V, at, size)
+    fit, other_fit, apart, length = 0.0, 0.0, 0.0, 0.0
+    for k in range(size):
         u = np.float64(one[k])
         v = np.float64(other[k])
         x = np.float64(p[k])
         fit += x * u
         other_fit += x * v
         apart += (u - v) * (u - v)
-        size += v * v
-    return fit, other_fit, apart, size
+        length += v * v
+    sums[part, 0], sums[part, 1], sums[part, 2], sums[part, 3] = fit, other_fit, apart, length
 
 
 @compiled(fastmath=REORDER)
-def natural_residual_rows(
-    U: np.ndarray,
-    target: np.ndarray,
-    gram: np.ndarray,
-    step: float,
-    begin: int,
-    end: int,
-) -> float:
-    """Return ||U - max(U - step * 2 (U gram - target), 0)||^2 over rows ``begin..end``."""
+def natural_residual_rows(given: Any, part: int, begin: int, end: int) -> None:
+    """Sum ||U - max(U - step * 2 (U G - P), 0)||^2.
+
+    ``given`` is U, P, G, step, room of a block of rows, sums.
+    """
+    U, product, gram, step, room, sums = given
+    r = U.shape[1]
+    curved, small = span(room, part * BLOCK * r, BLOCK * r), span(gram, 0, r * r)
     total = 0.0
-    room = np.empty((BLOCK, U.shape[1]), U.dtype)
     for first in range(begin, end, BLOCK):
-        last = min(first + BLOCK, end)
-        np.dot(U[first:last], gram, room[: last - first])
-        curved = room[: last - first].reshape(-1)
-        own, wanted = U[first:last].reshape(-1), target[first:last].reshape(-1)
-        for k in range(len(own)):
+        rows = min(BLOCK, end - first)
+        own, wanted = span(U, first * r, rows * r), span(product, first * r, rows * r)
+        multiply("nn", rows, r, r, own, small, curved)
+        for k in range(rows * r):
             u = np.float64(own[k])
             move = 2.0 * step * (np.float64(curved[k]) - np.float64(wanted[k]))
             kept = u if u < move else move  # u - max(u - move, 0)
             total += kept * kept
-    return total
+    sums[part, 0] = total
 
 
 @compiled()
-def cross_gram_rows(A: np.ndarray, B: np.ndarray, begin: int, end: int) -> np.ndarray:
-    """Return A^T B over rows ``begin..end``; float32 sums stay short before they are added up."""
-    total = np.zeros((A.shape[1], B.shape[1]))
+def cross_gram_rows(given: Any, part: int, begin: int, end: int) -> None:
+    """Sum A^T B; ``given`` is A, B, room of an entry each, sums.
+
+    float32 sums stay short before they are added up.
+    """
+    A, B, room, sums = given
+    a, b = A.shape[1], B.shape[1]
+    added, total = span(room, part * a * b, a * b), span(sums, part * a * b, a * b)
     for first in range(begin, end, BLOCK):
-        last = min(first + BLOCK, end)
-        total += np.dot(A[first:last].T, B[first:last])
-    return total
+        rows = min(BLOCK, end - first)
+        left, right = span(A, first * a, rows * a), span(B, first * b, rows * b)
+        multiply("tn", a, b, rows, left, right, added)
+        for k in range(a * b):
+            total[k] += added[k]

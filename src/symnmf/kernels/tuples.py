@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from symnmf.kernels.compiling import compiled
-from symnmf.kernels.products import CACHE_LINE, CACHED_BYTES, PREFETCH_AHEAD, prefetch
+from symnmf.kernels.spans import CACHE_LINE, CACHED_BYTES, PREFETCH_AHEAD, prefetch
 
 
 @compiled(inline="always")

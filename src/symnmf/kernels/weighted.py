@@ -9,12 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from symnmf.kernels.compiling import REORDER, compiled
-from symnmf.kernels.products import CACHE_LINE, prefetch, prefetch_pair
-
-#: Pairs between the request for a row of a factor and its use.
-AHEAD = 16
-#: Factors up to this size are in cache already, and the requests would only cost.
-CACHED_BYTES = 1 << 19
+from symnmf.kernels.spans import CACHE_LINE, CACHED_BYTES, PREFETCH_AHEAD, prefetch
 
 
 @compiled(inline="always")
@@ -24,6 +19,14 @@ def prefetch_row(V: np.ndarray, row: int) -> None:
     first = np.int64(row) * columns
     for c in range(0, columns, CACHE_LINE // V.itemsize):
         prefetch(V, first + c)
+
+
+@compiled(inline="always")
+def prefetch_pair(indices: np.ndarray, position: int, last: int, V: np.ndarray) -> None:
+    """Ask for the two rows of ``V`` which the entries from ``position`` on will need."""
+    if position + 1 < last:
+        prefetch_row(V, indices[position])
+        prefetch_row(V, indices[position + 1])
 
 
 @compiled(fastmath=REORDER)
@@ -53,7 +56,7 @@ def residual_product_rows(
         total[:] = 0
         for p in range(indptr[i], indptr[i + 1]):
             if (p & 1) == 0:
-                prefetch_pair(indices, p + AHEAD, last, V)
+                prefetch_pair(indices, p + PREFETCH_AHEAD, last, V)
             other, moved = V[indices[p]], T[indices[p]]
             m = V.dtype.type(0)
             for k in range(r):
@@ -96,7 +99,7 @@ def sums_rows(
         own = U[i]
         for p in range(first[i], indptr[i + 1]):
             if (p & 1) == 0:
-                prefetch_pair(indices, p + AHEAD, last, V)
+                prefetch_pair(indices, p + PREFETCH_AHEAD, last, V)
             other = V[indices[p]]
             m = V.dtype.type(0)
             for k in range(r):
@@ -138,7 +141,7 @@ def quartic_rows(
     for i in range(begin, end):
         u, d = both[i, :r], both[i, r:]
         for p in range(first[i], indptr[i + 1]):
-            while far and ahead < AHEAD and row < end:
+            while far and ahead < PREFETCH_AHEAD and row < end:
                 if place < stop:
                     prefetch_row(both, indices[place])
                     place += 1

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from symnmf.kernels import directions, pairs, passes, reductions
 from symnmf.kernels.compiling import BLOCK
 from symnmf.kernels.hals import hals_rows
+from symnmf.kernels.hals import room_of as hals_room
 from symnmf.kernels.pivoting import pivot_rows
 from symnmf.kernels.team import together
-from symnmf.ops.operations import Hals, Line, Ops, RowSolver
+from symnmf.ops.operations import Hals, Line, Nnls, Ops, RowSolver
 from symnmf.parallel import Threads
 
 GRAM_ROWS = 4096  # float32 partial sums stay this short before they are added in float64
@@ -21,7 +22,8 @@ COMBINED_ROWS = 2048  # rows that are added up while they are in cache
 READING = 8.0  # floating point operations that take as long as to read an entry of two factors
 NARROW = 50  # columns up to which small blocks beat computing one triangle only
 
-T = TypeVar("T")
+#: A pass over rows ``begin..end``, see :mod:`symnmf.kernels.directions`.
+Pass = Callable[[Any, int, int, int], None]
 
 #: Solves rows ``begin..end`` of a factor in place, given product, anchor, gram and coupling.
 RowKernel = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float, int, int], None]
@@ -29,12 +31,23 @@ RowKernel = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float, int
 
 def row_kernel(rows: RowSolver) -> RowKernel:
     """Return the compiled kernel that solves rows this way."""
-    if isinstance(rows, Hals):
-        sweeps = rows.sweeps
-        return lambda factor, product, anchor, gram, coupling, begin, end: hals_rows(
-            factor, product, anchor, gram, coupling, sweeps, begin, end
-        )
-    return pivot_rows
+    if isinstance(rows, Nnls):
+        return pivot_rows
+    sweeps = rows.sweeps
+
+    def sweep(
+        factor: np.ndarray,
+        product: np.ndarray,
+        anchor: np.ndarray,
+        gram: np.ndarray,
+        coupling: float,
+        begin: int,
+        end: int,
+    ) -> None:
+        room = np.empty((1, hals_room(factor.shape[1], factor.itemsize)), factor.dtype)
+        hals_rows((factor, product, anchor, gram, coupling, sweeps, room), 0, begin, end)
+
+    return sweep
 
 
 class HostOps(Ops):
@@ -50,14 +63,33 @@ class HostOps(Ops):
         self.threads = threads
 
     def _pass(
-        self, alone: Callable[..., T], shared: Callable[..., T], cost: float, *given: Any
-    ) -> T:
-        """Do a pass over all rows of the first argument, on one thread or on several."""
-        n = len(given[0])
+        self,
+        alone: Pass,
+        shared: Callable[..., Any],
+        cost: float,
+        given: tuple[Any, ...],
+        *,
+        room: int = 0,
+        sums: int = 0,
+    ) -> np.ndarray:
+        """Do a pass over all rows of the first argument, on one thread or on several.
+
+        ``cost`` is that of a row; ``room`` and ``sums`` are how many numbers each part of the
+        rows needs to work in, and adds up. Return the sums.
+        """
+        first = given[0]
+        n = len(first)
         bounds = self.threads.bounds(n, cost)
+        parts = 1 if bounds is None else len(bounds) - 1
+        if room:
+            given += (np.empty((parts, room), first.dtype),)
+        totals = np.zeros((parts, sums))
+        if sums:
+            given += (totals,)
         if bounds is None:
-            return alone(*given, 0, n)
-        return together(shared, self.threads.count, bounds, *given)
+            alone(given, 0, 0, n)
+            return totals[0]
+        return together(shared, self.threads.count, bounds, given)
 
     def _sum(self, part: Callable[[int, int], Any], n: int, cost: float) -> Any:
         """Add up ``part`` over the rows, in the order of the chunks."""
@@ -149,8 +181,8 @@ class HostOps(Ops):
         return U * ratio
 
     def inner(self, A: np.ndarray, B: np.ndarray) -> float:
-        cost = READING * A.shape[1]
-        return float(self._pass(_inner, passes.inner, cost, A, B))
+        alone = reductions.inner_rows if single_sums(A, B) else _inner
+        return float(self._pass(alone, passes.inner, READING * A.shape[1], (A, B), sums=1)[0])
 
     def gram(self, T: np.ndarray) -> np.ndarray:
         n, r = T.shape
@@ -167,28 +199,35 @@ class HostOps(Ops):
         return np.asarray(self._sum(part, n, 2 * r * r))
 
     def cross(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        cost = 2 * A.shape[1] * B.shape[1]
-        return self._pass(_cross, passes.cross_gram, cost, A, B)
+        A, B = np.ascontiguousarray(A), np.ascontiguousarray(B)
+        size = A.shape[1] * B.shape[1]
+        alone = reductions.cross_gram_rows if single_sums(A, B) else _cross
+        found = self._pass(alone, passes.cross_gram, 2 * size, (A, B), room=size, sums=size)
+        return found.reshape(A.shape[1], B.shape[1])
 
     def column_sums(self, T: np.ndarray) -> np.ndarray:
         return T.sum(axis=0, dtype=np.float64)
 
     def pair(self, U: np.ndarray, V: np.ndarray) -> tuple[float, float, float]:
-        return self._pass(reductions.pair_rows, passes.pair, READING * U.shape[1], U, V)
+        cost, alone = READING * U.shape[1], reductions.pair_rows
+        apart, together, length = self._pass(alone, passes.pair, cost, (U, V), sums=3).tolist()
+        return apart, together, length
 
     def split(
         self, product: np.ndarray, U: np.ndarray, V: np.ndarray
     ) -> tuple[float, float, float, float]:
-        return self._pass(
-            reductions.split_rows, passes.split, 1.5 * READING * U.shape[1], product, U, V
-        )
+        cost, alone = 1.5 * READING * U.shape[1], reductions.split_rows
+        found = self._pass(alone, passes.split, cost, (product, U, V), sums=4)
+        fit, other_fit, apart, length = found.tolist()
+        return fit, other_fit, apart, length
 
     def natural_residual(
         self, U: np.ndarray, product: np.ndarray, gram: np.ndarray, step: float
     ) -> float:
-        cost, alone = 2 * U.shape[1] ** 2, reductions.natural_residual_rows
-        given = (U, product, gram.astype(U.dtype), step)
-        return math.sqrt(self._pass(alone, passes.natural_residual, cost, *given))
+        r, alone = U.shape[1], reductions.natural_residual_rows
+        given = (U, product, gram.astype(U.dtype, copy=False), step)
+        found = self._pass(alone, passes.natural_residual, 2 * r**2, given, room=BLOCK * r, sums=1)
+        return math.sqrt(found[0])
 
     def solve_rows(
         self,
@@ -199,12 +238,13 @@ class HostOps(Ops):
         gram: np.ndarray,
         coupling: float,
     ) -> np.ndarray:
-        cost = 2.0 * factor.shape[1] ** 2
+        r = factor.shape[1]
+        given = (factor, product, anchor, gram, coupling)
         if isinstance(rows, Hals):
-            given = (factor, product, anchor, gram, coupling, rows.sweeps)
-            self._pass(hals_rows, passes.hals, cost, *given)
+            room = hals_room(r, factor.itemsize)
+            self._pass(hals_rows, passes.hals, 2.0 * r**2, (*given, rows.sweeps), room=room)
         else:
-            self._pass(pivot_rows, passes.pivot, cost, factor, product, anchor, gram, coupling)
+            self._pass(_pivot, passes.pivot, 2.0 * r**2, given)
         return factor
 
     def sweep(
@@ -221,16 +261,24 @@ class HostOps(Ops):
 
     def line(self, U: np.ndarray, product: np.ndarray, Z: np.ndarray, image: np.ndarray) -> Line:
         r = U.shape[1]
-        slope, bend, cross, gram = self._pass(
-            directions.direction_rows, passes.direction, 4.0 * r * (r + 2), U, product, Z, image
+        size, given = r * r, (U, product, Z, image)
+        found = self._pass(
+            directions.direction_rows,
+            passes.direction,
+            4.0 * r * (r + 2),
+            given,
+            room=size,
+            sums=2 + 2 * size,
         )
-        return Line(slope, bend, cross, gram, Z, image)
+        slope, bend = found[:2].tolist()
+        cross, length = found[2:].reshape(2, r, r)
+        return Line(slope, bend, cross, length, Z, image)
 
     def advance(
         self, U: np.ndarray, product: np.ndarray, line: Line, t: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         given = (U, product, line.D, line.image, t)
-        self._pass(directions.advance_rows, passes.advance, 3.0 * READING * U.shape[1], *given)
+        self._pass(directions.advance_rows, passes.advance, 3.0 * READING * U.shape[1], given)
         return U, product, line.D
 
     def put_at_zero(
@@ -259,10 +307,18 @@ class HostOps(Ops):
         newest: int,
         slots: np.ndarray,
     ) -> np.ndarray:
-        r, weights = U.shape[1], gram.astype(U.dtype)
+        r, kept = U.shape[1], max(len(steps), 2)
+        weights = gram.astype(U.dtype, copy=False)
         given = (U, product, weights, level, gradient, steps, changes, newest, slots)
-        cost = 2.0 * r * (r + 6 * len(steps))
-        return self._pass(pairs.gradient_rows, passes.gradient, cost, *given)
+        found = self._pass(
+            pairs.gradient_rows,
+            passes.gradient,
+            2.0 * r * (r + 6 * len(steps)),
+            given,
+            room=2 * BLOCK * r,
+            sums=6 * kept,
+        )
+        return found.reshape(6, kept)
 
     def pair_target(
         self,
@@ -276,8 +332,9 @@ class HostOps(Ops):
         out: np.ndarray,
     ) -> np.ndarray:
         given = (U, gradient, steps, changes, own, step_weights, change_weights, out)
-        cost = 4.0 * U.shape[1] * (len(steps) + 1)
-        self._pass(pairs.target_rows, passes.target, cost, *given)
+        r = U.shape[1]
+        cost = 4.0 * r * (len(steps) + 1)
+        self._pass(pairs.target_rows, passes.target, cost, given, room=BLOCK * r)
         return out
 
     def gauss_newton(
@@ -295,45 +352,47 @@ class HostOps(Ops):
         kind = U.dtype
         values, vectors = eigen
         weight, shift, relaxation = weights
-        inverse = ((vectors / (values + shift)) @ vectors.T).astype(kind)
-        curvature, turn = gram.astype(kind), vectors.astype(kind)
+        inverse = ((vectors / (values + shift)) @ vectors.T).astype(kind, copy=False)
+        curvature, turn = gram.astype(kind, copy=False), vectors.astype(kind, order="C", copy=False)
         kept = [] if spare is None else spare
         Z = U.copy()
         basis, fixed, pull = (kept.pop() if kept else np.empty_like(U) for _ in range(3))
         bounds = self.threads.bounds(n, 6.0 * r * r)
-        # not made by each part: memory that threads give back and ask for again is slow
-        room = np.empty((1 if bounds is None else len(bounds) - 1, 2, BLOCK, r), kind)
-        if bounds is not None:
-            together(
-                passes.gauss_newton, self.threads.count, bounds,
-                U, product, curvature, turn, inverse, vectors, values,
-                weight, shift, relaxation, dual, Z, basis, fixed, pull, room, steps,
-            )  # fmt: skip
-            kept += [basis, fixed, pull]
-            return Z, dual
-        moment = directions.prepare_rows(
-            U, product, curvature, turn, dual, weight, basis, fixed, pull, room[0], 0, n
-        )
-        directions.relax(
-            U, basis, fixed, inverse, moment, vectors, values,
-            weight, shift, relaxation, pull, Z, dual, room[0], steps,
+        parts = 1 if bounds is None else len(bounds) - 1
+        room, sums = np.empty((parts, 2 * BLOCK * r + r * r), kind), np.empty((parts, r * r))
+        prepared = (U, product, curvature, turn, dual, weight, basis, fixed, pull, room, sums)
+        coupling = np.empty((r, r), kind)
+        relaxed = (
+            U, basis, fixed, inverse, coupling, weight, relaxation, pull, Z, dual, room, sums,
         )  # fmt: skip
+        model = (np.ascontiguousarray(vectors), values, shift, steps)
+        if bounds is None:
+            directions.prepare_rows(prepared, 0, 0, n)
+            directions.relax(relaxed, *model)
+        else:
+            sums[:] = 0.0
+            together(passes.gauss_newton, self.threads.count, bounds, prepared, relaxed, *model)
         kept += [basis, fixed, pull]
         return Z, dual
 
 
-def _inner(A: np.ndarray, B: np.ndarray, begin: int, end: int) -> float:
-    """Return <A, B> over some rows: by BLAS, which has nothing to compile, if sums are exact."""
-    if A.dtype == B.dtype == np.float64:
-        return float(np.vdot(A[begin:end], B[begin:end]))
-    return float(reductions.inner_rows(A, B, begin, end))
+def single_sums(A: np.ndarray, B: np.ndarray) -> bool:
+    """Whether BLAS, which has nothing to compile, would round sums of products to float32."""
+    return not A.dtype == B.dtype == np.float64
 
 
-def _cross(A: np.ndarray, B: np.ndarray, begin: int, end: int) -> np.ndarray:
-    """Return A^T B over some rows, likewise."""
-    if A.dtype == B.dtype == np.float64:
-        return np.asarray(A[begin:end].T @ B[begin:end])
-    return np.asarray(reductions.cross_gram_rows(A, B, begin, end))
+def _inner(given: Any, part: int, begin: int, end: int) -> None:
+    A, B, sums = given
+    sums[part, 0] = np.vdot(A[begin:end], B[begin:end])
+
+
+def _cross(given: Any, part: int, begin: int, end: int) -> None:
+    A, B, _, sums = given
+    np.matmul(A[begin:end].T, B[begin:end], out=sums[part].reshape(A.shape[1], B.shape[1]))
+
+
+def _pivot(given: Any, part: int, begin: int, end: int) -> None:
+    pivot_rows(*given, begin, end)
 
 
 def _combine(total: np.ndarray, terms: list[tuple[float, np.ndarray]]) -> None:

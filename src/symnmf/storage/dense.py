@@ -53,7 +53,7 @@ class DenseMatrix(HostMatrix):
         if bounds is None:
             return False
         rows = self.array if self.array.flags.c_contiguous else self.array.T
-        together(passes.dense, self.threads.count, bounds, rows, V, out)
+        together(passes.dense, self.threads.count, bounds, (rows, V, out))
         return True
 
     def chunks(self, width: int) -> list[Bounds]:

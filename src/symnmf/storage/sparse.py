@@ -51,7 +51,7 @@ class SparseMatrix(HostMatrix):
             chunks = balanced_chunks(self.indptr, parts)
             self._bounds[parts] = np.array([0, *(end for _, end in chunks)], np.int64)
         given = (self.indptr, self.indices, self.data, V, out)
-        together(passes.csr, self.threads.count, self._bounds[parts], *given)
+        together(passes.csr, self.threads.count, self._bounds[parts], given)
         return True
 
     def chunks(self, width: int) -> list[Bounds]:
