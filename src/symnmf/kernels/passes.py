@@ -156,7 +156,10 @@ def gauss_newton(
     function, kept = handed_over(directions.prepare_rows, prepared)
     do_parts(shared, threads, function, kept, bounds)
     function, kept = handed_over(directions.relax_rows, relaxed)
-    for _ in range(steps):
+    place = relaxed[9]
+    place[1] = steps
+    for number in range(steps):
+        place[0] = number
         moment = added_up(shared, threads, relaxed[11])
         directions.couple_into(relaxed[4], moment, vectors, values, shift)
         do_parts(shared, threads, function, kept, bounds)
