@@ -15,7 +15,7 @@ import numpy as np
 from symnmf.kernels.compiling import BLOCK, REORDER, compiled
 from symnmf.kernels.spans import multiply, span
 
-# rows of what `gradient_rows` returns: dot products with each slot, then two numbers
+# rows of what `gradient_rows` returns: dot products with each slot, then three numbers
 STEP_CHANGE, CHANGE_STEP, CHANGE_CHANGE, STEP_SLOPE, CHANGE_SLOPE, NUMBERS = range(6)
 
 
@@ -23,15 +23,15 @@ STEP_CHANGE, CHANGE_STEP, CHANGE_CHANGE, STEP_SLOPE, CHANGE_SLOPE, NUMBERS = ran
 def gradient_rows(given: Any, part: int, begin: int, end: int) -> None:
     """Bring ``gradient`` = U G - X U, half of grad f, up to date and note how it changed.
 
-    ``given`` is U, X U, G, level, gradient, the rings of steps and of changes, ``newest``,
+    ``given`` is U, X U, G, level, reach, gradient, the rings of steps and of changes, ``newest``,
     ``slots``, room of two blocks of rows, sums. If ``newest`` >= 0, ``steps[newest]`` is the step
     made since ``gradient`` was last computed, and ``changes[newest]`` is written: zero where U did
     not move, for there a bound stops the step and not curvature. Sums are the dot products of s
     and y of the newest slot with those of ``slots``, and of these with the gradient g on the free
-    entries {U > 0 or g < 0}; then the squared length of the newest s, and
-    <g, U - max(U - g / level, 0)>.
+    entries {U > 0 or g < 0}; then the squared length of the newest s,
+    <g, U - max(U - g / level, 0)> and ||U - max(U - reach g, 0)||^2.
     """
-    U, product, gram, level, gradient, steps, changes, newest, slots, room, sums = given
+    U, product, gram, level, reach, gradient, steps, changes, newest, slots, room, sums = given
     n, r = U.shape
     width = sums.shape[1] // (NUMBERS + 1)
     own = span(sums, part * sums.shape[1], sums.shape[1])
@@ -53,15 +53,19 @@ def gradient_rows(given: Any, part: int, begin: int, end: int) -> None:
                 y[k] = curved[k] - xu[k] - g[k] if s[k] != zero else zero
                 length += np.float64(s[k]) * np.float64(s[k])
             own[NUMBERS * width] += length
-        residual = 0.0
+        residual, natural = 0.0, 0.0
         for k in range(size):
             value = curved[k] - xu[k]
             g[k] = value
             before, move = np.float64(u[k]), scale * np.float64(value)
             held = before if before < move else move  # u - max(u - move, 0)
             residual += np.float64(value) * held
+            move = reach * np.float64(value)
+            held = before if before < move else move
+            natural += held * held
             slope[k] = value if u[k] > zero or value < zero else zero
         own[NUMBERS * width + 1] += residual
+        own[NUMBERS * width + 2] += natural
         for j in slots:
             other_s = span(steps, j * n * r + at, size)
             other_y = span(changes, j * n * r + at, size)

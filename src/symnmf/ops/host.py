@@ -301,15 +301,16 @@ class HostOps(Ops):
         product: np.ndarray,
         gram: np.ndarray,
         level: float,
+        reach: float,
         gradient: np.ndarray,
         steps: np.ndarray,
         changes: np.ndarray,
         newest: int,
         slots: np.ndarray,
     ) -> np.ndarray:
-        r, kept = U.shape[1], max(len(steps), 2)
+        r, kept = U.shape[1], max(len(steps), 3)
         weights = gram.astype(U.dtype, copy=False)
-        given = (U, product, weights, level, gradient, steps, changes, newest, slots)
+        given = (U, product, weights, level, reach, gradient, steps, changes, newest, slots)
         found = self._pass(
             pairs.gradient_rows,
             passes.gradient,

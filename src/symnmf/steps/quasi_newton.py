@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from symnmf.kernels import pairs as kernels
@@ -67,8 +69,13 @@ def look(f: Objective, state: State, level: float) -> tuple[np.ndarray, float]:
 
     Return the dot products of each slot's step and change with the gradient on the free entries,
     and <g, U - max(U - g / level, 0)>, g = U U^T U - X U: what a projected gradient step would
-    gain to first order, and what every step has to gain a share of.
+    gain to first order, and what every step has to gain a share of. U then knows its natural
+    residual too, so a look at a point at the end of the step that leads there is not for nothing,
+    whatever comes next; and it is not repeated.
     """
+    if state.looked is not None and state.looked[0] is state.U:
+        slopes, promise = state.looked[1]
+        return slopes, promise
     memory, U = state.memory, state.U
     step_change, change_change = memory["pair_dots"]
     counters = memory["counters"]
@@ -79,13 +86,15 @@ def look(f: Objective, state: State, level: float) -> tuple[np.ndarray, float]:
         U.product(f),
         f.curvature(U.gram),
         level,
+        f.reach(),
         memory["gradient"],
         memory["steps"],
         memory["changes"],
         slot if counters[PENDING] else -1,
         (slot - used + np.arange(used + int(counters[PENDING]))) % depth,
     )
-    length, promise = sums[kernels.NUMBERS, :2]
+    length, promise, residual = sums[kernels.NUMBERS, :3].tolist()
+    U.natural_residual = math.sqrt(residual)
     if counters[PENDING]:
         counters[PENDING] = 0
         step_change[slot] = sums[kernels.STEP_CHANGE, :depth]
@@ -95,7 +104,9 @@ def look(f: Objective, state: State, level: float) -> tuple[np.ndarray, float]:
             used += 1
             counters[SLOT] = (slot + 1) % depth
         counters[USED] = used
-    return sums[kernels.STEP_SLOPE : kernels.CHANGE_SLOPE + 1, :depth], float(promise)
+    slopes = sums[kernels.STEP_SLOPE : kernels.CHANGE_SLOPE + 1, :depth]
+    state.looked = U, (slopes, promise)
+    return slopes, promise
 
 
 def quasi_newton_target(f: Objective, state: State, slopes: np.ndarray) -> Tall:

@@ -14,7 +14,7 @@ WORTH = 1e-10  # of ||X||_F: a smaller <R v, v> is rounding
 
 def dead_columns(U: Point) -> np.ndarray:
     """Return the columns of U that are zero."""
-    return np.flatnonzero(np.diag(U.gram) == 0.0)
+    return np.flatnonzero(U.gram.diagonal() == 0.0)
 
 
 def column_from_residual(f: Objective, U: Point) -> np.ndarray | None:
