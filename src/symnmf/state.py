@@ -127,11 +127,13 @@ class Point:
     __slots__ = (
         "_gram",
         "_product",
+        "_size",
         "_stationarity",
         "_sums",
         "misfit",
         "natural_residual",
         "ops",
+        "slope",
         "values",
     )
 
@@ -148,6 +150,9 @@ class Point:
         self.misfit = misfit
         #: ||U - max(U - t grad f(U), 0)||_F where a solver came by it, for the t of the objective
         self.natural_residual: float | None = None
+        #: U K - P, half the gradient of a matrix, likewise; it lasts until the next step
+        self.slope: Tall | None = None
+        self._size: float | None = None
         self._sums: Sums | None = None
         self._stationarity: float | None = None
 
@@ -157,6 +162,13 @@ class Point:
         if self._gram is None:
             self._gram = self.ops.gram(self.values)
         return self._gram
+
+    @property
+    def size(self) -> float:
+        """||U||_F^2."""
+        if self._size is None:
+            self._size = float(self.gram.trace())
+        return self._size
 
     @property
     def known_gram(self) -> np.ndarray | None:

@@ -230,7 +230,7 @@ class Objective(ABC):
 
     def stationarity(self, U: Point) -> float:
         """Return the ``stationarity`` of a :class:`Measurement` at U."""
-        size = float(np.sqrt(np.trace(U.gram)))
+        size = math.sqrt(max(U.size, 0.0))
         if size < LEAST_SIZE:
             return np.inf
         moved = U.natural_residual
@@ -253,7 +253,7 @@ class Objective(ABC):
             objective=objective,
             value=value,
             error=misfit / self.sqnorm,
-            consensus=float(np.sqrt(apart)),
+            consensus=math.sqrt(apart),
             disagreement=relative,
             stationarity=U.stationarity(self),
         )

@@ -231,7 +231,9 @@ class HalsNewton(Solver):
 
 def _level(f: Objective, state: State) -> float:
     """Return the unit of all constants: the mean diagonal of U^T U."""
-    return float(f.curvature(state.U.gram).trace()) / state.rank
+    gram = state.U.gram
+    curvature = f.curvature(gram)
+    return (state.U.size if curvature is gram else float(curvature.trace())) / state.rank
 
 
 def _revive(f: Objective, state: State) -> bool:

@@ -94,7 +94,7 @@ def look(f: Objective, state: State, level: float) -> tuple[np.ndarray, float]:
         (slot - used + np.arange(used + int(counters[PENDING]))) % depth,
     )
     length, promise, residual = sums[kernels.NUMBERS, :3].tolist()
-    U.natural_residual = math.sqrt(residual)
+    U.natural_residual, U.slope = math.sqrt(residual), memory["gradient"]
     if counters[PENDING]:
         counters[PENDING] = 0
         step_change[slot] = sums[kernels.STEP_CHANGE, :depth]

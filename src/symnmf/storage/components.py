@@ -42,17 +42,7 @@ def _of_sparse(X: SparseMatrix) -> Components | None:
     from scipy.sparse.csgraph import breadth_first_order, connected_components
 
     lengths = np.diff(X.indptr)
-    filled = np.flatnonzero(lengths)
-    size = np.abs(X.data) if X.signed else X.data
-    limits = np.zeros(len(lengths), size.dtype)
-    if len(filled):
-        limits[filled] = WEAK * np.maximum.reduceat(size, X.indptr[filled])
-    joins = size > np.minimum(np.repeat(limits, lengths), limits[X.indices])
-    stronger = X.data, X.indices, X.indptr
-    if not joins.all():
-        ends = np.concatenate([[0], np.cumsum(joins)]).astype(X.indptr.dtype)
-        stronger = X.data[joins], X.indices[joins], ends[X.indptr]
-    graph = sp.csr_array(stronger, shape=X.shape)
+    graph = _strong_entries(X, lengths)
     # most are in one piece, and to see that takes a fifth of the time that labels take
     if len(breadth_first_order(graph, 0, return_predecessors=False)) == len(lengths):
         return None
@@ -60,8 +50,22 @@ def _of_sparse(X: SparseMatrix) -> Components | None:
     if count == 1:
         return None
     own = np.repeat(labels, lengths)
-    inside = np.where(own == labels[X.indices], X.data, 0).astype(np.float64, copy=False)
+    inside = np.where(own == labels.take(X.indices), X.data, 0).astype(np.float64, copy=False)
     return Components(labels, np.sqrt(np.bincount(own, inside**2, count)))
+
+
+def _strong_entries(X: SparseMatrix, lengths: np.ndarray) -> sp.csr_array:
+    """Return X without the entries that join no rows; ``lengths`` is how many each row has."""
+    size = np.abs(X.data) if X.signed else X.data
+    if len(size) and size.min() > WEAK * size.max():  # as on most graphs
+        return sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
+    filled = np.flatnonzero(lengths)
+    limits = np.zeros(len(lengths), size.dtype)
+    if len(filled):
+        limits[filled] = WEAK * np.maximum.reduceat(size, X.indptr[filled])
+    joins = size > np.minimum(np.repeat(limits, lengths), limits.take(X.indices))
+    ends = np.concatenate([[0], np.cumsum(joins)]).astype(X.indptr.dtype)
+    return sp.csr_array((X.data[joins], X.indices[joins], ends[X.indptr]), shape=X.shape)
 
 
 def _of_dense(X: np.ndarray) -> Components | None:
