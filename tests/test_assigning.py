@@ -202,3 +202,26 @@ def test_another_rule_is_refused():
         symnmf.SymNMF(2, assign_labels="kmeans").fit(np.arange(8.0).reshape(4, 2))
     with pytest.raises(InputError, match="assign_labels"):
         symnmf.communities(np.eye(4), 2, assign_labels="kmeans")
+
+
+@given(st.integers(0, 10_000), st.sampled_from([np.float64, np.float32]))
+def test_a_table_has_the_sums_of_a_sparse_product(seed, dtype):
+    """Also where labels are missing and clusters have no rows."""
+    rng = np.random.default_rng(seed)
+    A = sp.random_array((15, 15), density=0.3, rng=rng, format="csr", dtype=dtype)
+    A = sp.csr_array(A + A.T)
+    labels = rng.integers(-1, 4, size=15)
+    plain = Ties.of(A, A.sum(axis=1), labels, 5)
+    table = assigning.Table(A, 5)
+    for _ in range(2):  # its room is used again
+        found = Ties.of(A, A.sum(axis=1), labels, 5, table)
+        cells = [sp.csr_array((t.weights, (t.rows, t.clusters)), (15, 5)) for t in (plain, found)]
+        np.testing.assert_allclose(cells[1].toarray(), cells[0].toarray(), rtol=1e-12)
+        assert np.array_equal(found.rows, np.sort(found.rows))
+
+
+def test_tables_are_for_graphs_with_as_many_entries():
+    A = sp.csr_array(sp.eye_array(30))
+    assert assigning.Table.of(A, 3) is not None
+    assert assigning.Table.of(A, 300) is None
+    assert assigning.Table.of(A.toarray(), 3) is None

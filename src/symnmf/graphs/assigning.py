@@ -32,6 +32,10 @@ ASSIGNMENTS = (LIKELIHOOD, LARGEST)
 #: the modularity, and later ones hardly move anything.
 ROUNDS = 10
 
+#: Rows times clusters, over stored entries, up to which a table of them takes less time than a
+#: sparse product.
+TABLE = 8
+
 
 @dataclass(frozen=True, eq=False)
 class Densities:
@@ -107,9 +111,18 @@ class Ties:
     weights: np.ndarray
 
     @classmethod
-    def of(cls, A: Any, degrees: np.ndarray, labels: np.ndarray, clusters: int) -> Ties:
-        """Add up the rows of A, over the columns in each cluster."""
+    def of(
+        cls,
+        A: Any,
+        degrees: np.ndarray,
+        labels: np.ndarray,
+        clusters: int,
+        table: Table | None = None,
+    ) -> Ties:
+        """Add up the rows of A, over the columns in each cluster; in its table if there is one."""
         outside = np.where(labels == OUTSIDE, clusters, labels)  # a column that is left out again
+        if table is not None:
+            return cls(labels, degrees, A.nnz, *table.sums(A.data, outside))
         # indices of 64 bits would have those of A copied in every round
         places = outside.astype(np.int32), np.arange(len(labels) + 1, dtype=np.int32)
         members = sp.csr_array((np.ones(len(labels)), *places), shape=(len(labels), clusters + 1))
@@ -141,6 +154,40 @@ class Ties:
         return labels
 
 
+class Table:
+    """Sums of a sparse matrix by row and cluster, with room that every round uses again.
+
+    Large arrays that come and go are given back to the system each time, which takes longer than
+    the sums.
+    """
+
+    def __init__(self, A: sp.csr_array, clusters: int) -> None:
+        self.rows, self.width = A.shape[0], clusters + 1
+        begins = np.arange(0, self.rows * self.width, self.width)
+        self._begins = np.repeat(begins, np.diff(A.indptr))
+        self._columns = A.indices.astype(np.intp)
+        self._cells = np.empty_like(self._columns)
+
+    @classmethod
+    def of(cls, A: Any, clusters: int) -> Table | None:
+        """Return the table of a matrix that has as many entries, about; None for any other."""
+        if not sp.issparse(A) or A.shape[0] * (clusters + 1) > TABLE * A.nnz:
+            return None
+        return cls(A, clusters)
+
+    def sums(
+        self, values: np.ndarray, labels: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return rows, clusters and sums where these are not 0; the last cluster is left out."""
+        np.take(labels, self._columns, out=self._cells, mode="clip")  # else it is copied first
+        self._cells += self._begins
+        table = np.bincount(self._cells, values, self.rows * self.width)
+        table[self.width - 1 :: self.width] = 0.0
+        tied = np.flatnonzero(table > 0.0)
+        rows = tied // self.width
+        return rows, tied - self.width * rows, table[tied]
+
+
 def reassigned(
     A: Any, labels: np.ndarray, clusters: int, *, negative_weight: float = 0.0
 ) -> np.ndarray:
@@ -152,9 +199,10 @@ def reassigned(
     positive, negative = _parts(A)
     known, repelled = degrees(positive), None if negative is None else degrees(negative)
     outside = labels == OUTSIDE
+    table = Table.of(positive, clusters)
     before: np.ndarray | None = None
     for done in range(ROUNDS if clusters > 1 else 0):
-        ties = Ties.of(positive, known, labels, clusters)
+        ties = Ties.of(positive, known, labels, clusters, table)
         scores = Densities.of(ties, clusters).scores(ties)
         if repelled is not None and negative_weight > 0.0:
             apart = Ties.of(negative, repelled, labels, clusters)
@@ -162,7 +210,7 @@ def reassigned(
         moved = ties.likeliest(scores, labels)
         moved[outside] = OUTSIDE
         # rows that stay in one cluster may have been all that another would have gained
-        while (emptied := np.setdiff1d(labels, moved)).size:
+        while (emptied := _lost(labels[~outside], moved[~outside])).size:
             stays = np.isin(labels, emptied)
             moved[stays] = labels[stays]
         if np.array_equal(moved, labels):
@@ -172,6 +220,13 @@ def reassigned(
             return moved if (ROUNDS - done) % 2 else labels
         before, labels = labels, moved
     return labels
+
+
+def _lost(labels: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """Return the clusters that have rows before a round and none after it."""
+    before, after = np.bincount(labels), np.bincount(moved)
+    after = np.append(after, np.zeros(max(len(before) - len(after), 0), after.dtype))
+    return np.flatnonzero((before > 0) & (after[: len(before)] == 0))
 
 
 def new_labels(A: Any, labels: np.ndarray, similarities: Any, clusters: int) -> np.ndarray:

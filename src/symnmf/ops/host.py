@@ -181,8 +181,13 @@ class HostOps(Ops):
         return U * ratio
 
     def inner(self, A: np.ndarray, B: np.ndarray) -> float:
-        alone = reductions.inner_rows if single_sums(A, B) else _inner
-        return float(self._pass(alone, passes.inner, READING * A.shape[1], (A, B), sums=1)[0])
+        cost = READING * A.shape[1]
+        alone = reductions.inner_rows
+        if not single_sums(A, B):
+            if self.threads.bounds(len(A), cost) is None:
+                return float(np.vdot(A, B))
+            alone = _inner
+        return float(self._pass(alone, passes.inner, cost, (A, B), sums=1)[0])
 
     def gram(self, T: np.ndarray) -> np.ndarray:
         n, r = T.shape

@@ -50,7 +50,7 @@ def _of_sparse(X: SparseMatrix) -> Components | None:
     if count == 1:
         return None
     own = np.repeat(labels, lengths)
-    inside = np.where(own == labels.take(X.indices), X.data, 0).astype(np.float64, copy=False)
+    inside = np.where(own == labels[X.indices], X.data, 0).astype(np.float64, copy=False)
     return Components(labels, np.sqrt(np.bincount(own, inside**2, count)))
 
 
@@ -63,7 +63,7 @@ def _strong_entries(X: SparseMatrix, lengths: np.ndarray) -> sp.csr_array:
     limits = np.zeros(len(lengths), size.dtype)
     if len(filled):
         limits[filled] = WEAK * np.maximum.reduceat(size, X.indptr[filled])
-    joins = size > np.minimum(np.repeat(limits, lengths), limits.take(X.indices))
+    joins = size > np.minimum(np.repeat(limits, lengths), limits[X.indices])
     ends = np.concatenate([[0], np.cumsum(joins)]).astype(X.indptr.dtype)
     return sp.csr_array((X.data[joins], X.indices[joins], ends[X.indptr]), shape=X.shape)
 
