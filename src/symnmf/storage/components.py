@@ -39,12 +39,11 @@ def components_of(X: SymmetricArray) -> Components | None:
 
 
 def _of_sparse(X: SparseMatrix) -> Components | None:
-    from scipy.sparse.csgraph import breadth_first_order, connected_components
+    from scipy.sparse.csgraph import connected_components
 
     lengths = np.diff(X.indptr)
     graph = _strong_entries(X, lengths)
-    # most are in one piece, and to see that takes a fifth of the time that labels take
-    if len(breadth_first_order(graph, 0, return_predecessors=False)) == len(lengths):
+    if in_one_piece(graph):
         return None
     count, labels = connected_components(graph, directed=False)
     if count == 1:
@@ -52,6 +51,13 @@ def _of_sparse(X: SparseMatrix) -> Components | None:
     own = np.repeat(labels, lengths)
     inside = np.where(own == labels[X.indices], X.data, 0).astype(np.float64, copy=False)
     return Components(labels, np.sqrt(np.bincount(own, inside**2, count)))
+
+
+def in_one_piece(graph: sp.csr_array) -> bool:
+    """Whether a sparse graph is connected; it takes a fifth of the time that labels take."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    return len(breadth_first_order(graph, 0, return_predecessors=False)) == graph.shape[0]
 
 
 def _strong_entries(X: SparseMatrix, lengths: np.ndarray) -> sp.csr_array:
