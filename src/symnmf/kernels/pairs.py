@@ -97,22 +97,29 @@ def direction_weights(
     ``step_change[i, j]`` is <s_i, y_j>, ``change_change[i, j]`` is <y_i, y_j>, ``step_slope`` and
     ``change_slope`` are <s_j, g> and <y_j, g>, and ``order`` lists the slots from the oldest.
     """
-    # a handful of numbers: plain ones are faster than arrays, and compiling would take longer
+    # a handful of numbers: plain ones and loops are faster than arrays and sums of generators, and
+    # compiling would take longer
     sy, yy = step_change.tolist(), change_change.tolist()
-    slots = order.tolist()
-    along: dict[int, float] = {}  # alpha of the first loop
-    for place, i in reversed(list(enumerate(slots))):
-        later = sum(along[j] * sy[i][j] for j in slots[place + 1 :])
-        along[i] = _over(float(step_slope[i]) - later, sy[i][i])
+    s_slope, y_slope, slots = step_slope.tolist(), change_slope.tolist(), order.tolist()
+    along = [0.0] * len(sy)  # alpha of the first loop
+    for place in range(len(slots) - 1, -1, -1):
+        i = slots[place]
+        own, later = sy[i], 0.0
+        for j in slots[place + 1 :]:
+            later += along[j] * own[j]
+        along[i] = _over(s_slope[i] - later, own[i])
     last = slots[-1]
     scale = _over(sy[last][last], yy[last][last])
-    steps, changes = np.zeros(len(step_slope)), np.zeros(len(step_slope))
+    steps, changes = [0.0] * len(sy), [0.0] * len(sy)
     for place, i in enumerate(slots):
-        value = scale * (float(change_slope[i]) - sum(along[j] * yy[i][j] for j in slots))
-        value -= sum(float(steps[j]) * sy[j][i] for j in slots[:place])
-        steps[i] = _over(value, sy[i][i]) - along[i]
+        own, all_of_it, before = yy[i], 0.0, 0.0
+        for j in slots:
+            all_of_it += along[j] * own[j]
+        for j in slots[:place]:
+            before += steps[j] * sy[j][i]
+        steps[i] = _over(scale * (y_slope[i] - all_of_it) - before, sy[i][i]) - along[i]
         changes[i] = scale * along[i]
-    return -scale, steps, changes
+    return -scale, np.array(steps), np.array(changes)
 
 
 def _over(value: float, divisor: float) -> float:
