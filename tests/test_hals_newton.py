@@ -193,6 +193,13 @@ def test_direction_weights_give_the_bfgs_direction(seed: int, used: int) -> None
     np.testing.assert_allclose(direction, -inverse @ slope, rtol=1e-6, atol=1e-8)
 
 
+class LooksLate(HalsNewton):
+    """The method with pairs that are brought up to date by whoever looks first."""
+
+    def _look_ahead(self, f: Any, state: Any) -> None:
+        pass
+
+
 @given(problems(), st.integers(1, 3))
 @settings(deadline=None, max_examples=40)
 def test_pairs_and_target_are_those_of_the_definition(
@@ -201,7 +208,7 @@ def test_pairs_and_target_are_those_of_the_definition(
     """After every step: s and y are what U and its gradient did, and the target is max(U - Hg)."""
     X, U0 = problem
     matrix = Frobenius(as_symmetric(X, n_jobs=1))
-    solver = HalsNewton(depth=depth, newton_below=0.0)
+    solver = LooksLate(depth=depth, newton_below=0.0)
     state = solver.start(matrix, U0.copy())
     points: list[Array] = []
     slopes: list[Array] = []
@@ -226,6 +233,10 @@ def test_pairs_and_target_are_those_of_the_definition(
         reach = U - np.maximum(U - slopes[-1] / level, 0.0)
         first_order = float(np.vdot(slopes[-1], reach))
         assert promise == pytest.approx(first_order, rel=1e-3, abs=1e-12 * unit**4)
+        moved = U - np.maximum(U - 2.0 * slopes[-1] / matrix.norm, 0.0)
+        assert state.U.natural_residual == pytest.approx(
+            np.linalg.norm(moved), rel=1e-3, abs=1e-9 * unit
+        )
         free = np.where((U > 0) | (state.memory["gradient"] < 0), state.memory["gradient"], 0)
         used = int(counters[quasi_newton.USED])
         kept_slots = (int(counters[quasi_newton.SLOT]) - used + np.arange(used)) % depth
@@ -240,6 +251,29 @@ def test_pairs_and_target_are_those_of_the_definition(
             assert (target >= 0.0).all()
             held = (U == 0) & (state.memory["gradient"] >= 0)
             assert (target[held] == 0.0).all()
+
+
+def test_one_gradient_serves_a_step_and_the_measurement_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    A = sp.random_array((90, 90), density=0.1, rng=np.random.default_rng(0), format="csr")
+    X = sp.csr_array(A + A.T)
+    counted = dict.fromkeys(("pair_sums", "natural_residual"), 0)
+    for name in counted:
+        done = getattr(HostOps, name)
+
+        def count(*given: Any, name: str = name, done: Any = done) -> Any:
+            counted[name] += 1
+            return done(*given)
+
+        monkeypatch.setattr(HostOps, name, count)
+    found = symnmf.factorize(X, 4, tol=0.0, max_iter=49, solver="hals-newton")
+    gradients, residuals = counted.values()
+    assert gradients == 49 - module.FIRST_SWEEPS + 1  # of the last U too, to measure it
+    assert residuals == module.FIRST_SWEEPS  # of U_0 and the first ones
+    f, U = Frobenius(as_symmetric(X)), found.U.copy()
+    measured = f.stationarity(Point(f.ops, U))
+    assert found.history["stationarity"][-1] == pytest.approx(measured, rel=1e-9)
 
 
 def model_matrix(U: Array, shift: float) -> Array:

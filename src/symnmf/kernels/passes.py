@@ -130,7 +130,7 @@ def gradient(shared: np.ndarray, threads: int, bounds: np.ndarray, given: Any) -
     """Do :func:`pairs.gradient_rows` and return its sums."""
     function, kept = handed_over(pairs.gradient_rows, given)
     do_parts(shared, threads, function, kept, bounds)
-    return added_up(shared, threads, given[10])
+    return added_up(shared, threads, given[11])
 
 
 @compiled()

@@ -185,8 +185,13 @@ class HostOps(Ops):
         return U * ratio
 
     def inner(self, A: np.ndarray, B: np.ndarray) -> float:
-        alone = reductions.inner_rows if single_sums(A, B) else _inner
-        return float(self._pass(alone, passes.inner, READING * A.shape[1], (A, B), sums=1)[0])
+        cost = READING * A.shape[1]
+        alone = reductions.inner_rows
+        if not single_sums(A, B):
+            if self.threads.bounds(len(A), cost) is None:
+                return float(np.vdot(A, B))
+            alone = _inner
+        return float(self._pass(alone, passes.inner, cost, (A, B), sums=1)[0])
 
     def gram(self, T: np.ndarray) -> np.ndarray:
         n, r = T.shape
@@ -305,15 +310,16 @@ class HostOps(Ops):
         product: np.ndarray,
         gram: np.ndarray,
         level: float,
+        reach: float,
         gradient: np.ndarray,
         steps: np.ndarray,
         changes: np.ndarray,
         newest: int,
         slots: np.ndarray,
     ) -> np.ndarray:
-        r, kept = U.shape[1], max(len(steps), 2)
+        r, kept = U.shape[1], max(len(steps), 3)
         weights = gram.astype(U.dtype, copy=False)
-        given = (U, product, weights, level, gradient, steps, changes, newest, slots)
+        given = (U, product, weights, level, reach, gradient, steps, changes, newest, slots)
         found = self._pass(
             pairs.gradient_rows,
             passes.gradient,
