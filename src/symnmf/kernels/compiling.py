@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numba
+from numba.core.runtime import rtsys
 
 from symnmf.errors import warn
 
@@ -34,12 +35,27 @@ class ForgivingCache:
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the compiled kernel from the disk; None if there is none that can be used."""
         try:
-            return self._cache.load_overload(signature, target)
+            return self._read(signature, target)
         except Exception as error:
             with contextlib.suppress(Exception):
                 self._cache.flush()  # an index that cannot be read could not be added to either
             self._say(error)
             return None
+
+    def _read(self, signature: Any, target: Any) -> Any:
+        """Return what the cache holds, without numba's own functions where numba allows that.
+
+        ``load_overload`` of numba first registers every function that numba can compile: 62 modules
+        and a tenth of a second, which machine code does not need. It needs the reference counts of
+        arrays alone. Compiling a kernel registers the functions where that comes to pass.
+        """
+        quickly = getattr(self._cache, "_load_overload", None)
+        guard = getattr(self._cache, "_guard_against_spurious_io_errors", None)
+        if quickly is None or guard is None:
+            return self._cache.load_overload(signature, target)
+        rtsys.initialize(target)
+        with guard():
+            return quickly(signature, target)
 
     def save_overload(self, signature: Any, data: Any) -> None:
         """Keep a compiled kernel, where that works."""
