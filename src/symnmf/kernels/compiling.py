@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numba
+from numba.core.caching import FunctionCache, NullCache
 from numba.core.runtime import rtsys
 
 from symnmf.errors import warn
@@ -21,13 +23,21 @@ class ForgivingCache:
     """numba's cache of one kernel, whose damage costs time and nothing else.
 
     A file that was cut short makes numba raise whatever unpickling stumbles over, and a full disk
-    stops the compilation that had just succeeded. Either way the kernel is compiled again.
+    stops the compilation that had just succeeded. Either way the kernel is compiled again. The
+    cache is opened when the kernel is first used: numba tries whether it may write there.
     """
 
     warned: ClassVar[bool] = False
 
-    def __init__(self, cache: Any) -> None:
-        self._cache = cache
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    @cached_property
+    def _cache(self) -> Any:
+        try:
+            return FunctionCache(self._function)
+        except (RuntimeError, OSError):  # numba: "cannot cache function ...: no locator available"
+            return NullCache()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cache, name)
@@ -87,12 +97,9 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     settings = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
 
     def decorate(function: Callable[..., Any]) -> Any:
-        try:
-            kernel = numba.njit(cache=True, **settings)(function)
-        except (RuntimeError, OSError):  # numba: "cannot cache function ...: no locator available"
-            return numba.njit(**settings)(function)
+        kernel = numba.njit(**settings)(function)
         if hasattr(kernel, "_cache"):  # not where NUMBA_DISABLE_JIT leaves the function as it is
-            kernel._cache = ForgivingCache(kernel._cache)
+            kernel._cache = ForgivingCache(function)
         return kernel
 
     return decorate

@@ -106,15 +106,21 @@ def minimise_row(
 
 @compiled(fastmath={"contract", "nsz"})
 def sweep_csr(
-    indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, U: np.ndarray, gram: np.ndarray
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    values: np.ndarray,
+    U: np.ndarray,
+    gram: np.ndarray,
+    room: np.ndarray,
 ) -> None:
     """Go through all rows of a CSR matrix.
 
     A row of X U is computed on arrival, so rows that moved since the last sweep never have to
-    pass their changes on.
+    pass their changes on. ``room`` holds 4 r numbers: a kernel that makes arrays itself takes
+    longer to compile and to load.
     """
     r = U.shape[1]
-    product, scratch = np.empty(r), np.empty(3 * r)
+    product, scratch = span(room, 0, r), span(room, r, 3 * r)
     for i in range(U.shape[0]):
         diagonal = 0.0
         for j in range(r):

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from symnmf.calls import read_once
-from symnmf.kernels.coordinate import sweep_block
 from symnmf.kernels.products import WIDEST, dense_rows, prefers_dense_rows
 from symnmf.kernels.sharing import share
 from symnmf.parallel import Bounds, Threads
@@ -92,6 +91,8 @@ class DenseMatrix(HostMatrix):
         return self
 
     def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> np.ndarray:
+        from symnmf.kernels.coordinate import sweep_block
+
         read_once()
         product = np.empty_like(U)
         for first in range(0, len(U), SWEPT_ROWS):

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from symnmf.calls import read_once
-from symnmf.kernels.coordinate import sweep_csr
 from symnmf.kernels.products import balanced_chunks, csr_rows
 from symnmf.kernels.sharing import share
 from symnmf.parallel import Bounds, Threads
@@ -83,8 +82,11 @@ class SparseMatrix(HostMatrix):
         return self
 
     def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> np.ndarray:
+        from symnmf.kernels.coordinate import sweep_csr
+
         read_once()
-        sweep_csr(self.indptr, self.indices, self.data, U, gram)
+        room = np.empty(4 * U.shape[1])
+        sweep_csr(self.indptr, self.indices, self.data, U, gram, room)
         return U
 
     @property
