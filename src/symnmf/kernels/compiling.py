@@ -87,14 +87,23 @@ class ForgivingCache:
         )
 
 
-def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def compiled(*, inner: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """``numba.njit`` without the GIL, cached on disk wherever numba finds a writable folder.
+
+    An ``inner`` function is called by kernels alone. What makes it callable from Python, a seventh
+    of the time to compile :func:`symnmf.kernels.coordinate.sweep_csr`, is left out.
 
     Threads come from :mod:`symnmf.parallel`, never from numba: ``parallel=True`` would start a
     second pool beside the one that runs the products, and the two slow each other down.
     """
-    # no wrapper for C: nobody calls one, and it takes a tenth of the time to compile
-    settings = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
+    settings = {
+        "nogil": True,
+        "error_model": "numpy",
+        # nobody calls a kernel from C, and that wrapper takes a tenth of the time to compile
+        "no_cfunc_wrapper": True,
+        "no_cpython_wrapper": inner,
+        **options,
+    }
 
     def decorate(function: Callable[..., Any]) -> Any:
         kernel = numba.njit(**settings)(function)

@@ -49,7 +49,7 @@ def best_entry(a: float, b: float, near: float) -> float:
     return x * unit
 
 
-@compiled(fastmath={"contract", "nsz"})
+@compiled(inner=True, fastmath={"contract", "nsz"})
 def minimise_row(
     i: int,
     diagonal: float,
