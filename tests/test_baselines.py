@@ -79,6 +79,7 @@ def quartic(x, a, b):
 
 
 @example(a=-3.7767481032915777e-296, b=0.0, near=1.0)
+@example(a=1e-38, b=-1.0, near=1e-38)
 @given(
     st.floats(-1e3, 1e3, allow_subnormal=False),
     st.floats(-1e3, 1e3, allow_subnormal=False),

@@ -189,7 +189,7 @@ def test_small_files_are_read_whole_and_large_ones_in_blocks(tmp_path, monkeypat
     np.save(tmp_path / "X.npy", similarities())
     symnmf.factorize(str(tmp_path / "X.npy"), 3, max_iter=2, tol=0)
     assert not isinstance(symnmf.storage.as_symmetric(tmp_path / "X.npy"), Blocks)
-    monkeypatch.setattr("symnmf.storage.wrapping.MEMORY", 1000)
+    monkeypatch.setattr("symnmf.storage.blocks.MEMORY", 1000)
     assert isinstance(symnmf.storage.as_symmetric(tmp_path / "X.npy"), Blocks)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     assert isinstance(symnmf.storage.as_symmetric(mapped), Blocks)

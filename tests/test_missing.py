@@ -150,7 +150,7 @@ def test_a_path_with_nan_is_read_where_it_is_small(X, tmp_path):
 
 
 def test_a_path_that_is_read_in_blocks_cannot_have_missing_entries(X, tmp_path, monkeypatch):
-    monkeypatch.setattr("symnmf.storage.wrapping.MEMORY", 1000)
+    monkeypatch.setattr("symnmf.storage.blocks.MEMORY", 1000)
     path = write(X, tmp_path / "X.npy")
     with pytest.raises(symnmf.InputError, match="needs X as an array or a sparse matrix in memory"):
         symnmf.factorize(path, 3, missing="nan")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symnmf.arguments import checked
-from symnmf.coupling import Coupling
 from symnmf.errors import InputError
 from symnmf.outputs import write_atomically
 from symnmf.parallel import one_blas_thread
@@ -24,6 +23,8 @@ from symnmf.solvers import Solver, as_solver
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from symnmf.coupling import Coupling
 
 SolverSpec = str | Solver | tuple[str, str | Solver]
 

@@ -19,7 +19,6 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symnmf.arguments import check_all
-from symnmf.coupling import Coupling
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.fit import CLUSTER_TOL, PRECOMPUTED, Fitted, Pipeline, rows_of
 from symnmf.fit.outside import outlier_scores
@@ -40,6 +39,7 @@ from symnmf.storage.layers import is_layers
 from symnmf.storage.wrapping import is_storage
 
 if TYPE_CHECKING:
+    from symnmf.coupling import Coupling
     from symnmf.run.certificate import Certificate
 
 #: Parameters that belong to the problem, and those that the pipeline does not get.

@@ -22,6 +22,11 @@ def is_tensor(X: Any) -> bool:
     return torch is not None and isinstance(X, torch.Tensor)
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask array."""
+    return type(X).__module__.split(".")[0] == "dask" and hasattr(X, "dask")
+
+
 def is_anndata(X: Any) -> bool:
     """Whether X is an AnnData, or has the parts of one that matter here."""
     return hasattr(X, "obsp") and hasattr(X, "obs_names")
@@ -36,6 +41,12 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "__arrow_c_stream__") and (
         hasattr(X, "columns") or hasattr(X, "column_names")
     )
+
+
+def column_names(F: Any) -> list[Any] | None:
+    """Return what the columns of a table are called, where it says so; a DataFrame does."""
+    columns = getattr(F, "columns", None)
+    return None if columns is None or callable(columns) else list(columns)
 
 
 def is_dlpack(X: Any) -> bool:

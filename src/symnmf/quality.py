@@ -12,7 +12,6 @@ import scipy.sparse as sp
 
 from symnmf.agreement import adjusted_mutual_information
 from symnmf.errors import InputError, warn
-from symnmf.graphs import self_tuning
 from symnmf.graphs.partitions import Partition
 from symnmf.run.multistart import Search
 from symnmf.storage import SymmetricArray
@@ -226,6 +225,8 @@ def modularity_scorer(model: Any, X: Any, y: Any = None) -> float:
             f"model must be a fitted clusterer with predict, got {type(model).__name__}."
         )
     labels = np.asarray(model.predict(X))
+    from symnmf.graphs import self_tuning
+
     A = self_tuning(X, normalize=False, n_clusters=len(labels))
     return Partition.of(A, labels, int(labels.max(initial=0)) + 1).modularity
 

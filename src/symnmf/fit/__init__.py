@@ -6,10 +6,17 @@ what it finds is numbered and judged. :class:`symnmf.SymNMF`, :func:`symnmf.comm
 clusters.
 """
 
-from symnmf.fit.fitted import Fitted
-from symnmf.fit.pipeline import CLUSTER_TOL, DEFAULT_THRESHOLD, Pipeline, Prepared, rows_of
-from symnmf.fit.similarities import PRECOMPUTED, Building, Similarities
-from symnmf.fit.words import in_python, in_shell
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from symnmf.lazily import offered
+
+if TYPE_CHECKING:
+    from symnmf.fit.fitted import Fitted
+    from symnmf.fit.pipeline import CLUSTER_TOL, DEFAULT_THRESHOLD, Pipeline, Prepared, rows_of
+    from symnmf.fit.similarities import PRECOMPUTED, Building, Similarities
+    from symnmf.fit.words import in_python, in_shell
 
 __all__ = [
     "CLUSTER_TOL",
@@ -24,3 +31,13 @@ __all__ = [
     "in_shell",
     "rows_of",
 ]
+
+__getattr__, __dir__ = offered(
+    __name__,
+    {
+        "fitted": ("Fitted",),
+        "pipeline": ("CLUSTER_TOL", "DEFAULT_THRESHOLD", "Pipeline", "Prepared", "rows_of"),
+        "similarities": ("PRECOMPUTED", "Building", "Similarities"),
+        "words": ("in_python", "in_shell"),
+    },
+)

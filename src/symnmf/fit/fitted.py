@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symnmf.fit.joint import AttributeWeight
 from symnmf.fit.outside import with_connected_rows
 from symnmf.fit.similarities import Similarities
 from symnmf.graphs.assigning import new_labels, reassigned
-from symnmf.graphs.constraints import numbered_by_class
 from symnmf.interchange import as_given, to_host
 from symnmf.membership import BACKGROUND, background_strengths, members_of, shares_of
-from symnmf.objectives import HyperedgeLikelihood
-from symnmf.placing import place
 from symnmf.quality import Quality, assess, warn_of
 from symnmf.run.loop import warn_unless_converged
 from symnmf.run.multistart import Search
@@ -26,6 +22,9 @@ from symnmf.run.result import OUTSIDE, Result, cluster_labels
 from symnmf.run.settings import Limits
 from symnmf.run.start import RandomState
 from symnmf.verdict import Verdict
+
+if TYPE_CHECKING:
+    from symnmf.fit.joint import AttributeWeight
 
 
 def by_size(belongs: np.ndarray) -> np.ndarray:
@@ -66,8 +65,10 @@ def strengths_of(result: Result, similarities: Similarities) -> np.ndarray | Non
     if result.order > 2:
         return None
     U, problem = to_host(result.U), result.problem
-    if problem is not None and isinstance(problem.objective, HyperedgeLikelihood):
-        U = problem.objective.explained(U)
+    # a likelihood of hyperedges says what part of U they speak for
+    explained = None if problem is None else getattr(problem.objective, "explained", None)
+    if explained is not None:
+        U = explained(U)
     return background_strengths(U, similarities.graph, similarities.roots)
 
 
@@ -141,6 +142,8 @@ class Fitted:
             order = by_size(members_of(best, threshold, strengths))
         if classes is not None:
             best, order = in_order(best, order), np.arange(len(order))
+            from symnmf.graphs.constraints import numbered_by_class
+
             order = numbered_by_class(best.U, classes)
         return cls(search=replace(search, best=in_order(best, order)), assigned=labels, **others)
 
@@ -233,6 +236,8 @@ class Fitted:
 
     def rows_of(self, similarities: Any) -> np.ndarray:
         """Return the rows of U of new rows with these similarities to the fitted ones."""
+        from symnmf.placing import place
+
         return place(self.similarities.scaled_rows(similarities), to_host(self.result.U))
 
     @cached_property

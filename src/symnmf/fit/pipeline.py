@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from symnmf import calls, graphs
 from symnmf.bars import bar, together
-from symnmf.coupling import Coupling
 from symnmf.errors import InputError
 from symnmf.fit.counting import AUTO, choose_count, count_overlapping
 from symnmf.fit.fitted import Fitted
-from symnmf.fit.joint import OFFSETS, AttributeWeight, choose_weight
 from symnmf.fit.judging import NoTime, verdict_of
 from symnmf.fit.refining import refined
 from symnmf.fit.similarities import Building, Similarities
@@ -23,13 +21,12 @@ from symnmf.fit.words import Spelling, in_python
 from symnmf.graphs.adjacency import degrees
 from symnmf.graphs.assigning import ASSIGNMENTS, LIKELIHOOD, can_reassign
 from symnmf.graphs.attributes import aligned, check_scaling, scale_attributes
-from symnmf.graphs.constraints import groups_of, known_classes
 from symnmf.graphs.degree_offsets import STEPS
 from symnmf.graphs.partitions import Partition
-from symnmf.interchange import to_host
+from symnmf.interchange import column_names, to_host
 from symnmf.membership import BACKGROUND
 from symnmf.naming import lookup
-from symnmf.objectives.likelihood import FROBENIUS, LOSSES
+from symnmf.objectives.losses import FROBENIUS, LOSSES
 from symnmf.run.loop import Callback
 from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, Plan, Search, StartProgress
 from symnmf.run.problem import Problem, check_weight, says
@@ -40,9 +37,12 @@ from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
 from symnmf.storage import SymmetricMatrix
 from symnmf.storage.border import check_missing
-from symnmf.storage.table import column_names
 from symnmf.storage.wrapping import in_memory
 from symnmf.verdict import Verdict
+
+if TYPE_CHECKING:
+    from symnmf.coupling import Coupling
+    from symnmf.fit.joint import AttributeWeight
 
 #: How memberships are read where a row may belong to several clusters.
 DEFAULT_THRESHOLD = BACKGROUND
@@ -278,6 +278,8 @@ class Pipeline(Building):
                 f"{self.argument} is a Problem, which knows its attributes; say them when it is "
                 f"made."
             )
+        from symnmf.fit.joint import OFFSETS, AttributeWeight, choose_weight
+
         table = aligned(self.attributes, similar.names, self.spell("attributes"))
         F = scale_attributes(table, self.attribute_scaling)
         n = similar.graph.shape[0]
@@ -316,6 +318,8 @@ class Pipeline(Building):
     def _check_told(self, n: int | None, count: int) -> None:
         if n is None or not self.constrained:
             return
+        from symnmf.graphs.constraints import groups_of, known_classes
+
         if self.labels is not None:
             known_classes(self.labels, n, count or None)
         for name in ("must_link", "cannot_link"):

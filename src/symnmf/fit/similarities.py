@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,14 +12,6 @@ import scipy.sparse as sp
 from symnmf import graphs
 from symnmf.arguments import is_number, shown
 from symnmf.errors import InputError, said_as_input_errors
-from symnmf.fit.hyperedges import choose_sizes
-from symnmf.fit.layers import LayerWeights, choose_layer_weights, same_rows
-from symnmf.fit.signed import (
-    NegativeWeight,
-    choose_negative_weight,
-    signed_parts,
-    weighted_signs,
-)
 from symnmf.fit.words import Spelling, in_python
 from symnmf.graphs.adjacency import (
     affinities,
@@ -43,7 +35,10 @@ from symnmf.storage import LowRank, SymmetricArray, as_symmetric
 from symnmf.storage.indices import check_indices
 from symnmf.storage.layers import Layers, is_layers, layer_weights
 from symnmf.storage.wrapping import in_memory, is_storage, stored
-from symnmf.tensors.hypergraphs import tensor_of
+
+if TYPE_CHECKING:
+    from symnmf.fit.layers import LayerWeights
+    from symnmf.fit.signed import NegativeWeight
 
 PRECOMPUTED = "precomputed"
 
@@ -370,10 +365,14 @@ class Building:
             first = H.members[np.minimum(H.indptr[:-1], len(H.members) - 1)]
             H = H.kept((H.sizes > 1) & kept[first])
         if self.order == 3:
+            from symnmf.tensors.hypergraphs import tensor_of
+
             T = tensor_of(H, order=3, repeated="observed", n_jobs=self.n_jobs)
             return Similarities(T, inside, H.names, int(np.count_nonzero(T.rows_in_use)))
         if not clusters:
             return replace(self._normalised(inside, inside, H.names, 0), hypergraph=H)
+        from symnmf.fit.hyperedges import choose_sizes
+
         choice = choose_sizes(H, clusters)
         if choice.reason is not None:
             warn(f"{choice.reason}; pass {self.argument}.of_sizes(...) to decide it.")
@@ -396,6 +395,8 @@ class Building:
                 f"{self.spell('order', 2)} and no missing entries; make a symnmf.Problem of layers "
                 f"with masks."
             )
+        from symnmf.fit.layers import LayerWeights, choose_layer_weights, same_rows
+
         single = replace(self, layer_weights=None)
         parts = [single._of_matrix(layer, clusters) for layer in same_rows(data, self.argument)]
         weights: Any = self.layer_weights
@@ -505,6 +506,13 @@ class Building:
 
     def _signed(self, A: Any, seen: Any, names: Any, clusters: int) -> Similarities:
         """Normalise a graph with negative edges, which count as much as they tell."""
+        from symnmf.fit.signed import (
+            NegativeWeight,
+            choose_negative_weight,
+            signed_parts,
+            weighted_signs,
+        )
+
         tau = self.degree_offset
         if tau is None:
             tau = with_degree_offset(signed_parts(seen)[0], clusters).tau or 0.0

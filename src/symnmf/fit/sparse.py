@@ -17,7 +17,7 @@ from symnmf.fit.pipeline import Pipeline
 from symnmf.fit.words import Spelling, in_python
 from symnmf.graphs.components import restrict
 from symnmf.membership import BACKGROUND
-from symnmf.objectives.likelihood import FROBENIUS
+from symnmf.objectives.losses import FROBENIUS
 from symnmf.quality import Quality, assess
 from symnmf.run.loop import Callback, warn_unless_converged
 from symnmf.run.multistart import DEFAULT_INIT, Search

@@ -8,20 +8,27 @@ Neighbours are exact, not affected by rounded distances; ``symnmf/graphs/neighbo
 how.
 """
 
-from symnmf.graphs.adjacency import from_graph, normalize
-from symnmf.graphs.attributes import scale_attributes
-from symnmf.graphs.building import (
-    build,
-    cosine,
-    nearest_neighbors,
-    rbf,
-    self_tuning,
-)
-from symnmf.graphs.constraints import constrained
-from symnmf.graphs.degree_offsets import choose_degree_offset
-from symnmf.graphs.edge_lists import from_edges
-from symnmf.graphs.hypergraph import Hypergraph, hypergraph_of
-from symnmf.graphs.warning import GraphWarning
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from symnmf.lazily import offered
+
+if TYPE_CHECKING:
+    from symnmf.graphs.adjacency import from_graph, normalize
+    from symnmf.graphs.attributes import scale_attributes
+    from symnmf.graphs.building import (
+        build,
+        cosine,
+        nearest_neighbors,
+        rbf,
+        self_tuning,
+    )
+    from symnmf.graphs.constraints import constrained
+    from symnmf.graphs.degree_offsets import choose_degree_offset
+    from symnmf.graphs.edge_lists import from_edges
+    from symnmf.graphs.hypergraph import Hypergraph, hypergraph_of
+    from symnmf.graphs.warning import GraphWarning
 
 __all__ = [
     "GraphWarning",
@@ -39,3 +46,17 @@ __all__ = [
     "scale_attributes",
     "self_tuning",
 ]
+
+__getattr__, __dir__ = offered(
+    __name__,
+    {
+        "adjacency": ("from_graph", "normalize"),
+        "attributes": ("scale_attributes",),
+        "building": ("build", "cosine", "nearest_neighbors", "rbf", "self_tuning"),
+        "constraints": ("constrained",),
+        "degree_offsets": ("choose_degree_offset",),
+        "edge_lists": ("from_edges",),
+        "hypergraph": ("Hypergraph", "hypergraph_of"),
+        "warning": ("GraphWarning",),
+    },
+)

@@ -10,7 +10,7 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,14 +19,15 @@ from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.graphs.assembling import assembled
 from symnmf.graphs.edge_tables import EdgeTable, with_edges_read
-from symnmf.graphs.neighbors import Array, Points
-from symnmf.interchange import is_anndata, to_host
+from symnmf.interchange import is_anndata, is_dask, to_host
 from symnmf.naming import USUAL_WEIGHT
 from symnmf.storage import LowRank, SymmetricArray, as_symmetric
-from symnmf.storage.dask import is_dask
 from symnmf.storage.indices import check_indices
 from symnmf.storage.opening import is_stored
 from symnmf.storage.wrapping import in_memory
+
+if TYPE_CHECKING:
+    from symnmf.graphs.neighbors import Array, Points
 
 Graph: TypeAlias = sp.csr_array
 

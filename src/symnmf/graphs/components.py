@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.graphs.neighbors import Array
 from symnmf.graphs.warning import warn
 from symnmf.naming import lookup
 from symnmf.storage.components import in_one_piece
+
+if TYPE_CHECKING:
+    from symnmf.graphs.neighbors import Array
 
 CHOICES = {"all": "all", "largest": "largest"}
 

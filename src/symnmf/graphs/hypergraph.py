@@ -14,7 +14,7 @@ from symnmf.arguments import TINY_TO_HUGE, checked, is_sparse
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.adjacency import Graph
 from symnmf.naming import USUAL_WEIGHT
-from symnmf.objectives.hyperedges import PRIOR, HyperedgeLikelihood
+from symnmf.objectives.losses import PRIOR
 from symnmf.parallel import Threads
 from symnmf.run.problem import Problem
 from symnmf.storage.sparse import SparseMatrix
@@ -254,6 +254,8 @@ class Hypergraph:
             raise InputError("no hyperedge has two nodes and a weight above 0.")
         A = used.clique_graph() if clique_graph is None else clique_graph
         stored = SparseMatrix(A.indptr, A.indices, A.data, Threads(n_jobs))
+        from symnmf.objectives.hyperedges import HyperedgeLikelihood
+
         f = HyperedgeLikelihood(stored, used.members, used.indptr, used.weights, prior=prior)
         return Problem.around(f, self)
 

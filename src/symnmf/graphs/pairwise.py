@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from symnmf.errors import InputError, said_as_input_errors
-from symnmf.graphs.neighbors import Array
+
+if TYPE_CHECKING:
+    from symnmf.graphs.neighbors import Array
 
 #: The kernels of scikit-learn that have no sparse graph of their own here.
 KERNELS = ("additive_chi2", "chi2", "laplacian", "linear", "poly", "polynomial", "sigmoid")

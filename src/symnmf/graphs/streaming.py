@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.graphs.neighbors import Array
+
+if TYPE_CHECKING:
+    from symnmf.graphs.neighbors import Array
 
 ROWS_AT_ONCE = 1 << 16
 

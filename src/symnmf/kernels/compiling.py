@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numba
+from numba.core.caching import FunctionCache, NullCache
+from numba.core.runtime import rtsys
 
 from symnmf.errors import warn
 
@@ -20,13 +23,21 @@ class ForgivingCache:
     """numba's cache of one kernel, whose damage costs time and nothing else.
 
     A file that was cut short makes numba raise whatever unpickling stumbles over, and a full disk
-    stops the compilation that had just succeeded. Either way the kernel is compiled again.
+    stops the compilation that had just succeeded. Either way the kernel is compiled again. The
+    cache is opened when the kernel is first used: numba tries whether it may write there.
     """
 
     warned: ClassVar[bool] = False
 
-    def __init__(self, cache: Any) -> None:
-        self._cache = cache
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    @cached_property
+    def _cache(self) -> Any:
+        try:
+            return FunctionCache(self._function)
+        except (RuntimeError, OSError):  # numba: "cannot cache function ...: no locator available"
+            return NullCache()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cache, name)
@@ -34,12 +45,27 @@ class ForgivingCache:
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the compiled kernel from the disk; None if there is none that can be used."""
         try:
-            return self._cache.load_overload(signature, target)
+            return self._read(signature, target)
         except Exception as error:
             with contextlib.suppress(Exception):
                 self._cache.flush()  # an index that cannot be read could not be added to either
             self._say(error)
             return None
+
+    def _read(self, signature: Any, target: Any) -> Any:
+        """Return what the cache holds, without numba's own functions where numba allows that.
+
+        ``load_overload`` of numba first registers every function that numba can compile: 62 modules
+        and a tenth of a second, which machine code does not need. It needs the reference counts of
+        arrays alone. Compiling a kernel registers the functions where that comes to pass.
+        """
+        quickly = getattr(self._cache, "_load_overload", None)
+        guard = getattr(self._cache, "_guard_against_spurious_io_errors", None)
+        if quickly is None or guard is None:
+            return self._cache.load_overload(signature, target)
+        rtsys.initialize(target)
+        with guard():
+            return quickly(signature, target)
 
     def save_overload(self, signature: Any, data: Any) -> None:
         """Keep a compiled kernel, where that works."""
@@ -61,22 +87,28 @@ class ForgivingCache:
         )
 
 
-def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def compiled(*, inner: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """``numba.njit`` without the GIL, cached on disk wherever numba finds a writable folder.
+
+    An ``inner`` function is called by kernels alone. What makes it callable from Python, a seventh
+    of the time to compile :func:`symnmf.kernels.coordinate.sweep_csr`, is left out.
 
     Threads come from :mod:`symnmf.parallel`, never from numba: ``parallel=True`` would start a
     second pool beside the one that runs the products, and the two slow each other down.
     """
-    # no wrapper for C: nobody calls one, and it takes a tenth of the time to compile
-    settings = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
+    settings = {
+        "nogil": True,
+        "error_model": "numpy",
+        # nobody calls a kernel from C, and that wrapper takes a tenth of the time to compile
+        "no_cfunc_wrapper": True,
+        "no_cpython_wrapper": inner,
+        **options,
+    }
 
     def decorate(function: Callable[..., Any]) -> Any:
-        try:
-            kernel = numba.njit(cache=True, **settings)(function)
-        except (RuntimeError, OSError):  # numba: "cannot cache function ...: no locator available"
-            return numba.njit(**settings)(function)
+        kernel = numba.njit(**settings)(function)
         if hasattr(kernel, "_cache"):  # not where NUMBA_DISABLE_JIT leaves the function as it is
-            kernel._cache = ForgivingCache(kernel._cache)
+            kernel._cache = ForgivingCache(function)
         return kernel
 
     return decorate

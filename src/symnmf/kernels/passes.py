@@ -23,7 +23,7 @@ from symnmf.kernels.team import do_parts, handed_over
 SHARED_SUM = 8192
 
 
-@compiled()
+@compiled(inner=True)
 def _entries(given: Any, part: int, first: int, last: int) -> None:
     parts, total = given
     for number in range(len(parts)):
@@ -31,7 +31,7 @@ def _entries(given: Any, part: int, first: int, last: int) -> None:
             total[entry] += parts[number, entry]
 
 
-@compiled()
+@compiled(inner=True)
 def added_up(shared: np.ndarray, threads: int, parts: np.ndarray) -> np.ndarray:
     """Add up the rows of an array, one for each part; every thread some of the entries if many.
 
@@ -104,7 +104,7 @@ def pivot(shared: np.ndarray, threads: int, bounds: np.ndarray, given: Any) -> N
     do_parts(shared, threads, function, kept, bounds)
 
 
-@compiled()
+@compiled(inner=True)
 def _pivot(given: Any, part: int, first: int, last: int) -> None:
     factor, product, anchor, gram, coupling = given
     pivot_rows(factor, product, anchor, gram, coupling, first, last)
@@ -165,7 +165,7 @@ def gauss_newton(
         do_parts(shared, threads, function, kept, bounds)
 
 
-@compiled()
+@compiled(inner=True)
 def _csr(given: Any, part: int, first: int, last: int) -> None:
     indptr, indices, data, V, out = given
     csr_rows(indptr, indices, data, V, out, first, last)
@@ -178,7 +178,7 @@ def csr(shared: np.ndarray, threads: int, bounds: np.ndarray, given: Any) -> Non
     do_parts(shared, threads, function, kept, bounds)
 
 
-@compiled()
+@compiled(inner=True)
 def _dense(given: Any, part: int, first: int, last: int) -> None:
     X, V, out = given
     packed_dense_rows(X, V, out, first, last)

@@ -79,7 +79,7 @@ def _workspace(rank: int) -> Any:
     )
 
 
-@compiled(fastmath=REORDER)
+@compiled(inner=True, fastmath=REORDER)
 def _factorise(work: Any, size: int, kept: int, floor: float) -> bool:
     """Cholesky factor of the matrix on the first ``size`` passive columns, row by row.
 
@@ -108,7 +108,7 @@ def _factorise(work: Any, size: int, kept: int, floor: float) -> bool:
     return True
 
 
-@compiled()
+@compiled(inner=True)
 def _list_passive(work: Any) -> int:
     inside, passive = work.inside, work.passive
     size = 0
@@ -118,7 +118,7 @@ def _list_passive(work: Any) -> int:
     return size
 
 
-@compiled(fastmath=REORDER, forceinline=True)
+@compiled(inner=True, fastmath=REORDER, forceinline=True)
 def _solve(work: Any, kept: int) -> tuple[int, float]:
     """Solve on the passive set; returns its size and the sum of magnitudes of the solution.
 
@@ -143,7 +143,7 @@ def _solve(work: Any, kept: int) -> tuple[int, float]:
     return size, total
 
 
-@compiled(fastmath=REORDER, forceinline=True)
+@compiled(inner=True, fastmath=REORDER, forceinline=True)
 def _gradient(work: Any, size: int, total: float) -> None:
     """Write ``matrix x - target`` into ``slack``, raised by its rounding error.
 
@@ -161,7 +161,7 @@ def _gradient(work: Any, size: int, total: float) -> None:
             slack[j] += value * row[j]
 
 
-@compiled(forceinline=True)
+@compiled(inner=True, forceinline=True)
 def _pivot(work: Any, kept: int) -> tuple[int, bool]:
     """Block principal pivoting on one row from the passive set ``inside``.
 
@@ -196,7 +196,7 @@ def _pivot(work: Any, kept: int) -> tuple[int, bool]:
     return kept, False
 
 
-@compiled()
+@compiled(inner=True)
 def _step_to(work: Any, size: int) -> float:
     """Move ``current`` towards ``values`` as far as it stays feasible; returns the fraction.
 

@@ -361,7 +361,7 @@ def multiply_tile(
     return types.void(X, i64, i64, panel, i64, i64, tile, vectors, rows, split), generate
 
 
-@compiled()
+@compiled(inner=True)
 def _pack(V: np.ndarray, first: int, steps: int, lanes: int, panels: np.ndarray) -> None:
     """Copy ``V[first:first + steps]`` into panels as wide as a tile, one after the other.
 
@@ -376,7 +376,7 @@ def _pack(V: np.ndarray, first: int, steps: int, lanes: int, panels: np.ndarray)
                 panels[left * steps + k * width + c] = V[first + k, left + c]
 
 
-@compiled()
+@compiled(inner=True)
 def _fill_tile(
     X: np.ndarray,
     x: int,

@@ -208,7 +208,7 @@ def _let_others_run(typing_context: Any) -> Any:
     return types.void(), generate
 
 
-@compiled()
+@compiled(inner=True)
 def _do_own_and_others(shared: np.ndarray, ticket: int, thread: int) -> None:
     """Do parts of a pass until all are taken, from those of this thread on."""
     number, parts = ticket >> PASS, ticket & MASK

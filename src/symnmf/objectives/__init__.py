@@ -1,14 +1,21 @@
 """What is minimised over U >= 0, and all that depends on it."""
 
-from symnmf.objectives.added import Added
-from symnmf.objectives.attributed import Attributed
-from symnmf.objectives.frobenius import Frobenius, MatrixObjective
-from symnmf.objectives.hyperedges import HyperedgeLikelihood
-from symnmf.objectives.likelihood import Likelihood
-from symnmf.objectives.objective import CAPABILITIES, Measurement, Objective
-from symnmf.objectives.tensor import TensorMisfit
-from symnmf.objectives.terms import L1, Links, Ridge, Term
-from symnmf.objectives.weighted import Weighted
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from symnmf.lazily import offered
+
+if TYPE_CHECKING:
+    from symnmf.objectives.added import Added
+    from symnmf.objectives.attributed import Attributed
+    from symnmf.objectives.frobenius import Frobenius, MatrixObjective
+    from symnmf.objectives.hyperedges import HyperedgeLikelihood
+    from symnmf.objectives.likelihood import Likelihood
+    from symnmf.objectives.objective import CAPABILITIES, Measurement, Objective
+    from symnmf.objectives.tensor import TensorMisfit
+    from symnmf.objectives.terms import L1, Links, Ridge, Term
+    from symnmf.objectives.weighted import Weighted
 
 __all__ = [
     "CAPABILITIES",
@@ -27,3 +34,18 @@ __all__ = [
     "Term",
     "Weighted",
 ]
+
+__getattr__, __dir__ = offered(
+    __name__,
+    {
+        "added": ("Added",),
+        "attributed": ("Attributed",),
+        "frobenius": ("Frobenius", "MatrixObjective"),
+        "hyperedges": ("HyperedgeLikelihood",),
+        "likelihood": ("Likelihood",),
+        "objective": ("CAPABILITIES", "Measurement", "Objective"),
+        "tensor": ("TensorMisfit",),
+        "terms": ("L1", "Links", "Ridge", "Term"),
+        "weighted": ("Weighted",),
+    },
+)

@@ -25,14 +25,12 @@ import scipy.sparse as sp
 from symnmf.kernels.hyperedges import hyperedge_pull, hyperedge_rates
 from symnmf.kernels.products import balanced_chunks
 from symnmf.objectives.likelihood import Likelihood
+from symnmf.objectives.losses import PRIOR
 from symnmf.ops import Tall
 from symnmf.parallel import Threads
 from symnmf.state import Point, Sums
 from symnmf.storage import SymmetricArray
 from symnmf.storage.sparse import SparseMatrix
-
-#: The part of a row's hyperedges that its prior counts for.
-PRIOR = 0.05
 
 
 class HyperedgeLikelihood(Likelihood):

@@ -36,9 +36,6 @@ from symnmf.storage import DenseMatrix, HostMatrix, SparseMatrix, SymmetricArray
 from symnmf.storage.border import check_missing, check_shape
 from symnmf.storage.wrapping import in_memory
 
-FROBENIUS = "frobenius"
-LOSSES = (FROBENIUS, "poisson", "bernoulli")
-
 
 class Likelihood(Objective):
     """Minus the logarithm of the likelihood of X, up to a constant.

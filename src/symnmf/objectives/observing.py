@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from symnmf.arguments import checked
 from symnmf.errors import InputError
-from symnmf.interchange import is_tensor, to_host
+from symnmf.interchange import is_dask, is_tensor, to_host
 from symnmf.objectives.frobenius import Frobenius, MatrixObjective
-from symnmf.objectives.pairs import Pairs
-from symnmf.objectives.parts import Parts, Weights
-from symnmf.objectives.weighted import Weighted
 from symnmf.ops import HostOps
 from symnmf.parallel import Threads
 from symnmf.storage.border import NAN_IN_ARRAY, NAN_IN_SPARSE, check_missing, check_shape
-from symnmf.storage.dask import is_dask
 from symnmf.storage.dense import DenseMatrix
 from symnmf.storage.dtypes import float_dtype
 from symnmf.storage.host import HostMatrix
@@ -35,6 +31,9 @@ from symnmf.storage.wrapping import (
     refuse_no_matrix,
     torch_device,
 )
+
+if TYPE_CHECKING:
+    from symnmf.objectives.weighted import Weighted
 
 #: Cost of a pair, observed or hidden, in units of an entry of a sparse product: measured.
 OBSERVED_COST, HIDDEN_COST, DENSE_COST = 4.0, 5.0, 1.0 / 3.0
@@ -113,6 +112,10 @@ def _in_place(
 
 def weigh_storage(storage: SymmetricMatrix, W: Any, skip_diagonal: bool = False) -> MatrixObjective:
     """Return the misfit of any storage with the weights W, or all of it where W is None."""
+    from symnmf.objectives.pairs import Pairs
+    from symnmf.objectives.parts import Parts, Weights
+    from symnmf.objectives.weighted import Weighted
+
     n = storage.shape[0]
     weights = Weights(n, _compact(W), skip_diagonal)
     seen, counts = weights.sums()
@@ -165,6 +168,9 @@ def _hidden_pattern(W: Any, n: int, skip_diagonal: bool) -> sp.csr_array | None:
 
 def _of_pairs(W: sp.csr_array, x: np.ndarray, threads: Threads, signed: bool) -> Weighted:
     """Return the misfit of the entries ``x`` in the pattern of W, and of no others."""
+    from symnmf.objectives.pairs import Pairs
+    from symnmf.objectives.weighted import Weighted
+
     dtype = x.dtype
     uniform = bool(np.all(W.data == 1.0))
     w = np.ones(1, dtype) if uniform else W.data.astype(dtype)
@@ -377,6 +383,9 @@ def by_hidden(X: Any, W: np.ndarray, threads: Threads, signed: bool = False) -> 
         values = X[rows, hidden.indices]
         values = values.toarray() if sp.issparse(values) else np.asarray(values)
         x = np.where(hidden.data == 1.0, 0, values.ravel()).astype(base.dtype)
+    from symnmf.objectives.pairs import Pairs
+    from symnmf.objectives.weighted import Weighted
+
     pairs = Pairs(hidden.indptr, hidden.indices, x, -hidden.data.astype(base.dtype), threads)
     return Weighted(base, pairs, True, W.sum(axis=1), np.count_nonzero(W, axis=1))
 
@@ -390,6 +399,9 @@ def hide(X: HostMatrix, rows: np.ndarray, columns: np.ndarray) -> Weighted:
 
     The cost of a step grows by that of the pairs, so this is for hiding a few of many entries.
     """
+    from symnmf.objectives.pairs import Pairs
+    from symnmf.objectives.weighted import Weighted
+
     n = X.shape[0]
     i, j = np.concatenate([rows, columns]), np.concatenate([columns, rows])
     pattern = sp.csr_array((np.ones(len(i)), (i, j)), shape=(n, n))  # repeated ones are added up

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.kernels import directions, pairs, passes, reductions
+from symnmf.kernels import directions, pairs, reductions
 from symnmf.kernels.compiling import BLOCK
 from symnmf.kernels.hals import hals_rows
 from symnmf.kernels.hals import room_of as hals_room
-from symnmf.kernels.pivoting import pivot_rows
-from symnmf.kernels.team import together
+from symnmf.kernels.sharing import share
 from symnmf.ops.operations import Hals, Line, Nnls, Ops, RowSolver
 from symnmf.parallel import Threads
 
@@ -32,6 +31,8 @@ RowKernel = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float, int
 def row_kernel(rows: RowSolver) -> RowKernel:
     """Return the compiled kernel that solves rows this way."""
     if isinstance(rows, Nnls):
+        from symnmf.kernels.pivoting import pivot_rows
+
         return pivot_rows
     sweeps = rows.sweeps
 
@@ -69,7 +70,7 @@ class HostOps(Ops):
     def _pass(
         self,
         alone: Pass,
-        shared: Callable[..., Any],
+        shared: str,
         cost: float,
         given: tuple[Any, ...],
         *,
@@ -78,8 +79,9 @@ class HostOps(Ops):
     ) -> np.ndarray:
         """Do a pass over all rows of the first argument, on one thread or on several.
 
-        ``cost`` is that of a row; ``room`` and ``sums`` are how many numbers each part of the
-        rows needs to work in, and adds up. Return the sums.
+        ``alone`` is the kernel of a part and ``shared`` the pass of :mod:`symnmf.kernels.passes`
+        that does it on several threads. ``cost`` is that of a row; ``room`` and ``sums`` are how
+        many numbers each part of the rows needs to work in, and adds up. Return the sums.
         """
         first = given[0]
         n = len(first)
@@ -93,7 +95,7 @@ class HostOps(Ops):
         if bounds is None:
             alone(given, 0, 0, n)
             return totals[0]
-        return together(shared, self.threads.count, bounds, given)
+        return share(shared, self.threads.count, bounds, given)
 
     def _sum(self, part: Callable[[int, int], Any], n: int, cost: float) -> Any:
         """Add up ``part`` over the rows, in the order of the chunks."""
@@ -191,7 +193,7 @@ class HostOps(Ops):
             if self.threads.bounds(len(A), cost) is None:
                 return float(np.vdot(A, B))
             alone = _inner
-        return float(self._pass(alone, passes.inner, cost, (A, B), sums=1)[0])
+        return float(self._pass(alone, "inner", cost, (A, B), sums=1)[0])
 
     def gram(self, T: np.ndarray) -> np.ndarray:
         n, r = T.shape
@@ -211,7 +213,7 @@ class HostOps(Ops):
         A, B = np.ascontiguousarray(A), np.ascontiguousarray(B)
         size = A.shape[1] * B.shape[1]
         alone = reductions.cross_gram_rows if single_sums(A, B) else _cross
-        found = self._pass(alone, passes.cross_gram, 2 * size, (A, B), room=size, sums=size)
+        found = self._pass(alone, "cross_gram", 2 * size, (A, B), room=size, sums=size)
         return found.reshape(A.shape[1], B.shape[1])
 
     def column_sums(self, T: np.ndarray) -> np.ndarray:
@@ -219,14 +221,14 @@ class HostOps(Ops):
 
     def pair(self, U: np.ndarray, V: np.ndarray) -> tuple[float, float, float]:
         cost, alone = READING * U.shape[1], reductions.pair_rows
-        apart, together, length = self._pass(alone, passes.pair, cost, (U, V), sums=3).tolist()
+        apart, together, length = self._pass(alone, "pair", cost, (U, V), sums=3).tolist()
         return apart, together, length
 
     def split(
         self, product: np.ndarray, U: np.ndarray, V: np.ndarray
     ) -> tuple[float, float, float, float]:
         cost, alone = 1.5 * READING * U.shape[1], reductions.split_rows
-        found = self._pass(alone, passes.split, cost, (product, U, V), sums=4)
+        found = self._pass(alone, "split", cost, (product, U, V), sums=4)
         fit, other_fit, apart, length = found.tolist()
         return fit, other_fit, apart, length
 
@@ -235,7 +237,7 @@ class HostOps(Ops):
     ) -> float:
         r, alone = U.shape[1], reductions.natural_residual_rows
         given = (U, product, gram.astype(U.dtype, copy=False), step)
-        found = self._pass(alone, passes.natural_residual, 2 * r**2, given, room=BLOCK * r, sums=1)
+        found = self._pass(alone, "natural_residual", 2 * r**2, given, room=BLOCK * r, sums=1)
         return math.sqrt(found[0])
 
     def solve_rows(
@@ -251,9 +253,9 @@ class HostOps(Ops):
         given = (factor, product, anchor, gram, coupling)
         if isinstance(rows, Hals):
             room = hals_room(r, factor.itemsize)
-            self._pass(hals_rows, passes.hals, 2.0 * r**2, (*given, rows.sweeps), room=room)
+            self._pass(hals_rows, "hals", 2.0 * r**2, (*given, rows.sweeps), room=room)
         else:
-            self._pass(_pivot, passes.pivot, 2.0 * r**2, given)
+            self._pass(_pivot, "pivot", 2.0 * r**2, given)
         return factor
 
     def sweep(
@@ -273,7 +275,7 @@ class HostOps(Ops):
         size, given = r * r, (U, product, Z, image)
         found = self._pass(
             directions.direction_rows,
-            passes.direction,
+            "direction",
             4.0 * r * (r + 2),
             given,
             room=size,
@@ -287,7 +289,7 @@ class HostOps(Ops):
         self, U: np.ndarray, product: np.ndarray, line: Line, t: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         given = (U, product, line.D, line.image, t)
-        self._pass(directions.advance_rows, passes.advance, 3.0 * READING * U.shape[1], given)
+        self._pass(directions.advance_rows, "advance", 3.0 * READING * U.shape[1], given)
         return U, product, line.D
 
     def put_at_zero(
@@ -322,7 +324,7 @@ class HostOps(Ops):
         given = (U, product, weights, level, reach, gradient, steps, changes, newest, slots)
         found = self._pass(
             pairs.gradient_rows,
-            passes.gradient,
+            "gradient",
             2.0 * r * (r + 6 * len(steps)),
             given,
             room=2 * BLOCK * r,
@@ -344,7 +346,7 @@ class HostOps(Ops):
         given = (U, gradient, steps, changes, own, step_weights, change_weights, out)
         r = U.shape[1]
         cost = 4.0 * r * (len(steps) + 1)
-        self._pass(pairs.target_rows, passes.target, cost, given, room=BLOCK * r)
+        self._pass(pairs.target_rows, "target", cost, given, room=BLOCK * r)
         return out
 
     def gauss_newton(
@@ -383,7 +385,7 @@ class HostOps(Ops):
             directions.prepare_rows(prepared, 0, 0, n)
             directions.relax(relaxed, *model)
         else:
-            together(passes.gauss_newton, self.threads.count, bounds, prepared, relaxed, *model)
+            share("gauss_newton", self.threads.count, bounds, prepared, relaxed, *model)
         kept += [residual, whole]
         return Z, dual
 
@@ -404,6 +406,8 @@ def _cross(given: Any, part: int, begin: int, end: int) -> None:
 
 
 def _pivot(given: Any, part: int, begin: int, end: int) -> None:
+    from symnmf.kernels.pivoting import pivot_rows
+
     pivot_rows(*given, begin, end)
 
 

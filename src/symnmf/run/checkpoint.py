@@ -12,11 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError, warn
 from symnmf.objectives import Objective
 from symnmf.ops import Ops
-from symnmf.outputs import clear_leftovers
 from symnmf.run.problem import Problem
 from symnmf.run.result import OTHER, History
 from symnmf.run.settings import Settings
@@ -79,6 +77,8 @@ class Checkpoint:
             )
         if self.path.is_dir():
             raise InputError(f"checkpoint {str(self.path)!r} is a folder; name a file.")
+        from symnmf.outputs import clear_leftovers
+
         clear_leftovers(self.path)
 
     def due(self) -> bool:
@@ -114,6 +114,8 @@ class Checkpoint:
 def written(path: Path, arrays: dict[str, Any], *, warned: bool) -> bool:
     """Write a checkpoint; where that fails say so, once, and return False."""
     try:
+        from symnmf.archives import write_archive
+
         write_archive(path, arrays)
     except (OSError, InputError) as error:
         if not warned:
@@ -179,6 +181,8 @@ def read_checkpoint(
     Everything in it is compared with what this run would have written, since what it holds goes
     to compiled code that checks nothing.
     """
+    from symnmf.archives import read_archive
+
     stored = read_archive(path, FORMAT)
     solver = settings.solver
     coupling = settings.coupling if solver.has_coupling else None
@@ -280,6 +284,8 @@ def values_so_far(checkpointing: Checkpointing) -> list[float]:
     if checkpointing.checkpoint is None or not checkpointing.begun:
         return []
     try:
+        from symnmf.archives import read_archive
+
         history = History(read_archive(checkpointing.checkpoint, FORMAT)["history"])
         return list(history["value"].tolist())
     except (InputError, KeyError, ValueError, IndexError):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from symnmf import calls
 from symnmf.arguments import checked
 from symnmf.bars import bar, together
-from symnmf.coupling import Coupling
 from symnmf.errors import InputError
 from symnmf.run.checkpoint import Checkpointing
 from symnmf.run.loop import Callback, solve, warn_unless_converged
@@ -19,6 +18,9 @@ from symnmf.run.result import Result
 from symnmf.run.settings import Settings
 from symnmf.run.start import AUTO, RandomState
 from symnmf.solvers import Solver
+
+if TYPE_CHECKING:
+    from symnmf.coupling import Coupling
 
 
 @checked()

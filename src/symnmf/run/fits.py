@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError
-from symnmf.outputs import clear_leftovers
 from symnmf.run.checkpoint import Checkpointing, OwnedPath, check_identity
 from symnmf.run.start import RandomState, as_generator, drawn_seed
 
@@ -45,6 +43,9 @@ def open_fit(path: Path, identity: dict[str, Any], random_state: RandomState) ->
     if seed < 0:  # drawn once and kept, so that the starts are the same next time
         drawn = random_state is None
         seed = drawn_seed() if drawn else int(as_generator(random_state).integers(2**62))
+    from symnmf.archives import write_archive
+    from symnmf.outputs import clear_leftovers
+
     clear_leftovers(path)
     write_archive(
         path,
@@ -60,6 +61,8 @@ def open_fit(path: Path, identity: dict[str, Any], random_state: RandomState) ->
 
 def _stored(path: Path, identity: dict[str, Any]) -> Fit:
     """Return the seed of a fit and the name its starts go by."""
+    from symnmf.archives import read_archive
+
     stored = read_archive(path, FORMAT)
     try:
         found, seed = json.loads(str(stored["identity"])), int(str(stored["seed"]))

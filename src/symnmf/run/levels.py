@@ -21,7 +21,6 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.kernels.contraction import match_neighbors
 from symnmf.objectives import Objective
 from symnmf.run.spectral import DOUBLE_UP_TO, leading_subspace, spectral_start
 from symnmf.storage import SparseMatrix
@@ -108,6 +107,8 @@ def groups_of_neighbors(A: Any) -> tuple[np.ndarray, int]:
     degrees = np.bincount(rows, A.data, minlength=A.shape[0])
     roots = np.sqrt(np.maximum(degrees, np.finfo(np.float64).tiny))
     ties = A.data / (roots[rows] * roots[A.indices])
+    from symnmf.kernels.contraction import match_neighbors
+
     return group, int(match_neighbors(A.indptr, A.indices, ties, order, group))
 
 

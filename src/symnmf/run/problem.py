@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from symnmf.arguments import checked
 from symnmf.errors import InputError, said_as_input_errors
-from symnmf.interchange import received
+from symnmf.interchange import column_names, received
 from symnmf.naming import lookup
 from symnmf.objectives import (
     L1,
@@ -20,12 +20,9 @@ from symnmf.objectives import (
     MatrixObjective,
     Objective,
     Ridge,
-    TensorMisfit,
     Term,
 )
-from symnmf.objectives.attributed import Attributed, with_table
-from symnmf.objectives.layering import layered
-from symnmf.objectives.likelihood import FROBENIUS, LOSSES, likelihood_of
+from symnmf.objectives.losses import FROBENIUS, LOSSES
 from symnmf.objectives.observing import observed
 from symnmf.objectives.units import Units
 from symnmf.parallel import Threads, one_blas_thread
@@ -34,8 +31,6 @@ from symnmf.state import Point
 from symnmf.storage import SymmetricArray, as_symmetric, on_device
 from symnmf.storage.indices import check_indices
 from symnmf.storage.layers import is_layers
-from symnmf.storage.table import column_names
-from symnmf.storage.tensor import SymmetricTensor
 
 #: The arguments of a Problem besides X, its threads and its device.
 OPTIONS = (
@@ -150,7 +145,7 @@ class Problem:
             self._set(_likelihood(X, loss, locals()), given)
             return
         l1, ridge = check_weight(l1, "l1"), check_weight(ridge, "ridge")
-        if isinstance(X, SymmetricTensor):
+        if isinstance(X, SymmetricArray) and X.order > 2:
             self._set(_of_tensor(X, locals()), X)
             return
         told: dict[str, Any] = {
@@ -167,6 +162,8 @@ class Problem:
                 raise InputError(
                     "weights is for one X and X has layers; use layer_weights or mask."
                 )
+            from symnmf.objectives.layering import layered
+
             f = layered(X, layer_weights, **told)
         elif layer_weights is not None:
             raise InputError("layer_weights is for a list of layers and X is one matrix.")
@@ -177,6 +174,8 @@ class Problem:
             terms.append(_links(links, f, n_jobs))
         whole = Added(f, tuple(terms)) if terms else f
         if attributes is not None:
+            from symnmf.objectives.attributed import with_table
+
             whole = with_table(whole, attributes, attribute_weight)
         self._set(whole, given, column_names(attributes))
 
@@ -265,8 +264,11 @@ class Problem:
     def attached(self, U: np.ndarray, V: np.ndarray) -> Attached | None:
         """Return what stands below the factors of a run; None where nothing does."""
         f = self.objective
-        if not isinstance(f, Attributed):
+        if f.rows == f.shape[0]:
             return None
+        from symnmf.objectives.attributed import Attributed
+
+        assert isinstance(f, Attributed)
         return Attached(U, V, f.weight, self.attribute_names)
 
     def on(self, threads: Threads) -> Problem:
@@ -292,8 +294,10 @@ def _likelihood(X: Any, loss: str, told: dict[str, Any]) -> Objective:
             raise InputError(
                 f"{name} cannot be combined with loss={loss!r}; leave one of them out."
             )
-    if isinstance(X, SymmetricTensor):
+    if isinstance(X, SymmetricArray) and X.order > 2:
         raise InputError(f"loss={loss!r} is for matrices and X is a tensor; leave it out.")
+    from symnmf.objectives.likelihood import likelihood_of
+
     names = ("mask", "missing", "ignore_diagonal", "n_jobs")
     return likelihood_of(X, loss, **{name: told[name] for name in names})
 
@@ -303,10 +307,12 @@ def says(value: Any) -> bool:
     return value is not None and (not isinstance(value, bool | int | float) or bool(value))
 
 
-def _of_tensor(T: SymmetricTensor, told: dict[str, Any]) -> TensorMisfit:
+def _of_tensor(T: Any, told: dict[str, Any]) -> Objective:
     for name in (option for option in OPTIONS if option not in ("loss", "attribute_weight")):
         if says(told[name]):
             raise InputError(f"{name} is for matrices and X is a tensor; leave it out.")
+    from symnmf.objectives.tensor import TensorMisfit
+
     threads = told["n_jobs"]
     return TensorMisfit(T if threads is None else T.on(Threads(threads)))
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from symnmf.archives import read_archive, write_archive
 from symnmf.arguments import checked
 from symnmf.calls import Call, Seconds
 from symnmf.errors import InputError
@@ -387,6 +386,8 @@ class Result:
                 f"names must have one entry for each of the {len(self.U)} rows, got {len(names)}."
             )
         labels = {} if names is None else {"names": _name_array(names)}
+        from symnmf.archives import write_archive
+
         write_archive(
             path,
             {
@@ -416,6 +417,8 @@ class Result:
     @classmethod
     def load(cls, path: str | Path) -> Result:
         """Read what :meth:`save` wrote; a file that is not that or is damaged is an InputError."""
+        from symnmf.archives import read_archive
+
         stored = read_archive(path, RESULT)
         try:
             loaded = cls(

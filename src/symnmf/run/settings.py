@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from symnmf.coupling import Coupling, as_coupling
 from symnmf.errors import InputError
 from symnmf.objectives import Objective
 from symnmf.solvers import Solver, as_solver
+
+if TYPE_CHECKING:
+    from symnmf.coupling import Coupling
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Settings:
                 f"{method.name} does not; leave it out, or use a-symhals, symhals or symanls.",
             )
         chosen = method.default_coupling if coupling is None else coupling
-        rule = None if chosen is None else as_coupling(chosen)
+        rule = None if chosen is None else _rule_of(chosen)
         return cls(method, rule, Limits(**limits))
 
     def checked(self, f: Objective) -> Self:
@@ -82,10 +84,16 @@ class Settings:
         self.solver.check(f)
         if not self.solver.has_coupling:
             return self
-        rule = as_coupling(f.default_coupling) if self.coupling is None else self.coupling
+        rule = _rule_of(f.default_coupling) if self.coupling is None else self.coupling
         rule.check(f)
         return replace(self, coupling=rule)
 
     def within(self, **limits: Any) -> Self:
         """Return the same with other limits."""
         return replace(self, limits=replace(self.limits, **limits))
+
+
+def _rule_of(coupling: str | float | Coupling) -> Coupling:
+    from symnmf.coupling import as_coupling
+
+    return as_coupling(coupling)

@@ -13,7 +13,6 @@ from symnmf.errors import InputError
 from symnmf.interchange import to_host
 from symnmf.naming import lookup
 from symnmf.objectives import Objective
-from symnmf.objectives.attributed import Attributed
 from symnmf.run.seeds import as_edges, neighborhood_seeds
 from symnmf.run.spectral import SpectralStart, spectral_start
 from symnmf.state import Point
@@ -171,6 +170,8 @@ def check_start(init: Any, f: Objective, rank: int) -> np.ndarray:
         U = np.array(to_host(init), dtype=np.float64, order="C")
     except (ValueError, TypeError, OverflowError) as error:
         raise InputError(f"init cannot be read as a matrix: {error}.") from error
+    from symnmf.objectives.attributed import Attributed
+
     if isinstance(f, Attributed) and U.shape == (f.rows, rank) and (U >= 0).all():
         U = f.stacked(U)
     if U.shape != expected:

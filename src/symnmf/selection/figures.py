@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symnmf.objectives.likelihood import FROBENIUS
+from symnmf.objectives.losses import FROBENIUS
 from symnmf.selection.choosing_rank import Choice
 
 if TYPE_CHECKING:

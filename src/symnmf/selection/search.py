@@ -16,7 +16,8 @@ from symnmf import calls
 from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError
 from symnmf.objectives import Objective
-from symnmf.objectives.likelihood import FROBENIUS, likelihood_without
+from symnmf.objectives.likelihood import likelihood_without
+from symnmf.objectives.losses import FROBENIUS
 from symnmf.objectives.observing import hide
 from symnmf.parallel import Threads
 from symnmf.pools import Pool

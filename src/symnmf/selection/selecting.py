@@ -16,7 +16,7 @@ from symnmf.arguments import checked, is_sparse, shown
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import edge_list, from_graph
 from symnmf.naming import lookup
-from symnmf.objectives.likelihood import FROBENIUS, LOSSES
+from symnmf.objectives.losses import FROBENIUS, LOSSES
 from symnmf.parallel import Threads, one_blas_thread
 from symnmf.run.interrupts import watching
 from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, Plan

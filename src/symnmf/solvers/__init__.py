@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from symnmf.errors import InputError
+from symnmf.lazily import offered
 from symnmf.naming import lookup
-from symnmf.solvers.admm import ADMM
-from symnmf.solvers.auto import Auto
-from symnmf.solvers.coordinate_descent import CoordinateDescent
-from symnmf.solvers.em import ExpectationMaximization, RowNewton
-from symnmf.solvers.hals_newton import HalsNewton
-from symnmf.solvers.kuang import KuangANLS
-from symnmf.solvers.lbfgs import LBFGS
-from symnmf.solvers.multiplicative import AlphaSNMF, BetaSNMF
-from symnmf.solvers.newton import Newton
-from symnmf.solvers.pgd import PGD
 from symnmf.solvers.solver import Solver, SplitSolver
-from symnmf.solvers.symanls import SymANLS
-from symnmf.solvers.symhals import ASymHALS, SymHALS
-from symnmf.solvers.tsvd import TSVD
+
+if TYPE_CHECKING:
+    from symnmf.solvers.admm import ADMM
+    from symnmf.solvers.auto import Auto
+    from symnmf.solvers.coordinate_descent import CoordinateDescent
+    from symnmf.solvers.em import ExpectationMaximization, RowNewton
+    from symnmf.solvers.hals_newton import HalsNewton
+    from symnmf.solvers.kuang import KuangANLS
+    from symnmf.solvers.lbfgs import LBFGS
+    from symnmf.solvers.multiplicative import AlphaSNMF, BetaSNMF
+    from symnmf.solvers.newton import Newton
+    from symnmf.solvers.pgd import PGD
+    from symnmf.solvers.symanls import SymANLS
+    from symnmf.solvers.symhals import ASymHALS, SymHALS
+    from symnmf.solvers.tsvd import TSVD
 
 __all__ = [
     "ADMM",
@@ -45,30 +50,64 @@ __all__ = [
     "available",
 ]
 
-SOLVERS: dict[str, type[Solver]] = {
-    solver.name: solver
-    for solver in (
-        SymANLS,
-        SymHALS,
-        ASymHALS,
-        KuangANLS,
-        ADMM,
-        TSVD,
-        BetaSNMF,
-        AlphaSNMF,
-        PGD,
-        LBFGS,
-        Newton,
-        CoordinateDescent,
-        HalsNewton,
-        Auto,
-    )
-}
+__getattr__, __dir__ = offered(
+    __name__,
+    {
+        "admm": ("ADMM",),
+        "auto": ("Auto",),
+        "coordinate_descent": ("CoordinateDescent",),
+        "em": ("ExpectationMaximization", "RowNewton"),
+        "hals_newton": ("HalsNewton",),
+        "kuang": ("KuangANLS",),
+        "lbfgs": ("LBFGS",),
+        "multiplicative": ("AlphaSNMF", "BetaSNMF"),
+        "newton": ("Newton",),
+        "pgd": ("PGD",),
+        "symanls": ("SymANLS",),
+        "symhals": ("ASymHALS", "SymHALS"),
+        "tsvd": ("TSVD",),
+    },
+)
+
+
+class Known(Mapping[str, type[Solver]]):
+    """Methods by name; the class of one is loaded when it is asked for."""
+
+    def __init__(self, classes: dict[str, str]) -> None:
+        self.classes = classes
+
+    def __getitem__(self, name: str) -> type[Solver]:
+        found: type[Solver] = __getattr__(self.classes[name])
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.classes)
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+
+SOLVERS = Known(
+    {
+        "symanls": "SymANLS",
+        "symhals": "SymHALS",
+        "a-symhals": "ASymHALS",
+        "kuang-anls": "KuangANLS",
+        "admm": "ADMM",
+        "tsvd": "TSVD",
+        "beta-snmf": "BetaSNMF",
+        "alpha-snmf": "AlphaSNMF",
+        "pgd": "PGD",
+        "lbfgs": "LBFGS",
+        "newton": "Newton",
+        "cd": "CoordinateDescent",
+        "hals-newton": "HalsNewton",
+        "auto": "Auto",
+    }
+)
 
 #: Methods for ``loss="poisson"`` and ``"bernoulli"``, which no method above takes.
-LIKELIHOOD_SOLVERS: dict[str, type[Solver]] = {
-    solver.name: solver for solver in (ExpectationMaximization, RowNewton)
-}
+LIKELIHOOD_SOLVERS = Known({"em": "ExpectationMaximization", "row-newton": "RowNewton"})
 
 
 @dataclass(frozen=True)
@@ -100,4 +139,6 @@ def as_solver(solver: str | Solver) -> Solver:
         raise InputError(
             f"solver must be a name or a symnmf.solvers.Solver, got {type(solver).__name__}."
         )
-    return lookup(solver, SOLVERS | LIKELIHOOD_SOLVERS, "solver")()
+    known = SOLVERS.classes | LIKELIHOOD_SOLVERS.classes
+    chosen: type[Solver] = __getattr__(lookup(solver, known, "solver"))
+    return chosen()

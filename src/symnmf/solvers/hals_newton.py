@@ -17,7 +17,6 @@ from symnmf.steps import quasi_newton
 from symnmf.steps.gauss_newton import gauss_newton_target
 from symnmf.steps.line_search import line_step
 from symnmf.steps.revival import column_from_residual, dead_columns
-from symnmf.steps.tensor_gauss_newton import tensor_gauss_newton_target
 
 PROXIMAL = 0.01  # lambda of the sweep, in units of the mean diagonal of U^T U
 SUFFICIENT_DECREASE = 1e-4  # of what a projected gradient step would gain to first order
@@ -183,6 +182,8 @@ class HalsNewton(Solver):
         memory, ops = state.memory, f.ops
         weight, dual = float(memory["weight"]), None
         if f.order > 2:
+            from symnmf.steps.tensor_gauss_newton import tensor_gauss_newton_target
+
             target = tensor_gauss_newton_target(f, state, weight)
         else:
             if "dual" not in memory:  # on most graphs never needed, so not kept from the start

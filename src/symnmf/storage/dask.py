@@ -61,11 +61,6 @@ def _named(what: str) -> str:
     return f"symnmf-{what}-{uuid.uuid4().hex}"
 
 
-def is_dask(X: Any) -> bool:
-    """Whether X is a Dask array."""
-    return type(X).__module__.split(".")[0] == "dask" and hasattr(X, "dask")
-
-
 class Recipe:
     """How one block comes about: the part of the array's graph that makes it.
 

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from symnmf.calls import read_once
-from symnmf.kernels import passes
-from symnmf.kernels.coordinate import sweep_block
 from symnmf.kernels.products import WIDEST, dense_rows, prefers_dense_rows
-from symnmf.kernels.team import together
+from symnmf.kernels.sharing import share
 from symnmf.parallel import Bounds, Threads
 from symnmf.storage.host import HostMatrix
 from symnmf.storage.misfit import has_digits, misfit_in_tiles
@@ -53,7 +51,7 @@ class DenseMatrix(HostMatrix):
         if bounds is None:
             return False
         rows = self.array if self.array.flags.c_contiguous else self.array.T
-        together(passes.dense, self.threads.count, bounds, (rows, V, out))
+        share("dense", self.threads.count, bounds, (rows, V, out))
         return True
 
     def chunks(self, width: int) -> list[Bounds]:
@@ -93,6 +91,8 @@ class DenseMatrix(HostMatrix):
         return self
 
     def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> np.ndarray:
+        from symnmf.kernels.coordinate import sweep_block
+
         read_once()
         product = np.empty_like(U)
         for first in range(0, len(U), SWEPT_ROWS):

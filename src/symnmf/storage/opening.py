@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.storage.folder import BlockFolder
-from symnmf.storage.hdf5_file import open_hdf5
-from symnmf.storage.stores import ArrayFile, ChunkedArray, Store
-from symnmf.storage.zarr_folder import VERSION_2, VERSION_3, ZarrFolder
+
+if TYPE_CHECKING:
+    from symnmf.storage.stores import Store
 
 
 def is_stored(X: Any) -> bool:
@@ -27,6 +26,8 @@ def is_stored(X: Any) -> bool:
 
 def open_store(X: Any) -> Store:
     """Open a .npy, .h5 or .zarr path, a folder of blocks, a memory map, a Zarr or h5py array."""
+    from symnmf.storage.stores import ArrayFile, ChunkedArray, Store
+
     if isinstance(X, Store):
         return X
     if isinstance(X, np.memmap):
@@ -42,12 +43,19 @@ def _open_path(path: Path) -> Store:
             f"{str(path)!r} does not exist; name a .npy, .h5 or .zarr array or a folder."
         )
     if path.is_dir():
+        from symnmf.storage.folder import BlockFolder
+        from symnmf.storage.zarr_folder import VERSION_2, VERSION_3, ZarrFolder
+
         if any(os.path.lexists(path / name) for name in (VERSION_2, VERSION_3)):
             return ZarrFolder(path)
         return BlockFolder(path)
     if path.suffix == ".npy":
+        from symnmf.storage.stores import ArrayFile
+
         return ArrayFile.open(path)
     if path.suffix in (".h5", ".hdf5"):
+        from symnmf.storage.hdf5_file import open_hdf5
+
         return open_hdf5(path, _library("h5py"))
     raise InputError(
         f"{str(path)!r} cannot be read in blocks; symnmf convert makes a folder of blocks of it."

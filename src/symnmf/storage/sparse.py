@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from symnmf.calls import read_once
-from symnmf.kernels import passes
-from symnmf.kernels.coordinate import sweep_csr
 from symnmf.kernels.products import balanced_chunks, csr_rows
-from symnmf.kernels.team import together
+from symnmf.kernels.sharing import share
 from symnmf.parallel import Bounds, Threads
 from symnmf.storage.host import HostMatrix
 
@@ -51,7 +49,7 @@ class SparseMatrix(HostMatrix):
             chunks = balanced_chunks(self.indptr, parts)
             self._bounds[parts] = np.array([0, *(end for _, end in chunks)], np.int64)
         given = (self.indptr, self.indices, self.data, V, out)
-        together(passes.csr, self.threads.count, self._bounds[parts], given)
+        share("csr", self.threads.count, self._bounds[parts], given)
         return True
 
     def chunks(self, width: int) -> list[Bounds]:
@@ -84,8 +82,11 @@ class SparseMatrix(HostMatrix):
         return self
 
     def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> np.ndarray:
+        from symnmf.kernels.coordinate import sweep_csr
+
         read_once()
-        sweep_csr(self.indptr, self.indices, self.data, U, gram)
+        room = np.empty(4 * U.shape[1])
+        sweep_csr(self.indptr, self.indices, self.data, U, gram, room)
         return U
 
     @property

@@ -144,12 +144,6 @@ class HostTable(Table):
         return other
 
 
-def column_names(F: Any) -> list[Any] | None:
-    """Return what the columns of a table are called, where it says so; a DataFrame does."""
-    columns = getattr(F, "columns", None)
-    return None if columns is None or callable(columns) else list(columns)
-
-
 def as_table(F: Any, n: int, dtype: np.dtype, ops: Ops, name: str = "attributes") -> Table:
     """Return a table, checked, in the precision of X and where its factors are.
 

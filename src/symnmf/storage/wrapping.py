@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,9 +11,8 @@ import scipy.sparse as sp
 from symnmf.arguments import checked
 from symnmf.calls import read_once
 from symnmf.errors import InputError
-from symnmf.interchange import is_anndata, is_tensor, to_host
+from symnmf.interchange import is_anndata, is_dask, is_tensor, to_host
 from symnmf.parallel import Threads
-from symnmf.storage.blocks import AT_A_TIME, MEMORY, Blocks
 from symnmf.storage.border import (
     NAN_IN_ARRAY,
     NAN_IN_SPARSE,
@@ -22,16 +21,16 @@ from symnmf.storage.border import (
     check_shape,
     check_values,
 )
-from symnmf.storage.dask import DaskMatrix, is_dask
 from symnmf.storage.dense import DenseMatrix
 from symnmf.storage.dtypes import float_dtype
 from symnmf.storage.host import HostMatrix
 from symnmf.storage.indices import checked_csr
 from symnmf.storage.opening import is_stored, open_store
 from symnmf.storage.sparse import SparseMatrix
-from symnmf.storage.stores import Store
 from symnmf.storage.symmetric import SymmetricArray, SymmetricMatrix
-from symnmf.storage.tiles import Tile
+
+if TYPE_CHECKING:
+    from symnmf.storage.stores import Store
 
 
 @checked()
@@ -78,6 +77,8 @@ def as_symmetric(
     if sp.issparse(X):
         return checked_sparse(X, threads, name, allow_negative)
     if is_dask(X):
+        from symnmf.storage.dask import DaskMatrix
+
         return DaskMatrix(X, n_jobs=n_jobs, name=name)
     if is_stored(X):
         return _stored(X, n_jobs, threads, name, allow_negative)
@@ -164,12 +165,17 @@ def _stored(
     store = open_store(X)
     array = read_small(store)
     if array is None:
+        from symnmf.storage.blocks import Blocks
+
         return Blocks(store, n_jobs=n_jobs, name=name)
     return checked_dense(array, threads, name, signed)
 
 
 def read_small(store: Store) -> np.ndarray | None:
     """Read a matrix on disk that is no larger than a block; None for a larger one."""
+    from symnmf.storage.blocks import AT_A_TIME, MEMORY
+    from symnmf.storage.tiles import Tile
+
     if store.slices and store.n**2 * store.dtype.itemsize <= MEMORY // AT_A_TIME:
         return np.asarray(store.read(Tile(0, store.n, 0, store.n)))
     return None

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from symnmf.arguments import checked
-from symnmf.coupling import Coupling
 from symnmf.run.factorizing import factorize
 from symnmf.run.loop import Callback
 from symnmf.run.problem import Problem
@@ -14,6 +13,9 @@ from symnmf.run.result import Result
 from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
 from symnmf.storage.tensor_checking import as_tensor
+
+if TYPE_CHECKING:
+    from symnmf.coupling import Coupling
 
 
 @checked()
