@@ -14,14 +14,9 @@ ABOVE_ALL_ROOTS = 1.33
 #: would change it by about the square.
 SETTLED = 1e-9
 
-<<<<<<< HEAD
-#: Times the guess that a first step may lead to.
-FAR = 8.0
-=======
 #: How many times -b is x^3 + a x at a guess, at most, for Newton's method to begin there: its first
 #: step leads that much too far up, and each one after it a third of the way down.
 TOO_FAR = 1e30
->>>>>>> imports
 
 
 @compiled()
@@ -31,16 +26,6 @@ def best_entry(a: float, b: float, near: float) -> float:
     Stationary points are the roots of x^3 + a x + b. They sum to zero, so of three real ones the
     smallest is negative and the middle one a maximum: only the largest can beat x = 0. For x > 0
     the cubic is convex. So Newton's method falls towards its largest root from any point above
-<<<<<<< HEAD
-    it, and if a > 0 > b, when it is the only one, from its first step on.
-    """
-    if a >= 0.0 and b >= 0.0:
-        return 0.0
-    x, unit = 0.0, 1.0
-    if a > 0.0 and near > 0.0:
-        x = near - ((near * near + a) * near + b) / (3.0 * near * near + a)
-    if not 0.0 < x <= FAR * near:  # no guess, or one so small that its slope says little
-=======
     it, and with only one root (a > 0 > b) from its first step on.
     """
     if a >= 0.0 and b >= 0.0:
@@ -48,7 +33,6 @@ def best_entry(a: float, b: float, near: float) -> float:
     if a > 0.0 and near > 0.0 and -b <= TOO_FAR * (near * (near * near + a)):
         x, unit = near, 1.0
     else:
->>>>>>> imports
         # in units in which the larger coefficient is 1, cubes neither overflow nor underflow
         unit = max(np.sqrt(abs(a)), abs(b) ** (1.0 / 3.0))
         a = a / unit / unit

@@ -40,11 +40,7 @@ def gradient_rows(given: Any, part: int, begin: int, end: int) -> None:
     small = span(gram, 0, r * r)
     scale = 1.0 / level if level > 0.0 else 0.0
     zero = U.dtype.type(0)
-<<<<<<< HEAD
-    latest = max(newest, 0)  # if there is none, what it says is not used
-=======
     latest = max(newest, 0)  # without one, what it says is not used
->>>>>>> imports
     for first in range(begin, end, BLOCK):
         rows = min(BLOCK, end - first)
         at, size = first * r, rows * r
