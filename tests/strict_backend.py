@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from symnmf.kernels import directions, pairs
+from symnmf.kernels.small_products import multiplier
 from symnmf.ops import Hals, Line, Ops
 from symnmf.storage import SymmetricMatrix
 
@@ -201,7 +202,14 @@ class StrictOps(Ops):
         for _ in range(steps):
             coupling = np.empty(vectors.shape)
             moment = np.ascontiguousarray(self.cross(basis, pull))
-            directions.couple_into(coupling, moment, np.ascontiguousarray(vectors), values, shift)
+            directions.couple_into(
+                multiplier(np.dtype(np.float64)),
+                coupling,
+                moment,
+                np.ascontiguousarray(vectors),
+                values,
+                shift,
+            )
             D = self.times(pull, inverse) + self.times(basis, coupling)
             y = relaxation * (U + D) + (1.0 - relaxation) * Z + dual
             Z = self.clip(y)

@@ -17,6 +17,7 @@ from symnmf import datasets
 from symnmf.errors import InputError
 from symnmf.kernels.directions import couple_into
 from symnmf.kernels.pairs import direction_weights
+from symnmf.kernels.small_products import multiplier
 from symnmf.objectives import Frobenius
 from symnmf.ops import Hals
 from symnmf.ops.host import HostOps
@@ -290,7 +291,14 @@ def test_closed_form_of_the_half_without_bounds(seed: int, shift: float) -> None
     U[:, 2] = U[:, 1] * (seed % 2)  # a Gram matrix without an inverse
     values, vectors = np.linalg.eigh(U.T @ U)
     coupling = np.empty((3, 3))
-    couple_into(coupling, (U @ vectors).T @ V, np.ascontiguousarray(vectors), values, shift)
+    couple_into(
+        multiplier(np.dtype(np.float64)),
+        coupling,
+        (U @ vectors).T @ V,
+        np.ascontiguousarray(vectors),
+        values,
+        shift,
+    )
     D = V @ np.linalg.inv(U.T @ U + shift * np.eye(3)) + U @ vectors @ coupling
     direct = np.linalg.solve(model_matrix(U, shift), V.ravel())
     np.testing.assert_allclose(D.ravel(), direct, rtol=1e-7, atol=1e-7 * abs(direct).max())

@@ -13,16 +13,18 @@ from typing import Any
 import numpy as np
 
 from symnmf.kernels.compiling import BLOCK, REORDER, compiled
-from symnmf.kernels.spans import multiply, span
+from symnmf.kernels.small_products import multiply_rows, multiply_rows_twice, sum_over_rows
+from symnmf.kernels.spans import span
 
 
 @compiled(fastmath=REORDER)
 def direction_rows(given: Any, part: int, begin: int, end: int) -> None:
     """Turn Z into D = Z - U and ``image`` = X Z into X D.
 
-    ``given`` is U, X U, Z, image, room of r^2 and sums: <X U, D>, <X D, D>, U^T D and D^T D.
+    ``given`` is U, X U, Z, image, the address of products, room of r^2 and sums: <X U, D>,
+    <X D, D>, U^T D and D^T D.
     """
-    U, product, Z, image, room, sums = given
+    U, product, Z, image, address, room, sums = given
     r = U.shape[1]
     slope, bend = 0.0, 0.0
     added = span(room, part * r * r, r * r)
@@ -40,10 +42,10 @@ def direction_rows(given: Any, part: int, begin: int, end: int) -> None:
             xz[k] = xd
             slope += np.float64(xu[k]) * np.float64(d)
             bend += np.float64(xd) * np.float64(d)
-        multiply("tn", r, r, rows, u, z, added)
+        sum_over_rows(address, u, z, added, rows, r, r)
         for k in range(r * r):
             cross[k] += added[k]
-        multiply("tn", r, r, rows, z, z, added)
+        sum_over_rows(address, z, z, added, rows, r, r)
         for k in range(r * r):
             length[k] += added[k]
     sums[part, 0] = slope
@@ -73,11 +75,14 @@ def prepare_rows(given: Any, part: int, begin: int, end: int) -> None:
     """Write what the steps of :func:`relax_rows` start from.
 
     ``given`` is U, X U, G = U^T U, its eigenvectors, ``dual``, ``weight``; ``residual``, which
-    becomes R = X U - U G, and ``basis``, which becomes U times the eigenvectors; room of two
-    blocks of rows and r^2; and sums, basis^T (R - weight dual). Eigenvectors, basis and room have
+    becomes R = X U - U G, and ``basis``, which becomes U times the eigenvectors; the addresses of
+    products in the type of U and in that of the steps; room of two blocks of rows and r^2; and
+    sums, basis^T (R - weight dual). Eigenvectors, basis and room have
     the type of the steps.
     """
-    U, product, gram, vectors, dual, weight, residual, basis, room, sums = given
+    (
+        U, product, gram, vectors, dual, weight, residual, basis, exact, quick, room, sums
+    ) = given  # fmt: skip
     r = U.shape[1]
     start = part * room.shape[1]
     single, pull = span(room, start, BLOCK * r), span(room, start + BLOCK * r, BLOCK * r)
@@ -92,20 +97,25 @@ def prepare_rows(given: Any, part: int, begin: int, end: int) -> None:
         at, size = first * r, rows * r
         u, xu, q = span(U, at, size), span(product, at, size), span(basis, at, size)
         left, lam = span(residual, at, size), span(dual, at, size)
-        multiply("nn", rows, r, r, u, small, left)
+        multiply_rows(exact, u, small, left, rows, r, r)
         for k in range(size):
             left[k] = xu[k] - left[k]
             single[k] = kind(u[k])
             pull[k] = kind(left[k] - w * lam[k])
-        multiply("nn", rows, r, r, single, turn, q)
-        multiply("tn", r, r, rows, q, pull, added)
+        multiply_rows(quick, single, turn, q, rows, r, r)
+        sum_over_rows(quick, q, pull, added, rows, r, r)
         for k in range(r * r):
             total[k] += added[k]
 
 
 @compiled(fastmath=REORDER)
 def couple_into(
-    coupling: np.ndarray, moment: np.ndarray, vectors: np.ndarray, values: np.ndarray, shift: float
+    address: int,
+    coupling: np.ndarray,
+    moment: np.ndarray,
+    vectors: np.ndarray,
+    values: np.ndarray,
+    shift: float,
 ) -> None:
     r"""Write N with D = V (G + shift I)^-1 + U Q N solving D G + U D^T U + shift D = V.
 
@@ -116,15 +126,16 @@ def couple_into(
     """
     r = len(values)
     B, N, turned = np.empty(r * r), np.empty(r * r), span(vectors, 0, r * r)
-    multiply("nn", r, r, r, moment, turned, B)
+    multiply_rows(address, moment, turned, B, r, r, r)
     for i in range(r):
         for j in range(r):
             own = values[j] / (values[j] + shift) * B[i * r + j]
-            N[i * r + j] = (own - B[j * r + i]) / (shift * (values[i] + values[j] + shift))
-    multiply("nt", r, r, r, N, turned, B)
+            N[j * r + i] = (own - B[j * r + i]) / (shift * (values[i] + values[j] + shift))
+    multiply_rows(address, turned, N, B, r, r, r)  # N is transposed, and so is B
     found = span(coupling, 0, r * r)
-    for k in range(r * r):
-        found[k] = coupling.dtype.type(B[k])
+    for i in range(r):
+        for j in range(r):
+            found[i * r + j] = coupling.dtype.type(B[j * r + i])
 
 
 @compiled(fastmath=REORDER)
@@ -136,11 +147,11 @@ def relax_rows(given: Any, part: int, begin: int, end: int) -> None:
     pull = R + weight (Z - U - dual). All of that shrinks with the step, so that products in
     float32 have enough digits of it. ``given`` is U, R, basis, (G + shift I)^-1, coupling, weight,
     relaxation; Y, which becomes Z in the last step; dual, which is read in the first step and
-    written in the last; which step this is: the first, the last; room of two blocks of rows and
-    r^2; and sums, basis^T pull for the next step.
+    written in the last; which step this is, of how many; the address of products; room of two
+    blocks of rows and r^2; and sums, basis^T pull for the next step.
     """
     (
-        U, residual, basis, inverse, coupling, weight, relaxation, Y, dual, place, room, sums
+        U, residual, basis, inverse, coupling, weight, relaxation, Y, dual, place, quick, room, sums
     ) = given  # fmt: skip
     r = U.shape[1]
     start = part * room.shape[1]
@@ -167,8 +178,7 @@ def relax_rows(given: Any, part: int, begin: int, end: int) -> None:
                 moved, bound = max(y[k], -u[k]), min(y[k] + u[k], zero)
                 pull[k] = single(held[k] + w * (moved - bound))
                 y[k] = b * moved + bound
-        multiply("nn", rows, r, r, pull, back, step)
-        multiply("nn+", rows, r, r, q, across, step)
+        multiply_rows_twice(quick, pull, back, q, across, step, rows, r)
         if ends:
             for k in range(size):
                 whole = u[k] + (y[k] + a * kind(step[k]))
@@ -180,20 +190,23 @@ def relax_rows(given: Any, part: int, begin: int, end: int) -> None:
             y[k] = following
             moved, bound = max(following, -u[k]), min(following + u[k], zero)
             pull[k] = single(held[k] + w * (moved - bound))
-        multiply("tn", r, r, rows, q, pull, added)
+        sum_over_rows(quick, q, pull, added, rows, r, r)
         for k in range(r * r):
             total[k] += added[k]
 
 
 @compiled()
-def relax(given: Any, vectors: np.ndarray, values: np.ndarray, shift: float, steps: int) -> None:
+def relax(
+    given: Any, exact: int, vectors: np.ndarray, values: np.ndarray, shift: float, steps: int
+) -> None:
     """Do ``steps`` steps over all rows at once, where one thread does them all.
 
-    ``given`` is that of :func:`relax_rows`; its sums are those of :func:`prepare_rows`.
+    ``given`` is that of :func:`relax_rows`; its sums are those of :func:`prepare_rows`. ``exact``
+    is the address of products in float64.
     """
     n, place = given[0].shape[0], given[9]
     place[1] = steps
     for number in range(steps):
         place[0] = number
-        couple_into(given[4], given[11], vectors, values, shift)
+        couple_into(exact, given[4], given[-1], vectors, values, shift)
         relax_rows(given, 0, 0, n)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from symnmf.kernels.compiling import BLOCK, REORDER, compiled
-from symnmf.kernels.spans import multiply, span
+from symnmf.kernels.small_products import multiply_rows
+from symnmf.kernels.spans import span
 
 # rows of what `gradient_rows` returns: dot products with each slot, then three numbers
 STEP_CHANGE, CHANGE_STEP, CHANGE_CHANGE, STEP_SLOPE, CHANGE_SLOPE, NUMBERS = range(6)
@@ -24,14 +25,17 @@ def gradient_rows(given: Any, part: int, begin: int, end: int) -> None:
     """Bring ``gradient`` = U G - X U, half of grad f, up to date and note how it changed.
 
     ``given`` is U, X U, G, level, reach, gradient, the rings of steps and of changes, ``newest``,
-    ``slots``, room of two blocks of rows, sums. If ``newest`` >= 0, ``steps[newest]`` is the step
-    made since ``gradient`` was last computed, and ``changes[newest]`` is written: zero where U did
-    not move, for there a bound stops the step and not curvature. Sums are the dot products of s
+    ``slots``, the address of products, room of two blocks of rows, sums. If ``newest`` >= 0,
+    ``steps[newest]`` is the step made since ``gradient`` was last computed, and
+    ``changes[newest]`` is written: zero where U did not move, for there a bound stops the step and
+    not curvature. Sums are the dot products of s
     and y of the newest slot with those of ``slots``, and of these with the gradient g on the free
     entries {U > 0 or g < 0}; then the squared length of the newest s,
     <g, U - max(U - g / level, 0)> and ||U - max(U - reach g, 0)||^2.
     """
-    U, product, gram, level, reach, gradient, steps, changes, newest, slots, room, sums = given
+    (
+        U, product, gram, level, reach, gradient, steps, changes, newest, slots, address, room, sums
+    ) = given  # fmt: skip
     n, r = U.shape
     width = sums.shape[1] // (NUMBERS + 1)
     own = span(sums, part * sums.shape[1], sums.shape[1])
@@ -46,7 +50,7 @@ def gradient_rows(given: Any, part: int, begin: int, end: int) -> None:
         at, size = first * r, rows * r
         u, xu, g = span(U, at, size), span(product, at, size), span(gradient, at, size)
         s, y = span(steps, latest * n * r + at, size), span(changes, latest * n * r + at, size)
-        multiply("nn", rows, r, r, u, small, curved)
+        multiply_rows(address, u, small, curved, rows, r, r)
         if newest >= 0:
             length = 0.0
             for k in range(size):

@@ -17,6 +17,7 @@ from symnmf.kernels.compiling import compiled
 from symnmf.kernels.hals import hals_rows
 from symnmf.kernels.pivoting import pivot_rows
 from symnmf.kernels.products import csr_rows, packed_dense_rows
+from symnmf.kernels.small_products import times_rows
 from symnmf.kernels.team import do_parts, handed_over
 
 #: Numbers in the sums of all parts from which on several threads add them up.
@@ -53,7 +54,7 @@ def inner(shared: np.ndarray, threads: int, bounds: np.ndarray, given: Any) -> n
     """Do :func:`reductions.inner_rows` and return its sums."""
     function, kept = handed_over(reductions.inner_rows, given)
     do_parts(shared, threads, function, kept, bounds)
-    return added_up(shared, threads, given[2])
+    return added_up(shared, threads, given[-1])
 
 
 @compiled()
@@ -61,7 +62,7 @@ def pair(shared: np.ndarray, threads: int, bounds: np.ndarray, given: Any) -> np
     """Do :func:`reductions.pair_rows` and return its sums."""
     function, kept = handed_over(reductions.pair_rows, given)
     do_parts(shared, threads, function, kept, bounds)
-    return added_up(shared, threads, given[2])
+    return added_up(shared, threads, given[-1])
 
 
 @compiled()
@@ -69,7 +70,7 @@ def split(shared: np.ndarray, threads: int, bounds: np.ndarray, given: Any) -> n
     """Do :func:`reductions.split_rows` and return its sums."""
     function, kept = handed_over(reductions.split_rows, given)
     do_parts(shared, threads, function, kept, bounds)
-    return added_up(shared, threads, given[3])
+    return added_up(shared, threads, given[-1])
 
 
 @compiled()
@@ -79,7 +80,7 @@ def natural_residual(
     """Do :func:`reductions.natural_residual_rows` and return its sums."""
     function, kept = handed_over(reductions.natural_residual_rows, given)
     do_parts(shared, threads, function, kept, bounds)
-    return added_up(shared, threads, given[5])
+    return added_up(shared, threads, given[-1])
 
 
 @compiled()
@@ -87,7 +88,7 @@ def cross_gram(shared: np.ndarray, threads: int, bounds: np.ndarray, given: Any)
     """Do :func:`reductions.cross_gram_rows` and return its sums."""
     function, kept = handed_over(reductions.cross_gram_rows, given)
     do_parts(shared, threads, function, kept, bounds)
-    return added_up(shared, threads, given[3])
+    return added_up(shared, threads, given[-1])
 
 
 @compiled()
@@ -115,7 +116,7 @@ def direction(shared: np.ndarray, threads: int, bounds: np.ndarray, given: Any) 
     """Do :func:`directions.direction_rows` and return its sums."""
     function, kept = handed_over(directions.direction_rows, given)
     do_parts(shared, threads, function, kept, bounds)
-    return added_up(shared, threads, given[5])
+    return added_up(shared, threads, given[-1])
 
 
 @compiled()
@@ -130,7 +131,7 @@ def gradient(shared: np.ndarray, threads: int, bounds: np.ndarray, given: Any) -
     """Do :func:`pairs.gradient_rows` and return its sums."""
     function, kept = handed_over(pairs.gradient_rows, given)
     do_parts(shared, threads, function, kept, bounds)
-    return added_up(shared, threads, given[11])
+    return added_up(shared, threads, given[-1])
 
 
 @compiled()
@@ -147,6 +148,7 @@ def gauss_newton(
     bounds: np.ndarray,
     prepared: Any,
     relaxed: Any,
+    exact: int,
     vectors: np.ndarray,
     values: np.ndarray,
     shift: float,
@@ -160,8 +162,8 @@ def gauss_newton(
     place[1] = steps
     for number in range(steps):
         place[0] = number
-        moment = added_up(shared, threads, relaxed[11])
-        directions.couple_into(relaxed[4], moment, vectors, values, shift)
+        moment = added_up(shared, threads, relaxed[-1])
+        directions.couple_into(exact, relaxed[4], moment, vectors, values, shift)
         do_parts(shared, threads, function, kept, bounds)
 
 
@@ -182,6 +184,13 @@ def csr(shared: np.ndarray, threads: int, bounds: np.ndarray, given: Any) -> Non
 def _dense(given: Any, part: int, first: int, last: int) -> None:
     X, V, out = given
     packed_dense_rows(X, V, out, first, last)
+
+
+@compiled()
+def times(shared: np.ndarray, threads: int, bounds: np.ndarray, given: Any) -> None:
+    """Do :func:`times_rows`."""
+    function, kept = handed_over(times_rows, given)
+    do_parts(shared, threads, function, kept, bounds)
 
 
 @compiled()

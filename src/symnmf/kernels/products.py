@@ -34,6 +34,8 @@ from symnmf.kernels.spans import (
 )
 
 __all__ = [
+    "TILE_ROWS",
+    "TILE_VECTORS",
     "VECTOR_BYTES",
     "balanced_chunks",
     "csr_rows",
@@ -87,8 +89,8 @@ def _host_tile() -> tuple[int, int]:
 
 
 # Compiled into the kernels; numba's disk cache is keyed by the same processor features.
-VECTOR_BYTES, _TILE_VECTORS = _host_tile()
-_TILE_ROWS = 6
+VECTOR_BYTES, TILE_VECTORS = _host_tile()
+TILE_ROWS = 6
 #: Columns of V up to which the dense kernel beats BLAS.
 WIDEST = 64
 # With one vector per row six sums are too few to hide how long each addition takes.
@@ -369,8 +371,8 @@ def _pack(V: np.ndarray, first: int, steps: int, lanes: int, panels: np.ndarray)
     """
     columns = V.shape[1]
     padded = -(-columns // lanes) * lanes
-    for left in range(0, columns, _TILE_VECTORS * lanes):
-        width = min(_TILE_VECTORS * lanes, padded - left)
+    for left in range(0, columns, TILE_VECTORS * lanes):
+        width = min(TILE_VECTORS * lanes, padded - left)
         for k in range(steps):
             for c in range(min(width, columns - left)):
                 panels[left * steps + k * width + c] = V[first + k, left + c]
@@ -392,21 +394,21 @@ def _fill_tile(
     n = X.shape[0]
     if halved:
         if vectors == 3:
-            multiply_tile(X, x, n, panels, panel, steps, tile, 3, _TILE_ROWS, 2)
+            multiply_tile(X, x, n, panels, panel, steps, tile, 3, TILE_ROWS, 2)
         elif vectors == 2:
-            multiply_tile(X, x, n, panels, panel, steps, tile, 2, _TILE_ROWS, 2)
-        elif height == _TILE_ROWS:
-            multiply_tile(X, x, n, panels, panel, steps, tile, 1, _TILE_ROWS, 2)
+            multiply_tile(X, x, n, panels, panel, steps, tile, 2, TILE_ROWS, 2)
+        elif height == TILE_ROWS:
+            multiply_tile(X, x, n, panels, panel, steps, tile, 1, TILE_ROWS, 2)
         else:
             multiply_tile(X, x, n, panels, panel, steps, tile, 1, _NARROW_ROWS, 2)
     elif vectors == 4:
-        multiply_tile(X, x, n, panels, panel, steps, tile, 4, _TILE_ROWS, 1)
+        multiply_tile(X, x, n, panels, panel, steps, tile, 4, TILE_ROWS, 1)
     elif vectors == 3:
-        multiply_tile(X, x, n, panels, panel, steps, tile, 3, _TILE_ROWS, 1)
+        multiply_tile(X, x, n, panels, panel, steps, tile, 3, TILE_ROWS, 1)
     elif vectors == 2:
-        multiply_tile(X, x, n, panels, panel, steps, tile, 2, _TILE_ROWS, 1)
-    elif height == _TILE_ROWS:
-        multiply_tile(X, x, n, panels, panel, steps, tile, 1, _TILE_ROWS, 1)
+        multiply_tile(X, x, n, panels, panel, steps, tile, 2, TILE_ROWS, 1)
+    elif height == TILE_ROWS:
+        multiply_tile(X, x, n, panels, panel, steps, tile, 1, TILE_ROWS, 1)
     else:
         multiply_tile(X, x, n, panels, panel, steps, tile, 1, _NARROW_ROWS, 1)
 
@@ -424,8 +426,8 @@ def packed_dense_rows(X: np.ndarray, V: np.ndarray, out: np.ndarray, begin: int,
     padded = -(-columns // lanes) * lanes
     slab = min(n, max(256, _SLAB_BYTES // (padded * X.itemsize)))
     panels = np.zeros(slab * padded, X.dtype)
-    height = _NARROW_ROWS if padded == lanes else _TILE_ROWS
-    tile = np.empty(height * _TILE_VECTORS * lanes, X.dtype)
+    height = _NARROW_ROWS if padded == lanes else TILE_ROWS
+    tile = np.empty(height * TILE_VECTORS * lanes, X.dtype)
     out[begin:end] = 0
     for first in range(0, n, slab):
         steps = min(slab, n - first)
@@ -434,8 +436,8 @@ def packed_dense_rows(X: np.ndarray, V: np.ndarray, out: np.ndarray, begin: int,
             # The last tile reaches back over rows already done, rather than past the matrix.
             top = min(i, n - height)
             x = top * n + first
-            for left in range(0, columns, _TILE_VECTORS * lanes):
-                width = min(_TILE_VECTORS * lanes, padded - left)
+            for left in range(0, columns, TILE_VECTORS * lanes):
+                width = min(TILE_VECTORS * lanes, padded - left)
                 vectors = width // lanes
                 _fill_tile(X, x, panels, left * steps, steps, tile, vectors, height, halved)
                 for row in range(i, min(top + height, end)):

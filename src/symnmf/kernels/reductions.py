@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from symnmf.kernels.compiling import BLOCK, REORDER, compiled
-from symnmf.kernels.spans import multiply, span
+from symnmf.kernels.small_products import multiply_rows, sum_over_rows
+from symnmf.kernels.spans import span
 
 
 @compiled(fastmath=REORDER)
@@ -63,16 +64,16 @@ def split_rows(given: Any, part: int, begin: int, end: int) -> None:
 def natural_residual_rows(given: Any, part: int, begin: int, end: int) -> None:
     """Sum ||U - max(U - step * 2 (U G - P), 0)||^2.
 
-    ``given`` is U, P, G, step, room of a block of rows, sums.
+    ``given`` is U, P, G, step, the address of products, room of a block of rows, sums.
     """
-    U, product, gram, step, room, sums = given
+    U, product, gram, step, address, room, sums = given
     r = U.shape[1]
     curved, small = span(room, part * BLOCK * r, BLOCK * r), span(gram, 0, r * r)
     total = 0.0
     for first in range(begin, end, BLOCK):
         rows = min(BLOCK, end - first)
         own, wanted = span(U, first * r, rows * r), span(product, first * r, rows * r)
-        multiply("nn", rows, r, r, own, small, curved)
+        multiply_rows(address, own, small, curved, rows, r, r)
         for k in range(rows * r):
             u = np.float64(own[k])
             move = 2.0 * step * (np.float64(curved[k]) - np.float64(wanted[k]))
@@ -83,16 +84,16 @@ def natural_residual_rows(given: Any, part: int, begin: int, end: int) -> None:
 
 @compiled()
 def cross_gram_rows(given: Any, part: int, begin: int, end: int) -> None:
-    """Sum A^T B; ``given`` is A, B, room of an entry each, sums.
+    """Sum A^T B; ``given`` is A, B, the address of products, room of an entry each, sums.
 
     float32 sums stay short before they are added up.
     """
-    A, B, room, sums = given
+    A, B, address, room, sums = given
     a, b = A.shape[1], B.shape[1]
     added, total = span(room, part * a * b, a * b), span(sums, part * a * b, a * b)
     for first in range(begin, end, BLOCK):
         rows = min(BLOCK, end - first)
         left, right = span(A, first * a, rows * a), span(B, first * b, rows * b)
-        multiply("tn", a, b, rows, left, right, added)
+        sum_over_rows(address, left, right, added, rows, a, b)
         for k in range(a * b):
             total[k] += added[k]

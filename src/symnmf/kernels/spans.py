@@ -1,8 +1,8 @@
-"""What kernels do to arrays, in few instructions: flat views, and products by BLAS.
+"""What kernels do to arrays, in few instructions: flat views and hints.
 
-NumPy's slices, reshapes and ``np.dot`` are compiled anew for every kernel and every layout, and a
-first call waits for that: with them a kernel took two to four times as long to compile. All arrays
-here are C-ordered; others are refused while the kernel is compiled.
+NumPy's slices and reshapes are compiled anew for every kernel and every layout, and a first call
+waits for that: with them a kernel took two to four times as long to compile. All arrays here are
+C-ordered; others are refused while the kernel is compiled.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-__all__ = ["CACHED_BYTES", "CACHE_LINE", "PREFETCH_AHEAD", "multiply", "prefetch", "span"]
+__all__ = ["CACHED_BYTES", "CACHE_LINE", "PREFETCH_AHEAD", "prefetch", "span"]
 
 I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 ADDRESS = I8.as_pointer()
@@ -25,14 +25,6 @@ PREFETCH_AHEAD = 16
 CACHE_LINE = 64
 #: A factor of up to so many bytes is in cache already, and hints would only cost.
 CACHED_BYTES = 1 << 19
-
-#: numba's name for BLAS: kind, transposed a and b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc;
-#: in Fortran's order.
-GEMM = "numba_xxgemm"
-GEMM_TYPE = ir.FunctionType(
-    ir.IntType(32),
-    [I8, I8, I8, I64, I64, I64, ADDRESS, ADDRESS, I64, ADDRESS, I64, ADDRESS, ADDRESS, I64],
-)
 
 
 def start_of(context: Any, builder: Any, kind: Any, array: Any) -> Any:
@@ -90,50 +82,3 @@ def span(typing_context: Any, array: Any, first: Any, count: Any) -> Any:
         return found._getvalue()
 
     return flat(array, types.int64, types.int64), generate
-
-
-@intrinsic(prefer_literal=True)
-def multiply(
-    typing_context: Any, orders: Any, m: Any, n: Any, k: Any, A: Any, B: Any, C: Any
-) -> Any:
-    """Write an m x n product of two matrices to C; ``orders`` says which is transposed.
-
-    "nn" for A B, "tn" for A^T B, "nt" for A B^T; "nn+" adds A B to what C holds. All three are
-    dense and begin where the arrays do.
-    """
-    check_order(A, B, C)
-    if not A.dtype == B.dtype == C.dtype:
-        raise TypingError(f"factors and product differ in type: {A}, {B}, {C}")
-    left, right = (char == "t" for char in orders.literal_value[:2])
-    kept = 1.0 if orders.literal_value.endswith("+") else 0.0
-    single = A.dtype == types.float32
-    real = ir.FloatType() if single else ir.DoubleType()
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _, rows, columns, inner, *_ = arguments
-
-        def address(number: int) -> Any:
-            data = start_of(context, builder, signature.args[number], arguments[number])
-            return builder.bitcast(data, ADDRESS)
-
-        def constant(value: float) -> Any:
-            place = cgutils.alloca_once_value(builder, ir.Constant(real, value))
-            return builder.bitcast(place, ADDRESS)
-
-        # what is C-ordered is the transpose of what Fortran reads: C^T = B^T A^T
-        gemm = cgutils.get_or_insert_function(builder.module, GEMM_TYPE, GEMM)
-        letters = [I8(ord(letter)) for letter in "sdnt"]
-        builder.call(
-            gemm,
-            [
-                letters[not single], letters[2 + right], letters[2 + left],
-                columns, rows, inner, constant(1.0),
-                address(5), inner if right else columns,
-                address(4), rows if left else inner,
-                constant(kept), address(6), columns,
-            ],
-        )  # fmt: skip
-        return context.get_dummy_value()
-
-    i64 = types.int64
-    return types.void(orders, i64, i64, i64, A, B, C), generate

@@ -13,13 +13,13 @@ from symnmf.kernels.compiling import BLOCK
 from symnmf.kernels.hals import hals_rows
 from symnmf.kernels.hals import room_of as hals_room
 from symnmf.kernels.sharing import share
+from symnmf.kernels.small_products import NARROW, multiplier, times_rows
 from symnmf.ops.operations import Hals, Line, Nnls, Ops, RowSolver
 from symnmf.parallel import Threads
 
 GRAM_ROWS = 4096  # float32 partial sums stay this short before they are added in float64
 COMBINED_ROWS = 2048  # rows that are added up while they are in cache
 READING = 8.0  # floating point operations that take as long as to read an entry of two factors
-NARROW = 50  # columns up to which small blocks beat computing one triangle only
 
 #: A pass over rows ``begin..end``, see :mod:`symnmf.kernels.directions`.
 Pass = Callable[[Any, int, int, int], None]
@@ -158,12 +158,10 @@ class HostOps(Ops):
         return self.clip(U - U.dtype.type(step) * D)
 
     def times(self, T: np.ndarray, small: np.ndarray) -> np.ndarray:
-        right, n = small.astype(T.dtype), len(T)
-        bounds = self.threads.split(n, 2.0 * right.size)
-        if len(bounds) == 1:
-            return T @ right
-        out = np.empty((n, right.shape[1]), T.dtype)
-        self.threads.run(lambda b, e: np.matmul(T[b:e], right, out=out[b:e]), bounds)
+        right = small.astype(T.dtype, order="C", copy=False)
+        out = np.empty((len(T), right.shape[1]), T.dtype)
+        given = (np.ascontiguousarray(T), right, out, multiplier(T.dtype))
+        self._pass(times_rows, "times", 2.0 * right.size, given)
         return out
 
     def gradient(self, U: np.ndarray, product: np.ndarray, gram: np.ndarray) -> np.ndarray:
@@ -204,16 +202,16 @@ class HostOps(Ops):
             total = np.zeros((r, r))
             for first in range(begin, end, GRAM_ROWS):
                 block = T[first : min(first + GRAM_ROWS, end)]
-                total += block.T @ block
+                total += block.T @ block  # of which BLAS computes one triangle only
             return total
 
         return np.asarray(self._sum(part, n, 2 * r * r))
 
     def cross(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         A, B = np.ascontiguousarray(A), np.ascontiguousarray(B)
-        size = A.shape[1] * B.shape[1]
-        alone = reductions.cross_gram_rows if single_sums(A, B) else _cross
-        found = self._pass(alone, "cross_gram", 2 * size, (A, B), room=size, sums=size)
+        size, alone = A.shape[1] * B.shape[1], reductions.cross_gram_rows
+        given = (A, B, multiplier(A.dtype))
+        found = self._pass(alone, "cross_gram", 2 * size, given, room=size, sums=size)
         return found.reshape(A.shape[1], B.shape[1])
 
     def column_sums(self, T: np.ndarray) -> np.ndarray:
@@ -236,7 +234,7 @@ class HostOps(Ops):
         self, U: np.ndarray, product: np.ndarray, gram: np.ndarray, step: float
     ) -> float:
         r, alone = U.shape[1], reductions.natural_residual_rows
-        given = (U, product, gram.astype(U.dtype, copy=False), step)
+        given = (U, product, gram.astype(U.dtype, copy=False), step, multiplier(U.dtype))
         found = self._pass(alone, "natural_residual", 2 * r**2, given, room=BLOCK * r, sums=1)
         return math.sqrt(found[0])
 
@@ -272,7 +270,7 @@ class HostOps(Ops):
 
     def line(self, U: np.ndarray, product: np.ndarray, Z: np.ndarray, image: np.ndarray) -> Line:
         r = U.shape[1]
-        size, given = r * r, (U, product, Z, image)
+        size, given = r * r, (U, product, Z, image, multiplier(U.dtype))
         found = self._pass(
             directions.direction_rows,
             "direction",
@@ -321,7 +319,10 @@ class HostOps(Ops):
     ) -> np.ndarray:
         r, kept = U.shape[1], max(len(steps), 3)
         weights = gram.astype(U.dtype, copy=False)
-        given = (U, product, weights, level, reach, gradient, steps, changes, newest, slots)
+        given = (
+            U, product, weights, level, reach, gradient, steps, changes, newest, slots,
+            multiplier(U.dtype),
+        )  # fmt: skip
         found = self._pass(
             pairs.gradient_rows,
             "gradient",
@@ -375,12 +376,17 @@ class HostOps(Ops):
         parts = 1 if bounds is None else len(bounds) - 1
         room, sums = np.empty((parts, 2 * BLOCK * r + r * r), single), np.empty((parts, r * r))
         curvature, coupling = gram.astype(kind, copy=False), np.empty((r, r), single)
-        prepared = (U, product, curvature, turn, dual, weight, residual, basis, room, sums)
+        quick = multiplier(single)
+        prepared = (
+            U, product, curvature, turn, dual, weight, residual, basis, multiplier(kind), quick,
+            room, sums,
+        )  # fmt: skip
         relaxed = (
             U, residual, basis, inverse, coupling, weight, relaxation, Z, dual,
-            np.zeros(2, np.int64), room, sums,
+            np.zeros(2, np.int64), quick, room, sums,
         )  # fmt: skip
-        model = (np.ascontiguousarray(vectors), values, shift, steps)
+        exact = multiplier(sums.dtype)
+        model = (exact, np.ascontiguousarray(vectors), values, shift, steps)
         if bounds is None:
             directions.prepare_rows(prepared, 0, 0, n)
             directions.relax(relaxed, *model)
@@ -398,11 +404,6 @@ def single_sums(A: np.ndarray, B: np.ndarray) -> bool:
 def _inner(given: Any, part: int, begin: int, end: int) -> None:
     A, B, sums = given
     sums[part, 0] = np.vdot(A[begin:end], B[begin:end])
-
-
-def _cross(given: Any, part: int, begin: int, end: int) -> None:
-    A, B, _, sums = given
-    np.matmul(A[begin:end].T, B[begin:end], out=sums[part].reshape(A.shape[1], B.shape[1]))
 
 
 def _pivot(given: Any, part: int, begin: int, end: int) -> None:

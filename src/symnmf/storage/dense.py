@@ -9,6 +9,7 @@ import numpy as np
 from symnmf.calls import read_once
 from symnmf.kernels.products import WIDEST, dense_rows, prefers_dense_rows
 from symnmf.kernels.sharing import share
+from symnmf.kernels.small_products import NARROW, multiplier, times_rows
 from symnmf.parallel import Bounds, Threads
 from symnmf.storage.host import HostMatrix
 from symnmf.storage.misfit import has_digits, misfit_in_tiles
@@ -28,6 +29,8 @@ SHARED_ROWS, SHARED_RANK = 2000, 4
 #: A run begins on a sketch of X from this many rows on, and up to this part of them as rank:
 #: measured in benchmarks/sketch.py.
 SKETCHED_ROWS, SKETCHED_SHARE = 1500, 20
+#: Bytes of V up to which it stays in a second-level cache while all of X goes by.
+CACHED_BYTES = 1 << 19
 
 
 class DenseMatrix(HostMatrix):
@@ -38,20 +41,26 @@ class DenseMatrix(HostMatrix):
         self.array = X
 
     def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
-        if prefers_dense_rows(self.array, V.shape[1]):
+        if _stays_in_cache(self.array, V):
+            times_rows((_rows(self.array), V, out, multiplier(V.dtype)), 0, begin, end)
+        elif prefers_dense_rows(self.array, V.shape[1]):
             dense_rows(self.array, V, out, begin, end)
         else:
             np.matmul(self.array[begin:end], V, out=out[begin:end])
 
     def share_product(self, V: np.ndarray, out: np.ndarray) -> bool:
         n, width = V.shape
-        if not prefers_dense_rows(self.array, width):
+        cached = _stays_in_cache(self.array, V)
+        if not cached and not prefers_dense_rows(self.array, width):
             return False
         bounds = self.threads.bounds(n, 2.0 * n * width / 3.0)
         if bounds is None:
             return False
-        rows = self.array if self.array.flags.c_contiguous else self.array.T
-        share("dense", self.threads.count, bounds, (rows, V, out))
+        given = (_rows(self.array), V, out)
+        if cached:
+            share("times", self.threads.count, bounds, (*given, multiplier(V.dtype)))
+        else:
+            share("dense", self.threads.count, bounds, given)
         return True
 
     def chunks(self, width: int) -> list[Bounds]:
@@ -115,3 +124,18 @@ class DenseMatrix(HostMatrix):
 
     def values(self) -> Iterator[np.ndarray]:
         yield from self.array
+
+
+def _stays_in_cache(X: np.ndarray, V: np.ndarray) -> bool:
+    """Whether X V is a product for :mod:`symnmf.kernels.small_products`."""
+    return (
+        V.shape[1] <= NARROW
+        and V.nbytes <= CACHED_BYTES
+        and X.dtype in (np.float64, np.float32)
+        and (X.flags.c_contiguous or X.flags.f_contiguous)
+    )
+
+
+def _rows(X: np.ndarray) -> np.ndarray:
+    """Return X, or its transpose, which is the same, with its rows one after the other."""
+    return X if X.flags.c_contiguous else X.T

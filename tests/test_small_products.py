@@ -1,0 +1,131 @@
+"""Products with small matrices, held to NumPy's in every shape, without a write past the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from numba.core.errors import TypingError
+
+from conftest import synthetic_problem
+from symnmf.kernels import small_products
+from symnmf.kernels.compiling import compiled
+from symnmf.kernels.small_products import multiplier, times_rows
+from symnmf.ops.host import HostOps
+from symnmf.parallel import Threads
+from symnmf.storage import DenseMatrix
+
+Array = np.ndarray[Any, Any]
+DTYPES = [np.dtype(np.float64), np.dtype(np.float32)]
+#: Numbers before and after what may be written.
+MARGIN = 64
+
+
+@compiled()
+def sum_over(address: int, A: Array, B: Array, C: Array, rows: int, a: int, b: int) -> None:
+    small_products.sum_over_rows(address, A, B, C, rows, a, b)
+
+
+@compiled()
+def twice(
+    address: int, A: Array, B: Array, D: Array, E: Array, C: Array, rows: int, r: int
+) -> None:
+    small_products.multiply_rows_twice(address, A, B, D, E, C, rows, r)
+
+
+def guarded(rows: int, columns: int, dtype: np.dtype) -> tuple[Array, Array]:
+    """Return room to write to, and the whole array that it is part of."""
+    whole = np.full(rows * columns + 2 * MARGIN, -7.0, dtype)
+    return whole[MARGIN : MARGIN + rows * columns].reshape(rows, columns), whole
+
+
+def check(found: Array, whole: Array, expected: Array, scale: Array) -> None:
+    assert (whole[:MARGIN] == -7.0).all()
+    assert (whole[-MARGIN:] == -7.0).all()
+    # what rounding leaves of sums of so many terms
+    bound = 8 * np.finfo(found.dtype).eps * np.maximum(scale, 1e-300)
+    assert (abs(found - expected) <= bound * np.sqrt(len(scale) + 10)).all()
+
+
+shapes = st.tuples(st.integers(1, 40), st.integers(1, 70), st.integers(1, 70))
+
+
+@given(shapes, st.sampled_from(DTYPES), st.integers(0, 2**32 - 1))
+@example((5, 3, 20), DTYPES[0], 0)  # fewer rows than a tile has
+@example((13, 400, 300), DTYPES[0], 0)  # wider than what beats BLAS
+@example((6, 1, 1), DTYPES[1], 0)
+@example((7, 9, 33), DTYPES[0], 0)  # a fifth vector
+@example((7, 9, 65), DTYPES[1], 0)
+def test_products_are_numpys(shape: tuple[int, int, int], dtype: np.dtype, seed: int) -> None:
+    rows, inner, columns = shape
+    rng = np.random.default_rng(seed)
+    A, B = (rng.standard_normal(size).astype(dtype) for size in ((rows, inner), (inner, columns)))
+    out, whole = guarded(rows, columns, dtype)
+    times_rows((A, B, out, multiplier(dtype)), 0, 0, rows)
+    exact = A.astype(float) @ B.astype(float)
+    check(out, whole, exact, abs(A).astype(float) @ abs(B))
+
+    first, last = rows // 3, rows - rows // 4  # a range of the rows
+    part, whole = guarded(rows, columns, dtype)
+    times_rows((A, B, part, multiplier(dtype)), 0, first, last)
+    assert (part[:first] == -7.0).all()
+    assert (part[last:] == -7.0).all()
+    check(part[first:last], whole, exact[first:last], (abs(A).astype(float) @ abs(B))[first:last])
+
+    T = rng.standard_normal((rows, columns)).astype(dtype)
+    total, whole = guarded(inner, columns, dtype)
+    sum_over(multiplier(dtype), A, T, total, rows, inner, columns)
+    check(total, whole, A.T.astype(float) @ T.astype(float), abs(A.T).astype(float) @ abs(T))
+
+    D = rng.standard_normal((rows, inner)).astype(dtype)
+    E, F = (rng.standard_normal((inner, inner)).astype(dtype) for _ in range(2))
+    both, whole = guarded(rows, inner, dtype)
+    twice(multiplier(dtype), A, E, D, F, both, rows, inner)
+    expected = A.astype(float) @ E.astype(float) + D.astype(float) @ F.astype(float)
+    check(both, whole, expected, abs(A).astype(float) @ abs(E) + abs(D).astype(float) @ abs(F))
+
+
+def test_a_row_does_not_depend_on_the_rows_beside_it() -> None:
+    rng = np.random.default_rng(0)
+    A, B = rng.random((40, 23)), rng.random((23, 19))
+    whole, parts = np.empty((40, 19)), np.empty((40, 19))
+    times_rows((A, B, whole, multiplier(A.dtype)), 0, 0, 40)
+    for first, last in ((0, 7), (7, 20), (20, 26), (26, 40)):
+        times_rows((A, B, parts, multiplier(A.dtype)), 0, first, last)
+    np.testing.assert_array_equal(parts, whole)
+
+
+def test_types_and_orders_that_kernels_cannot_read_are_refused() -> None:
+    A, B, C = np.ones((8, 3)), np.ones((3, 8)), np.empty((8, 8))
+    for given_ in ((A, B.astype(np.float32), C), (A, np.asfortranarray(B), C)):
+        with pytest.raises(TypingError):
+            times_rows((*given_, multiplier(A.dtype)), 0, 0, 8)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("width", [1, 5, 20, 50])
+def test_dense_products_of_every_order(dtype: np.dtype, order: Any, width: int) -> None:
+    X = np.array(synthetic_problem(120, 4, 0.1), dtype=dtype, order=order)
+    X.flags.writeable = False
+    V = np.random.default_rng(0).random((120, width)).astype(dtype)
+    one, two = (DenseMatrix(X, Threads(count)).matmul(V) for count in (1, 2))
+    np.testing.assert_allclose(one, X.astype(float) @ V, rtol=1e-5 if X.itemsize == 4 else 1e-12)
+    np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("n", "r"), [(700, 3), (900, 20), (300, 70), (40, 300)])
+def test_operations_on_factors_are_numpys(dtype: np.dtype, n: int, r: int) -> None:
+    rng = np.random.default_rng(1)
+    A, B, small = rng.random((n, r)), rng.random((n, 12)), rng.random((r, 9))
+    A, B = A.astype(dtype), B.astype(dtype)
+    rtol = 1e-5 if dtype == np.float32 else 1e-12
+    for count in (1, 2):
+        ops = HostOps(Threads(count))
+        np.testing.assert_allclose(ops.gram(A), A.astype(float).T @ A, rtol=rtol)
+        np.testing.assert_allclose(ops.cross(A, B), A.astype(float).T @ B, rtol=rtol)
+        np.testing.assert_allclose(ops.times(A, small), A.astype(float) @ small, rtol=rtol)
