@@ -126,6 +126,40 @@ def test_methods_are_known_by_their_names(known):
     assert [solver.name for solver in known.values()] == list(known)
 
 
+def test_a_kernel_that_was_read_can_be_compiled_into_another(tmp_path):
+    """What is read skips what numba registers first, and the next kernel cannot."""
+    (tmp_path / "inner_kernels.py").write_text(
+        "import numpy as np\n"
+        "from symnmf.kernels.compiling import compiled\n"
+        "@compiled()\n"
+        "def double(x):\n"
+        "    y = np.empty(len(x))\n"
+        "    for i in range(len(x)):\n"
+        "        y[i] = 2 * x[i]\n"
+        "    return y\n"
+    )
+    (tmp_path / "outer_kernels.py").write_text(
+        "from inner_kernels import compiled, double\n"
+        "@compiled()\n"
+        "def quadruple(x):\n"
+        "    return double(double(x)).sum()\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    told = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": path}
+    code = "import sys, numpy as np, inner_kernels as k; print(k.double(np.ones(3)).sum());"
+    code += f"print({REGISTERED!r} in sys.modules);"
+    after = "import outer_kernels as k; print(k.quadruple(np.ones(3)), k.double(np.ones(2)).sum())"
+    for lines, line in (("6.0 True", ""), ("6.0 False 12.0 4.0", after)):
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", code + line],
+            env={**os.environ, **told},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.split() == lines.split()
+
+
 def test_kernels_are_compiled_where_no_folder_can_be_written(monkeypatch):
     def nowhere(_):
         raise RuntimeError("cannot cache function: no locator available")
