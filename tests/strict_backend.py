@@ -160,8 +160,8 @@ class StrictOps(Ops):
     def write_slot(self, ring, number, T):
         ring[number, ...] = T
 
-    def pair_sums(self, U, product, gram, level, gradient, steps, changes, newest, slots):
-        sums = np.zeros((6, max(steps.shape[0], 2)))
+    def pair_sums(self, U, product, gram, level, reach, gradient, steps, changes, newest, slots):
+        sums = np.zeros((6, max(steps.shape[0], 3)))
         slope = self.times(U, gram) - product
         zero = xp.zeros_like(U)
         if newest >= 0:
@@ -170,8 +170,10 @@ class StrictOps(Ops):
             changes[newest, ...] = y
             sums[pairs.NUMBERS, 0] = self.inner(s, s)
         gradient[...] = slope
-        reach = U - self.descend(U, slope, 1.0 / level if level > 0.0 else 0.0)
-        sums[pairs.NUMBERS, 1] = self.inner(slope, reach)
+        gained = U - self.descend(U, slope, 1.0 / level if level > 0.0 else 0.0)
+        sums[pairs.NUMBERS, 1] = self.inner(slope, gained)
+        natural = U - self.descend(U, slope, reach)
+        sums[pairs.NUMBERS, 2] = self.inner(natural, natural)
         free = xp.where((U > 0.0) | (slope < 0.0), slope, zero)
         for j in (int(k) for k in slots):
             p, q = steps[j, ...], changes[j, ...]

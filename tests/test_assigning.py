@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import symnmf
 from symnmf.errors import InputError
 from symnmf.graphs import assigning
-from symnmf.graphs.assigning import Densities, Ties, new_labels, reassigned
+from symnmf.graphs.assigning import Densities, Table, Ties, new_labels, reassigned
 from symnmf.metrics import normalized_mutual_info
 
 
@@ -69,9 +69,9 @@ def test_one_round_is_that_of_the_formula(seed, weighted):
 def test_rows_that_change_places_for_ever_end_as_the_last_round_leaves_them(rounds, monkeypatch):
     """No round follows once labels are those of two rounds before."""
     seen = []
-    likeliest = Ties.likeliest
+    likeliest = Table.likeliest
     monkeypatch.setattr(assigning, "ROUNDS", rounds)
-    monkeypatch.setattr(Ties, "likeliest", lambda *given: seen.append(1) or likeliest(*given))
+    monkeypatch.setattr(Table, "likeliest", lambda *given: seen.append(1) or likeliest(*given))
     A, y = block_model([8, 8], [0.5, 0.5], 0.3, 6)
     labels = np.where(np.random.default_rng(6).random(16) < 0.3, 1 - y, y)
     expected = labels
@@ -106,11 +106,11 @@ def test_rows_move_for_ten_rounds_at_most(monkeypatch):
     A, y = block_model([20, 20], [0.6, 0.6], 0.05, 0)
     rounds = []
 
-    def turned(ties, scores, current):
+    def turned(table, current):
         rounds.append(current)
         return np.roll(current, 1)
 
-    monkeypatch.setattr(Ties, "likeliest", turned)
+    monkeypatch.setattr(Table, "likeliest", turned)
     reassigned(A, y, 2)
     assert len(rounds) == 10
 
@@ -148,7 +148,7 @@ def test_a_row_that_has_to_stay_does_not_empty_the_cluster_it_would_have_gone_to
     """Clusters 0 and 1 have one row each, which would go to 1 and 2."""
     A, _ = block_model([5], [0.9], 0.0, 0)
     labels = np.array([0, 1, 2, 2, 2])
-    monkeypatch.setattr(Ties, "likeliest", lambda *_: np.array([1, 2, 2, 2, 2]))
+    monkeypatch.setattr(Table, "likeliest", lambda *_: np.array([1, 2, 2, 2, 2]))
     np.testing.assert_array_equal(reassigned(A, labels, 3), labels)
 
 
@@ -202,3 +202,26 @@ def test_another_rule_is_refused():
         symnmf.SymNMF(2, assign_labels="kmeans").fit(np.arange(8.0).reshape(4, 2))
     with pytest.raises(InputError, match="assign_labels"):
         symnmf.communities(np.eye(4), 2, assign_labels="kmeans")
+
+
+@given(st.integers(0, 10_000), st.sampled_from([np.float64, np.float32]))
+def test_a_round_in_a_table_is_that_in_lists_of_ties(seed, dtype):
+    """Also where labels are missing, rows have no ties and clusters no rows."""
+    rng = np.random.default_rng(seed)
+    A = sp.random_array((15, 15), density=0.15, rng=rng, format="csr", dtype=dtype)
+    A = sp.csr_array(A + A.T)
+    known, table = A.sum(axis=1), None
+    for _ in range(3):  # the room of a table is used again
+        labels = rng.integers(-1, 4, size=15)
+        ties = Ties.of(A, known, labels, 5)
+        expected = ties.likeliest(Densities.of(ties, 5).scores(ties), labels)
+        expected[labels == -1] = -1
+        table = Table(A, known, 5) if table is None else table
+        np.testing.assert_array_equal(table.likeliest(labels), expected)
+
+
+def test_tables_are_for_graphs_with_as_many_entries():
+    A = sp.csr_array(sp.eye_array(30))
+    assert Table.of(A, np.ones(30), 3) is not None
+    assert Table.of(A, np.ones(30), 300) is None
+    assert Table.of(A.toarray(), np.ones(30), 3) is None

@@ -193,6 +193,13 @@ def test_direction_weights_give_the_bfgs_direction(seed: int, used: int) -> None
     np.testing.assert_allclose(direction, -inverse @ slope, rtol=1e-6, atol=1e-8)
 
 
+class LooksLate(HalsNewton):
+    """The method with pairs that are brought up to date by whoever looks first."""
+
+    def _look_ahead(self, f: Any, state: Any) -> None:
+        pass
+
+
 @given(problems(), st.integers(1, 3))
 @settings(deadline=None, max_examples=40)
 def test_pairs_and_target_are_those_of_the_definition(
@@ -201,7 +208,7 @@ def test_pairs_and_target_are_those_of_the_definition(
     """After every step: s and y are what U and its gradient did, and the target is max(U - Hg)."""
     X, U0 = problem
     matrix = Frobenius(as_symmetric(X, n_jobs=1))
-    solver = HalsNewton(depth=depth, newton_below=0.0)
+    solver = LooksLate(depth=depth, newton_below=0.0)
     state = solver.start(matrix, U0.copy())
     points: list[Array] = []
     slopes: list[Array] = []
@@ -226,6 +233,10 @@ def test_pairs_and_target_are_those_of_the_definition(
         reach = U - np.maximum(U - slopes[-1] / level, 0.0)
         first_order = float(np.vdot(slopes[-1], reach))
         assert promise == pytest.approx(first_order, rel=1e-3, abs=1e-12 * unit**4)
+        moved = U - np.maximum(U - 2.0 * slopes[-1] / matrix.norm, 0.0)
+        assert state.U.natural_residual == pytest.approx(
+            np.linalg.norm(moved), rel=1e-3, abs=1e-9 * unit
+        )
         free = np.where((U > 0) | (state.memory["gradient"] < 0), state.memory["gradient"], 0)
         used = int(counters[quasi_newton.USED])
         kept_slots = (int(counters[quasi_newton.SLOT]) - used + np.arange(used)) % depth
@@ -240,6 +251,29 @@ def test_pairs_and_target_are_those_of_the_definition(
             assert (target >= 0.0).all()
             held = (U == 0) & (state.memory["gradient"] >= 0)
             assert (target[held] == 0.0).all()
+
+
+def test_one_gradient_serves_a_step_and_the_measurement_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    A = sp.random_array((90, 90), density=0.1, rng=np.random.default_rng(0), format="csr")
+    X = sp.csr_array(A + A.T)
+    counted = dict.fromkeys(("pair_sums", "natural_residual"), 0)
+    for name in counted:
+        done = getattr(HostOps, name)
+
+        def count(*given: Any, name: str = name, done: Any = done) -> Any:
+            counted[name] += 1
+            return done(*given)
+
+        monkeypatch.setattr(HostOps, name, count)
+    found = symnmf.factorize(X, 4, tol=0.0, max_iter=49, solver="hals-newton")
+    gradients, residuals = counted.values()
+    assert gradients == 49 - module.FIRST_SWEEPS + 1  # of the last U too, to measure it
+    assert residuals == module.FIRST_SWEEPS  # of U_0 and the first ones
+    f, U = Frobenius(as_symmetric(X)), found.U.copy()
+    measured = f.stationarity(Point(f.ops, U))
+    assert found.history["stationarity"][-1] == pytest.approx(measured, rel=1e-9)
 
 
 def model_matrix(U: Array, shift: float) -> Array:
@@ -263,6 +297,7 @@ def test_closed_form_of_the_half_without_bounds(seed: int, shift: float) -> None
 
 
 @pytest.mark.parametrize("held", [False, True])
+@pytest.mark.usefixtures("precise_steps")
 def test_gauss_newton_target_minimises_its_model(
     monkeypatch: pytest.MonkeyPatch, held: bool
 ) -> None:
@@ -284,6 +319,42 @@ def test_gauss_newton_target_minimises_its_model(
     np.testing.assert_allclose(-weight * dual.ravel(), multiplier, atol=1e-6)
 
 
+@pytest.mark.parametrize("distance", [1.0, 1e-3, 1e-6, 1e-9])
+def test_products_in_float32_keep_the_digits_of_a_short_step(
+    monkeypatch: pytest.MonkeyPatch, distance: float
+) -> None:
+    """Near a minimum the step is as short as the way there, and as exact as far from it."""
+    rng = np.random.default_rng(0)
+    best = rng.random((300, 8)) * (rng.random((300, 8)) < 0.7)
+    X = best @ best.T
+    U = np.maximum(best + distance * rng.standard_normal(best.shape) * (best > 0), 0.0)
+    f = Frobenius(DenseMatrix(X, Threads(1)))
+    weight = 0.03 * float(np.trace(U.T @ U)) / 8
+    steps = []
+    for kind in (np.float32, np.float64):
+        monkeypatch.setattr(HostOps, "step_type", np.dtype(kind))
+        Z, dual = gauss_newton_target(f, Point(f.ops, U.copy()), weight, np.zeros_like(U))
+        assert Z.dtype == dual.dtype == np.float64
+        assert (Z >= 0).all()
+        assert (dual <= 0).all()
+        assert not ((Z > 0) & (dual < 0)).any()
+        steps.append(Z - U)
+    short, exact = steps
+    assert np.linalg.norm(exact) < 10 * distance * np.sqrt(U.size)
+    assert np.linalg.norm(short - exact) < 1e-4 * np.linalg.norm(exact)
+
+
+def test_gauss_newton_steps_reach_the_last_digits() -> None:
+    rng = np.random.default_rng(3)
+    U = rng.random((60, 4)) * (rng.random((60, 4)) < 0.8)
+    noise = rng.random((60, 60))
+    X = U @ U.T + 0.02 * (noise + noise.T)
+    result = symnmf.factorize(X, 4, tol=1e-12, max_iter=400, random_state=0)
+    assert result.status == "converged"
+    assert result.error > 1e-6
+
+
+@pytest.mark.usefixtures("precise_steps")
 def test_gauss_newton_target_on_two_threads_is_that_on_one() -> None:
     rng = np.random.default_rng(0)
     U = rng.random((3000, 20))

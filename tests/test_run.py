@@ -130,6 +130,7 @@ def test_runs_outside_the_main_thread(X):
     assert np.array_equal(results[0].U, symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=5).U)
 
 
+@pytest.mark.usefixtures("precise_steps")
 def test_same_seed_same_bits_and_threads_agree():
     X = synthetic_problem(700, 4, 0.1, seed=2)
     runs = [

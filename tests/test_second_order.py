@@ -152,6 +152,25 @@ def test_a_link_is_weak_for_both_of_its_rows(dense: bool) -> None:
     assert components_of(as_symmetric(np.ones((3, 3)))) is None
 
 
+@given(st.integers(0, 2**32), st.booleans())
+def test_components_of_a_sparse_matrix_are_those_of_the_array(seed: int, signed: bool) -> None:
+    """With weak entries, empty rows and entries of both signs."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((12, 12)) * (rng.random((12, 12)) < 0.1) * 10.0 ** -rng.integers(0, 6, (12, 12))
+    X *= rng.choice([-1.0, 1.0], (12, 12)) if signed else 1.0
+    X += X.T
+    sparse, dense = (
+        components_of(as_symmetric(kind(X), allow_negative=signed))
+        for kind in (sp.csr_array, np.asarray)
+    )
+    if dense is None:
+        assert sparse is None
+        return
+    assert sparse is not None
+    np.testing.assert_array_equal(sparse.labels, dense.labels)
+    np.testing.assert_allclose(sparse.norms, dense.norms, rtol=1e-12)
+
+
 @pytest.mark.parametrize("solver", ["symanls", "symhals", "a-symhals"])
 def test_a_small_component_counts_for_split_methods(solver: str) -> None:
     X, start = small_and_large()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -384,7 +385,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         return self
 
     def _pipeline(self, told: dict[str, Any]) -> Pipeline:
-        given = self.get_params(deep=False)
+        kind: Any = type(self)
+        given = {name: getattr(self, name) for name in _parameters(kind)}
         check_all(given, normalize=("flag", "chosen", "none"))
         settings = {name: given[name] for name in given if name not in (*OBJECTIVE, *OWN)}
         if self._warm:
@@ -534,6 +536,12 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         tags.input_tags.pairwise = self._precomputed or self.affinity == DISTANCES
         tags.input_tags.positive_only = self._precomputed and not self.allow_negative
         return tags
+
+
+@functools.cache
+def _parameters(kind: Any) -> tuple[str, ...]:
+    """Return the names of the parameters, which scikit-learn reads from the signature each time."""
+    return tuple(kind._get_param_names())
 
 
 def _printer(verbose: int) -> Callable[[int, Snapshot], None]:

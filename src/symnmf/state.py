@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -124,7 +124,18 @@ class Point:
         ||X - U U^T||_F^2, likewise.
     """
 
-    __slots__ = ("_gram", "_product", "_stationarity", "_sums", "misfit", "ops", "values")
+    __slots__ = (
+        "_gram",
+        "_product",
+        "_size",
+        "_stationarity",
+        "_sums",
+        "misfit",
+        "natural_residual",
+        "ops",
+        "slope",
+        "values",
+    )
 
     def __init__(
         self,
@@ -137,6 +148,11 @@ class Point:
         self.ops, self.values = ops, values
         self._product, self._gram = product, gram
         self.misfit = misfit
+        #: ||U - max(U - t grad f(U), 0)||_F where a solver came by it, for the t of the objective
+        self.natural_residual: float | None = None
+        #: U K - P, half the gradient of a matrix, likewise; it lasts until the next step
+        self.slope: Tall | None = None
+        self._size: float | None = None
         self._sums: Sums | None = None
         self._stationarity: float | None = None
 
@@ -146,6 +162,13 @@ class Point:
         if self._gram is None:
             self._gram = self.ops.gram(self.values)
         return self._gram
+
+    @property
+    def size(self) -> float:
+        """||U||_F^2."""
+        if self._size is None:
+            self._size = float(self.gram.trace())
+        return self._size
 
     @property
     def known_gram(self) -> np.ndarray | None:
@@ -208,6 +231,9 @@ class State:
         What a coupling remembers between steps; likewise.
     others : list of Point
         The third factor and the fourth, where a tensor's are held together by a coupling.
+    looked : tuple or None
+        A point, and what a solver has already found out there for its next step. Not kept in
+        checkpoints, since it can be found out again.
     spare : list of Tall
         Factors that a step may overwrite, so that large ones are not paid for page by page in
         every iteration; empty after a resume.
@@ -220,6 +246,7 @@ class State:
     memory: dict[str, Tall] = field(default_factory=dict)
     schedule: dict[str, Tall] = field(default_factory=dict)
     others: list[Point] = field(default_factory=list)
+    looked: tuple[Point, Any] | None = field(default=None, repr=False)
     spare: list[Tall] = field(default_factory=list, repr=False)
 
     @classmethod

@@ -25,7 +25,8 @@ def with_connected_rows(result: Result, A: Any, graph: Any) -> Result:
     if result.order > 2 or not (sp.issparse(A) or isinstance(A, np.ndarray)):
         return result
     U = to_host(result.U)
-    left = np.flatnonzero(~U.any(axis=1) & (degrees(graph) > 0))
+    left = np.flatnonzero(~U.any(axis=1))
+    left = left[degrees(graph)[left] > 0] if left.size else left
     if not left.size or not U.any():
         return result
     drawn = np.asarray(A[left] @ U)

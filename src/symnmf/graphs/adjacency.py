@@ -267,7 +267,11 @@ def degrees(A: Any) -> Array:
         sums = np.asarray(A.ops.get(A.matmul(ones)), dtype=np.float64)[:, 0]
     else:
         with np.errstate(over="ignore"):
-            added = abs(A).sum(axis=1) if sp.issparse(A) else np.nansum(np.abs(A), axis=1)
+            if sp.issparse(A):
+                positive = A.format == "csr" and A.nnz > 0 and A.data.min() >= 0
+                added = (A if positive else abs(A)).sum(axis=1)
+            else:
+                added = np.nansum(np.abs(A), axis=1)
         sums = np.asarray(added, dtype=np.float64).ravel()
     entries = A.data if sp.issparse(A) else A if isinstance(A, np.ndarray) else 0.0
     # an entry that is no finite number has a message of its own

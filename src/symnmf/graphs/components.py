@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from symnmf.graphs.warning import warn
 from symnmf.naming import lookup
+from symnmf.storage.components import in_one_piece
 
 if TYPE_CHECKING:
     from symnmf.graphs.neighbors import Array
@@ -33,9 +34,12 @@ def restrict(A: Any, components: str, clusters: int, advice: str) -> Any:
         What the reader is to write for the largest component alone.
     """
     chosen = lookup(str(components), CHOICES, "components")
+    graph = sp.csr_array(A)
+    if in_one_piece(graph):
+        return A
     from scipy.sparse.csgraph import connected_components
 
-    count, part = connected_components(sp.csr_array(A), directed=False)
+    count, part = connected_components(graph, directed=False)
     sizes = np.bincount(part)
     real = np.count_nonzero(sizes > 1)
     if chosen == "largest" and count > 1:

@@ -72,31 +72,33 @@ def advance_rows(given: Any, part: int, begin: int, end: int) -> None:
 def prepare_rows(given: Any, part: int, begin: int, end: int) -> None:
     """Write what the steps of :func:`relax_rows` start from.
 
-    ``given`` is U, X U, G = U^T U, its eigenvectors, ``dual``, ``weight``; ``basis``, which becomes
-    U times the eigenvectors, and with R = X U - U G ``fixed``, R - weight U, and ``pull``,
-    R - weight dual; room of two blocks of rows and r^2; and sums, basis^T pull.
+    ``given`` is U, X U, G = U^T U, its eigenvectors, ``dual``, ``weight``; ``residual``, which
+    becomes R = X U - U G, and ``basis``, which becomes U times the eigenvectors; room of two
+    blocks of rows and r^2; and sums, basis^T (R - weight dual). Eigenvectors, basis and room have
+    the type of the steps.
     """
-    U, product, gram, vectors, dual, weight, basis, fixed, pull, room, sums = given
+    U, product, gram, vectors, dual, weight, residual, basis, room, sums = given
     r = U.shape[1]
-    curved = span(room, part * room.shape[1], BLOCK * r)
-    added = span(room, part * room.shape[1] + 2 * BLOCK * r, r * r)
+    start = part * room.shape[1]
+    single, pull = span(room, start, BLOCK * r), span(room, start + BLOCK * r, BLOCK * r)
+    added = span(room, start + 2 * BLOCK * r, r * r)
     total = span(sums, part * r * r, r * r)
     for k in range(r * r):
         total[k] = 0.0
     small, turn = span(gram, 0, r * r), span(vectors, 0, r * r)
-    w = U.dtype.type(weight)
+    w, kind = U.dtype.type(weight), room.dtype.type
     for first in range(begin, end, BLOCK):
         rows = min(BLOCK, end - first)
         at, size = first * r, rows * r
         u, xu, q = span(U, at, size), span(product, at, size), span(basis, at, size)
-        held, lam, v = span(fixed, at, size), span(dual, at, size), span(pull, at, size)
-        multiply("nn", rows, r, r, u, turn, q)
-        multiply("nn", rows, r, r, u, small, curved)
+        left, lam = span(residual, at, size), span(dual, at, size)
+        multiply("nn", rows, r, r, u, small, left)
         for k in range(size):
-            residual = xu[k] - curved[k]
-            held[k] = residual - w * u[k]
-            v[k] = residual - w * lam[k]
-        multiply("tn", r, r, rows, q, v, added)
+            left[k] = xu[k] - left[k]
+            single[k] = kind(u[k])
+            pull[k] = kind(left[k] - w * lam[k])
+        multiply("nn", rows, r, r, single, turn, q)
+        multiply("tn", r, r, rows, q, pull, added)
         for k in range(r * r):
             total[k] += added[k]
 
@@ -129,36 +131,56 @@ def couple_into(
 def relax_rows(given: Any, part: int, begin: int, end: int) -> None:
     """Do one step of alternating directions.
 
-    D = pull inverse + basis coupling is the free minimiser, Z the nearest nonnegative factor to
-    its (relaxed) end U + D and ``dual`` what the bound holds back. ``given`` is U, basis, fixed,
-    (G + shift I)^-1, coupling, weight, relaxation, pull, Z, dual; room of two blocks of rows and
+    With Y = Z - U + dual, D = pull inverse + basis coupling is the free minimiser, Z the nearest
+    nonnegative factor to its (relaxed) end U + D and ``dual`` what the bound holds back, where
+    pull = R + weight (Z - U - dual). All of that shrinks with the step, so that products in
+    float32 have enough digits of it. ``given`` is U, R, basis, (G + shift I)^-1, coupling, weight,
+    relaxation; Y, which becomes Z in the last step; dual, which is read in the first step and
+    written in the last; which step this is: the first, the last; room of two blocks of rows and
     r^2; and sums, basis^T pull for the next step.
     """
-    U, basis, fixed, inverse, coupling, weight, relaxation, pull, Z, dual, room, sums = given
+    (
+        U, residual, basis, inverse, coupling, weight, relaxation, Y, dual, place, room, sums
+    ) = given  # fmt: skip
     r = U.shape[1]
     start = part * room.shape[1]
-    left, right = span(room, start, BLOCK * r), span(room, start + BLOCK * r, BLOCK * r)
+    pull, step = span(room, start, BLOCK * r), span(room, start + BLOCK * r, BLOCK * r)
     added, total = span(room, start + 2 * BLOCK * r, r * r), span(sums, part * r * r, r * r)
     for k in range(r * r):
         total[k] = 0.0
     back, across = span(inverse, 0, r * r), span(coupling, 0, r * r)
-    kind = U.dtype.type
+    kind, single = U.dtype.type, room.dtype.type
     w, a, b = kind(weight), kind(relaxation), kind(1.0 - relaxation)
     zero = kind(0.0)
+    begins, ends = place[0] == 0, place[0] == place[1] - 1
     for first in range(begin, end, BLOCK):
         rows = min(BLOCK, end - first)
         at, size = first * r, rows * r
-        v, q = span(pull, at, size), span(basis, at, size)
-        u, held = span(U, at, size), span(fixed, at, size)
-        z, lam = span(Z, at, size), span(dual, at, size)
-        multiply("nn", rows, r, r, v, back, left)
-        multiply("nn", rows, r, r, q, across, right)
+        u, held, q = span(U, at, size), span(residual, at, size), span(basis, at, size)
+        y, lam = span(Y, at, size), span(dual, at, size)
+        if begins:
+            for k in range(size):
+                pull[k] = single(held[k] - w * lam[k])
+                y[k] = lam[k]
+        else:
+            for k in range(size):
+                moved, bound = max(y[k], -u[k]), min(y[k] + u[k], zero)
+                pull[k] = single(held[k] + w * (moved - bound))
+                y[k] = b * moved + bound
+        multiply("nn", rows, r, r, pull, back, step)
+        multiply("nn+", rows, r, r, q, across, step)
+        if ends:
+            for k in range(size):
+                whole = u[k] + (y[k] + a * kind(step[k]))
+                y[k] = max(whole, zero)
+                lam[k] = min(whole, zero)
+            continue
         for k in range(size):
-            y = a * (u[k] + left[k] + right[k]) + b * z[k] + lam[k]
-            z[k] = max(y, zero)
-            lam[k] = min(y, zero)
-            v[k] = held[k] + w * abs(y)
-        multiply("tn", r, r, rows, q, v, added)
+            following = y[k] + a * kind(step[k])
+            y[k] = following
+            moved, bound = max(following, -u[k]), min(following + u[k], zero)
+            pull[k] = single(held[k] + w * (moved - bound))
+        multiply("tn", r, r, rows, q, pull, added)
         for k in range(r * r):
             total[k] += added[k]
 
@@ -169,7 +191,9 @@ def relax(given: Any, vectors: np.ndarray, values: np.ndarray, shift: float, ste
 
     ``given`` is that of :func:`relax_rows`; its sums are those of :func:`prepare_rows`.
     """
-    n = given[0].shape[0]
-    for _ in range(steps):
+    n, place = given[0].shape[0], given[9]
+    place[1] = steps
+    for number in range(steps):
+        place[0] = number
         couple_into(given[4], given[11], vectors, values, shift)
         relax_rows(given, 0, 0, n)

@@ -15,7 +15,7 @@ import numpy as np
 from symnmf.kernels.compiling import BLOCK, REORDER, compiled
 from symnmf.kernels.spans import multiply, span
 
-# rows of what `gradient_rows` returns: dot products with each slot, then two numbers
+# rows of what `gradient_rows` returns: dot products with each slot, then three numbers
 STEP_CHANGE, CHANGE_STEP, CHANGE_CHANGE, STEP_SLOPE, CHANGE_SLOPE, NUMBERS = range(6)
 
 
@@ -23,15 +23,15 @@ STEP_CHANGE, CHANGE_STEP, CHANGE_CHANGE, STEP_SLOPE, CHANGE_SLOPE, NUMBERS = ran
 def gradient_rows(given: Any, part: int, begin: int, end: int) -> None:
     """Bring ``gradient`` = U G - X U, half of grad f, up to date and note how it changed.
 
-    ``given`` is U, X U, G, level, gradient, the rings of steps and of changes, ``newest``,
+    ``given`` is U, X U, G, level, reach, gradient, the rings of steps and of changes, ``newest``,
     ``slots``, room of two blocks of rows, sums. If ``newest`` >= 0, ``steps[newest]`` is the step
     made since ``gradient`` was last computed, and ``changes[newest]`` is written: zero where U did
     not move, for there a bound stops the step and not curvature. Sums are the dot products of s
     and y of the newest slot with those of ``slots``, and of these with the gradient g on the free
-    entries {U > 0 or g < 0}; then the squared length of the newest s, and
-    <g, U - max(U - g / level, 0)>.
+    entries {U > 0 or g < 0}; then the squared length of the newest s,
+    <g, U - max(U - g / level, 0)> and ||U - max(U - reach g, 0)||^2.
     """
-    U, product, gram, level, gradient, steps, changes, newest, slots, room, sums = given
+    U, product, gram, level, reach, gradient, steps, changes, newest, slots, room, sums = given
     n, r = U.shape
     width = sums.shape[1] // (NUMBERS + 1)
     own = span(sums, part * sums.shape[1], sums.shape[1])
@@ -53,15 +53,19 @@ def gradient_rows(given: Any, part: int, begin: int, end: int) -> None:
                 y[k] = curved[k] - xu[k] - g[k] if s[k] != zero else zero
                 length += np.float64(s[k]) * np.float64(s[k])
             own[NUMBERS * width] += length
-        residual = 0.0
+        residual, natural = 0.0, 0.0
         for k in range(size):
             value = curved[k] - xu[k]
             g[k] = value
             before, move = np.float64(u[k]), scale * np.float64(value)
             held = before if before < move else move  # u - max(u - move, 0)
             residual += np.float64(value) * held
+            move = reach * np.float64(value)
+            held = before if before < move else move
+            natural += held * held
             slope[k] = value if u[k] > zero or value < zero else zero
         own[NUMBERS * width + 1] += residual
+        own[NUMBERS * width + 2] += natural
         for j in slots:
             other_s = span(steps, j * n * r + at, size)
             other_y = span(changes, j * n * r + at, size)
@@ -93,22 +97,29 @@ def direction_weights(
     ``step_change[i, j]`` is <s_i, y_j>, ``change_change[i, j]`` is <y_i, y_j>, ``step_slope`` and
     ``change_slope`` are <s_j, g> and <y_j, g>, and ``order`` lists the slots from the oldest.
     """
-    # a handful of numbers: plain ones are faster than arrays, and compiling would take longer
+    # a handful of numbers: plain ones and loops are faster than arrays and sums of generators, and
+    # compiling would take longer
     sy, yy = step_change.tolist(), change_change.tolist()
-    slots = order.tolist()
-    along: dict[int, float] = {}  # alpha of the first loop
-    for place, i in reversed(list(enumerate(slots))):
-        later = sum(along[j] * sy[i][j] for j in slots[place + 1 :])
-        along[i] = _over(float(step_slope[i]) - later, sy[i][i])
+    s_slope, y_slope, slots = step_slope.tolist(), change_slope.tolist(), order.tolist()
+    along = [0.0] * len(sy)  # alpha of the first loop
+    for place in range(len(slots) - 1, -1, -1):
+        i = slots[place]
+        own, later = sy[i], 0.0
+        for j in slots[place + 1 :]:
+            later += along[j] * own[j]
+        along[i] = _over(s_slope[i] - later, own[i])
     last = slots[-1]
     scale = _over(sy[last][last], yy[last][last])
-    steps, changes = np.zeros(len(step_slope)), np.zeros(len(step_slope))
+    steps, changes = [0.0] * len(sy), [0.0] * len(sy)
     for place, i in enumerate(slots):
-        value = scale * (float(change_slope[i]) - sum(along[j] * yy[i][j] for j in slots))
-        value -= sum(float(steps[j]) * sy[j][i] for j in slots[:place])
-        steps[i] = _over(value, sy[i][i]) - along[i]
+        own, all_of_it, before = yy[i], 0.0, 0.0
+        for j in slots:
+            all_of_it += along[j] * own[j]
+        for j in slots[:place]:
+            before += steps[j] * sy[j][i]
+        steps[i] = _over(scale * (y_slope[i] - all_of_it) - before, sy[i][i]) - along[i]
         changes[i] = scale * along[i]
-    return -scale, steps, changes
+    return -scale, np.array(steps), np.array(changes)
 
 
 def _over(value: float, divisor: float) -> float:

@@ -130,7 +130,7 @@ def gradient(shared: np.ndarray, threads: int, bounds: np.ndarray, given: Any) -
     """Do :func:`pairs.gradient_rows` and return its sums."""
     function, kept = handed_over(pairs.gradient_rows, given)
     do_parts(shared, threads, function, kept, bounds)
-    return added_up(shared, threads, given[10])
+    return added_up(shared, threads, given[11])
 
 
 @compiled()
@@ -156,7 +156,10 @@ def gauss_newton(
     function, kept = handed_over(directions.prepare_rows, prepared)
     do_parts(shared, threads, function, kept, bounds)
     function, kept = handed_over(directions.relax_rows, relaxed)
-    for _ in range(steps):
+    place = relaxed[9]
+    place[1] = steps
+    for number in range(steps):
+        place[0] = number
         moment = added_up(shared, threads, relaxed[11])
         directions.couple_into(relaxed[4], moment, vectors, values, shift)
         do_parts(shared, threads, function, kept, bounds)

@@ -98,12 +98,14 @@ def multiply(
 ) -> Any:
     """Write an m x n product of two matrices to C; ``orders`` says which is transposed.
 
-    "nn" for A B, "tn" for A^T B, "nt" for A B^T. All three are dense and begin where the arrays do.
+    "nn" for A B, "tn" for A^T B, "nt" for A B^T; "nn+" adds A B to what C holds. All three are
+    dense and begin where the arrays do.
     """
     check_order(A, B, C)
     if not A.dtype == B.dtype == C.dtype:
         raise TypingError(f"factors and product differ in type: {A}, {B}, {C}")
-    left, right = (char == "t" for char in orders.literal_value)
+    left, right = (char == "t" for char in orders.literal_value[:2])
+    kept = 1.0 if orders.literal_value.endswith("+") else 0.0
     single = A.dtype == types.float32
     real = ir.FloatType() if single else ir.DoubleType()
 
@@ -115,8 +117,8 @@ def multiply(
             return builder.bitcast(data, ADDRESS)
 
         def constant(value: float) -> Any:
-            kept = cgutils.alloca_once_value(builder, ir.Constant(real, value))
-            return builder.bitcast(kept, ADDRESS)
+            place = cgutils.alloca_once_value(builder, ir.Constant(real, value))
+            return builder.bitcast(place, ADDRESS)
 
         # what is C-ordered is the transpose of what Fortran reads: C^T = B^T A^T
         gemm = cgutils.get_or_insert_function(builder.module, GEMM_TYPE, GEMM)
@@ -128,7 +130,7 @@ def multiply(
                 columns, rows, inner, constant(1.0),
                 address(5), inner if right else columns,
                 address(4), rows if left else inner,
-                constant(0.0), address(6), columns,
+                constant(kept), address(6), columns,
             ],
         )  # fmt: skip
         return context.get_dummy_value()

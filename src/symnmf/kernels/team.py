@@ -50,8 +50,9 @@ PLACES = TAKEN + MOST_PARTS
 # a ticket is the number of the pass and how many parts it has
 PASS, MASK = 16, 0xFFFF
 
-#: Looks for a ticket after which a helper goes to sleep: some 0.3 ms on an idle core.
-PATIENCE = 20_000
+#: Looks for a ticket after which a helper goes to sleep: some 1.5 ms on an idle core,
+#: longer than the eigenvalues of a Gram matrix take, since to wake helpers takes long.
+PATIENCE = 100_000
 #: Looks after which whoever waits lets other threads have the core.
 RESTLESS = 200
 

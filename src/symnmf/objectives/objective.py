@@ -217,6 +217,10 @@ class Objective(ABC):
         """Return the t of the natural residual, which makes t grad f a factor."""
         return 1.0 / self.norm
 
+    def reach(self) -> float:
+        """Return the same for U K - P in place of the gradient, which is d times that."""
+        return self.order * self.step_length()
+
     def best_multiple(self, U: Point) -> float:
         """Return the s >= 0 that minimises f(s U)."""
         _, fit, size = U.sums(self)
@@ -226,12 +230,13 @@ class Objective(ABC):
 
     def stationarity(self, U: Point) -> float:
         """Return the ``stationarity`` of a :class:`Measurement` at U."""
-        size = float(np.sqrt(np.trace(U.gram)))
+        size = math.sqrt(max(U.size, 0.0))
         if size < LEAST_SIZE:
             return np.inf
-        # the operation takes the gradient for 2 (U K - P), and it is d times that of order d
-        step = 0.5 * self.order * self.step_length()
-        moved = self.ops.natural_residual(U.values, U.product(self), self.curvature(U.gram), step)
+        moved = U.natural_residual
+        if moved is None:
+            K, step = self.curvature(U.gram), 0.5 * self.reach()
+            moved = self.ops.natural_residual(U.values, U.product(self), K, step)
         return float(moved / (REFERENCE_SHARE * size))
 
     def measure(self, state: State) -> Measurement:
@@ -248,7 +253,7 @@ class Objective(ABC):
             objective=objective,
             value=value,
             error=misfit / self.sqnorm,
-            consensus=float(np.sqrt(apart)),
+            consensus=math.sqrt(apart),
             disagreement=relative,
             stationarity=U.stationarity(self),
         )

@@ -60,6 +60,10 @@ class HostOps(Ops):
         The pool that shares the rows out.
     """
 
+    #: The type of the products within a Gauss-Newton step. What they multiply shrinks with the
+    #: step, so float32 has enough digits of it at any tolerance, and takes half the time.
+    step_type: np.dtype = np.dtype(np.float32)
+
     def __init__(self, threads: Threads) -> None:
         self.threads = threads
 
@@ -183,8 +187,13 @@ class HostOps(Ops):
         return U * ratio
 
     def inner(self, A: np.ndarray, B: np.ndarray) -> float:
-        alone = reductions.inner_rows if single_sums(A, B) else _inner
-        return float(self._pass(alone, "inner", READING * A.shape[1], (A, B), sums=1)[0])
+        cost = READING * A.shape[1]
+        alone = reductions.inner_rows
+        if not single_sums(A, B):
+            if self.threads.bounds(len(A), cost) is None:
+                return float(np.vdot(A, B))
+            alone = _inner
+        return float(self._pass(alone, "inner", cost, (A, B), sums=1)[0])
 
     def gram(self, T: np.ndarray) -> np.ndarray:
         n, r = T.shape
@@ -303,15 +312,16 @@ class HostOps(Ops):
         product: np.ndarray,
         gram: np.ndarray,
         level: float,
+        reach: float,
         gradient: np.ndarray,
         steps: np.ndarray,
         changes: np.ndarray,
         newest: int,
         slots: np.ndarray,
     ) -> np.ndarray:
-        r, kept = U.shape[1], max(len(steps), 2)
+        r, kept = U.shape[1], max(len(steps), 3)
         weights = gram.astype(U.dtype, copy=False)
-        given = (U, product, weights, level, gradient, steps, changes, newest, slots)
+        given = (U, product, weights, level, reach, gradient, steps, changes, newest, slots)
         found = self._pass(
             pairs.gradient_rows,
             "gradient",
@@ -351,30 +361,32 @@ class HostOps(Ops):
         spare: list[np.ndarray] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         n, r = U.shape
-        kind = U.dtype
+        kind, single = U.dtype, min(self.step_type, U.dtype)
         values, vectors = eigen
         weight, shift, relaxation = weights
-        inverse = ((vectors / (values + shift)) @ vectors.T).astype(kind, copy=False)
-        curvature, turn = gram.astype(kind, copy=False), vectors.astype(kind, order="C", copy=False)
+        inverse = ((vectors / (values + shift)) @ vectors.T).astype(single, copy=False)
+        turn = vectors.astype(single, order="C", copy=False)
         kept = [] if spare is None else spare
-        Z = U.copy()
-        basis, fixed, pull = (kept.pop() if kept else np.empty_like(U) for _ in range(3))
+        residual, whole = (kept.pop() if kept else np.empty_like(U) for _ in range(2))
+        # the same memory, of which float32 fills a half
+        basis = whole.reshape(-1).view(single)[: U.size].reshape(n, r)
+        Z = np.empty_like(U)
         bounds = self.threads.bounds(n, 6.0 * r * r)
         parts = 1 if bounds is None else len(bounds) - 1
-        room, sums = np.empty((parts, 2 * BLOCK * r + r * r), kind), np.empty((parts, r * r))
-        prepared = (U, product, curvature, turn, dual, weight, basis, fixed, pull, room, sums)
-        coupling = np.empty((r, r), kind)
+        room, sums = np.empty((parts, 2 * BLOCK * r + r * r), single), np.empty((parts, r * r))
+        curvature, coupling = gram.astype(kind, copy=False), np.empty((r, r), single)
+        prepared = (U, product, curvature, turn, dual, weight, residual, basis, room, sums)
         relaxed = (
-            U, basis, fixed, inverse, coupling, weight, relaxation, pull, Z, dual, room, sums,
+            U, residual, basis, inverse, coupling, weight, relaxation, Z, dual,
+            np.zeros(2, np.int64), room, sums,
         )  # fmt: skip
         model = (np.ascontiguousarray(vectors), values, shift, steps)
         if bounds is None:
             directions.prepare_rows(prepared, 0, 0, n)
             directions.relax(relaxed, *model)
         else:
-            sums[:] = 0.0
             share("gauss_newton", self.threads.count, bounds, prepared, relaxed, *model)
-        kept += [basis, fixed, pull]
+        kept += [residual, whole]
         return Z, dual
 
 

@@ -256,6 +256,7 @@ class Ops(ABC):
         product: Tall,
         gram: np.ndarray,
         level: float,
+        reach: float,
         gradient: Tall,
         steps: Tall,
         changes: Tall,

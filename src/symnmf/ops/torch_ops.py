@@ -298,6 +298,7 @@ class TorchOps(Ops):
         product: Tensor,
         gram: np.ndarray,
         level: float,
+        reach: float,
         gradient: Tensor,
         steps: Tensor,
         changes: Tensor,
@@ -310,9 +311,10 @@ class TorchOps(Ops):
         gradient.copy_(value)
         move = value.double() * (1.0 / level if level > 0.0 else 0.0)
         held = torch.minimum(U.double(), move)  # u - max(u - move, 0)
+        natural = torch.minimum(U.double(), reach * value.double())
         slope = torch.where((U > 0) | (value < 0), value, 0)
         s, y = (steps[newest], changes[newest]) if newest >= 0 else (slope, slope)
-        sums = [summed_dot(s, s), summed_dot(held, value.double())]
+        sums = [summed_dot(s, s), summed_dot(held, value.double()), summed_dot(natural, natural)]
         for j in slots:
             p, q = steps[j], changes[j]
             sums += [summed_dot(a, b) for a, b in ((s, q), (y, p), (y, q), (p, slope), (q, slope))]
@@ -320,13 +322,13 @@ class TorchOps(Ops):
 
     @staticmethod
     def _pair_table(sums: np.ndarray, depth: int, newest: int, slots: np.ndarray) -> np.ndarray:
-        """Arrange two numbers and five per slot as :func:`pairs.gradient_rows` does."""
-        table = np.zeros((6, max(depth, 2)))
+        """Arrange three numbers and five per slot as :func:`pairs.gradient_rows` does."""
+        table = np.zeros((6, max(depth, 3)))
         if newest >= 0:
             table[pairs.NUMBERS, 0] = sums[0]
-        table[pairs.NUMBERS, 1] = sums[1]
+        table[pairs.NUMBERS, 1:3] = sums[1:3]
         if len(slots):
-            table[: pairs.NUMBERS, slots] = sums[2:].reshape(-1, 5).T
+            table[: pairs.NUMBERS, slots] = sums[3:].reshape(-1, 5).T
         return table
 
     def pair_target(

@@ -162,7 +162,7 @@ def advance_kernel(U, product, D, image, step, size, BLOCK: tl.constexpr):
 
 @triton.jit
 def pair_sums_kernel(
-    U, product, gram, scale, gradient, steps, changes, newest, sums, n, r,
+    U, product, gram, scale, reach, gradient, steps, changes, newest, sums, n, r,
     DEPTH: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Do what :func:`symnmf.kernels.pairs.gradient_rows` does, with sums for every slot."""
@@ -185,15 +185,17 @@ def pair_sums_kernel(
     s64, y64 = s.to(tl.float64), y.to(tl.float64)
     value64 = value.to(tl.float64)
     kept = tl.minimum(u.to(tl.float64), scale * value64)
-    own = sums + tile * (2 + 5 * DEPTH)
+    natural = tl.minimum(u.to(tl.float64), reach * value64)
+    own = sums + tile * (3 + 5 * DEPTH)
     tl.store(own, tl.sum(tl.sum(s64 * s64, 1)))
     tl.store(own + 1, tl.sum(tl.sum(kept * value64, 1)))
+    tl.store(own + 2, tl.sum(tl.sum(natural * natural, 1)))
     m64 = tl.where((u > 0.0) | (value < 0.0), value, 0.0).to(tl.float64)
     for j in tl.static_range(DEPTH):
         p64 = tl.load(steps + j * ring + place, inside, 0.0).to(tl.float64)
         q = tl.load(changes + j * ring + place, inside & (newest != j), 0.0)
         q64 = tl.where(newest == j, y, q).to(tl.float64)
-        at = own + 2 + 5 * j
+        at = own + 3 + 5 * j
         tl.store(at + 0, tl.sum(tl.sum(s64 * q64, 1)))
         tl.store(at + 1, tl.sum(tl.sum(y64 * p64, 1)))
         tl.store(at + 2, tl.sum(tl.sum(y64 * q64, 1)))

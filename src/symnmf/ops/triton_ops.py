@@ -199,6 +199,7 @@ class TritonOps(TorchOps):
         product: Tensor,
         gram: np.ndarray,
         level: float,
+        reach: float,
         gradient: Tensor,
         steps: Tensor,
         changes: Tensor,
@@ -207,19 +208,19 @@ class TritonOps(TorchOps):
     ) -> np.ndarray:
         if not self._fits(U):
             return super().pair_sums(
-                U, product, gram, level, gradient, steps, changes, newest, slots
+                U, product, gram, level, reach, gradient, steps, changes, newest, slots
             )
         (n, r), depth = U.shape, len(steps)
         tiles = triton.cdiv(n, _rows(r))
-        sums = torch.empty(tiles, 2 + 5 * depth, dtype=torch.float64, device=U.device)
+        sums = torch.empty(tiles, 3 + 5 * depth, dtype=torch.float64, device=U.device)
         scale = 1.0 / level if level > 0.0 else 0.0
         kernels.pair_sums_kernel[(tiles,)](
-            U, product, self._small(gram, U), scale, gradient, steps, changes, newest, sums, n, r,
-            DEPTH=depth, R=padded(r), ROWS=_rows(r), num_warps=8,
+            U, product, self._small(gram, U), scale, reach, gradient, steps, changes, newest, sums,
+            n, r, DEPTH=depth, R=padded(r), ROWS=_rows(r), num_warps=8,
         )  # fmt: skip
         total = sums.sum(0).cpu().numpy()
-        chosen = total[2:].reshape(depth, 5)[slots].ravel()
-        return self._pair_table(np.concatenate([total[:2], chosen]), depth, newest, slots)
+        chosen = total[3:].reshape(depth, 5)[slots].ravel()
+        return self._pair_table(np.concatenate([total[:3], chosen]), depth, newest, slots)
 
     def pair_target(
         self,

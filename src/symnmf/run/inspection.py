@@ -55,12 +55,15 @@ class Inspection:
         count = len(norms)
         seen = norms > LEAST_COMPONENT * f.norm
         gram = f.curvature(U.gram)
-        slope = f.ops.get(f.ops.gradient(U.values, U.product(f), gram)).astype(np.float64)
-        values = f.ops.get(U.values).astype(np.float64)
+        values = f.ops.get(U.values).astype(np.float64, copy=False)
         steps = np.divide(1.0, norms, out=np.zeros(count), where=seen)
-        moved = np.minimum(values, slope * steps[labels, None])
+        if U.slope is None:
+            moved = f.ops.get(f.ops.gradient(U.values, U.product(f), gram)) * steps[labels, None]
+        else:
+            moved = f.ops.get(U.slope) * (2.0 * steps)[labels, None]
+        np.minimum(values, moved, out=moved)
         residual, size = (
-            np.sqrt(np.bincount(labels, np.sum(part**2, axis=1), minlength=count))
+            np.sqrt(np.bincount(labels, np.einsum("ij,ij->i", part, part), minlength=count))
             for part in (moved, values)
         )
         unit = REFERENCE_SHARE * np.maximum(size, np.sqrt(norms))

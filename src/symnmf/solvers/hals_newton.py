@@ -128,7 +128,7 @@ class HalsNewton(Solver):
         f, error = self._ready(f, state)
         if not self.settled(state) and _revive(f, state):
             return
-        level = float(f.curvature(state.U.gram).trace()) / state.rank
+        level = _level(f, state)
         since = state.memory["newton_steps"]
         if fits and error >= self.newton_below and _sweeps_by_entries(f, state):
             assert f.entries is not None
@@ -143,6 +143,15 @@ class HalsNewton(Solver):
         else:
             since[...] = 0
             self._sweep_step(f, state, level)
+            if error >= self.newton_below:
+                self._look_ahead(f, state)
+
+    def _look_ahead(self, f: Objective, state: State) -> None:
+        """Do what the next step begins with: it forms the gradient, which U is measured by too."""
+        following = state.iteration + 1
+        pairs = len(state.memory["pair_dots"][0])
+        if pairs and following >= FIRST_SWEEPS and following % REFRESH:
+            quasi_newton.look(f, state, _level(f, state))
 
     def _newton_pays(self, f: Objective, state: State, error: float) -> bool:
         if f.order > 2:
@@ -219,6 +228,13 @@ class HalsNewton(Solver):
             state.spare.append(step)
         elif t > 0.0 and state.iteration >= FIRST_SWEEPS:
             quasi_newton.stepped(state, step)
+
+
+def _level(f: Objective, state: State) -> float:
+    """Return the unit of all constants: the mean diagonal of U^T U."""
+    gram = state.U.gram
+    curvature = f.curvature(gram)
+    return (state.U.size if curvature is gram else float(curvature.trace())) / state.rank
 
 
 def _revive(f: Objective, state: State) -> bool:

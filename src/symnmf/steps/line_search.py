@@ -139,7 +139,7 @@ def line_step(
     state.spare.append(line.image)
     following = gram + step * (line.cross + line.cross.T) + step**2 * line.gram
     # else little but rounding may be left of it
-    trusted = following.trace() > 0.5 * gram.trace()
+    trusted = following.trace() > 0.5 * U.size
     misfit = U.misfit
     if misfit is not None:
         misfit = misfit.changed(2.0 * change, step * _doubt(f, gram, length))

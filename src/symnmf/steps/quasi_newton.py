@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import math
+
 import numpy as np
 
 from symnmf.kernels import pairs as kernels
@@ -62,31 +65,45 @@ def stepped(state: State, step: Tall) -> None:
     counters[PENDING] = 1
 
 
+@functools.cache
+def _slots(first: int, count: int, depth: int) -> np.ndarray:
+    """Return the numbers of so many slots of a ring from the first one on."""
+    return (first + np.arange(count)) % depth
+
+
 def look(f: Objective, state: State, level: float) -> tuple[np.ndarray, float]:
     """Bring gradient and pairs up to date, for a ``level`` of the mean diagonal of U^T U.
 
     Return the dot products of each slot's step and change with the gradient on the free entries,
     and <g, U - max(U - g / level, 0)>, g = U U^T U - X U: what a projected gradient step would
-    gain to first order, and what every step has to gain a share of.
+    gain to first order, and what every step has to gain a share of. U then knows its natural
+    residual too, so a look at a point at the end of the step that leads there is not for nothing,
+    whatever comes next; and it is not repeated.
     """
+    if state.looked is not None and state.looked[0] is state.U:
+        slopes, promise = state.looked[1]
+        return slopes, promise
     memory, U = state.memory, state.U
     step_change, change_change = memory["pair_dots"]
     counters = memory["counters"]
-    depth, slot = len(step_change), int(counters[SLOT])
-    used = min(int(counters[USED]), depth - int(counters[PENDING]))  # the oldest gave its slot up
+    used, slot, pending = counters.tolist()
+    depth = len(step_change)
+    used = min(used, depth - pending)  # the oldest gave its slot up
     sums = f.ops.pair_sums(
         U.values,
         U.product(f),
         f.curvature(U.gram),
         level,
+        f.reach(),
         memory["gradient"],
         memory["steps"],
         memory["changes"],
-        slot if counters[PENDING] else -1,
-        (slot - used + np.arange(used + int(counters[PENDING]))) % depth,
+        slot if pending else -1,
+        _slots(slot - used, used + pending, depth),
     )
-    length, promise = sums[kernels.NUMBERS, :2]
-    if counters[PENDING]:
+    length, promise, residual = sums[kernels.NUMBERS, :3].tolist()
+    U.natural_residual, U.slope = math.sqrt(residual), memory["gradient"]
+    if pending:
         counters[PENDING] = 0
         step_change[slot] = sums[kernels.STEP_CHANGE, :depth]
         step_change[:, slot] = sums[kernels.CHANGE_STEP, :depth]
@@ -95,15 +112,17 @@ def look(f: Objective, state: State, level: float) -> tuple[np.ndarray, float]:
             used += 1
             counters[SLOT] = (slot + 1) % depth
         counters[USED] = used
-    return sums[kernels.STEP_SLOPE : kernels.CHANGE_SLOPE + 1, :depth], float(promise)
+    slopes = sums[kernels.STEP_SLOPE : kernels.CHANGE_SLOPE + 1, :depth]
+    state.looked = U, (slopes, promise)
+    return slopes, promise
 
 
 def quasi_newton_target(f: Objective, state: State, slopes: np.ndarray) -> Tall:
     """Return max(U - H g, 0), written to the next slot where it may be; there must be a pair."""
     memory = state.memory
-    counters, dots = memory["counters"], memory["pair_dots"]
-    used, depth = int(counters[USED]), len(dots[0])
-    order = (int(counters[SLOT]) - used + np.arange(used)) % depth
+    dots = memory["pair_dots"]
+    used, slot, _ = memory["counters"].tolist()
+    order = _slots(slot - used, used, len(dots[0]))
     own, along, across = kernels.direction_weights(dots[0], dots[1], slopes[0], slopes[1], order)
     return f.ops.pair_target(
         state.U.values,

@@ -9,12 +9,14 @@ from symnmf.state import Point
 
 CANDIDATES = 8  # columns that are tried at once
 STEPS = 20  # of the projected power method
+NONE = np.empty(0, np.intp)  # asked for in every step, and hardly ever anything else
 WORTH = 1e-10  # of ||X||_F: a smaller <R v, v> is rounding
 
 
 def dead_columns(U: Point) -> np.ndarray:
     """Return the columns of U that are zero."""
-    return np.flatnonzero(np.diag(U.gram) == 0.0)
+    squares = U.gram.diagonal()
+    return NONE if squares.all() else np.flatnonzero(squares == 0.0)
 
 
 def column_from_residual(f: Objective, U: Point) -> np.ndarray | None:
