@@ -1,6 +1,13 @@
-"""What a first call on a small problem does not have to compile."""
+"""What a first call on a small problem does not have to load or compile."""
 
 from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -8,10 +15,163 @@ import pytest
 import scipy.sparse as sp
 
 import symnmf
-from symnmf.kernels import reductions
+from symnmf.kernels import compiling, reductions
 from symnmf.ops import host
 from symnmf.parallel import Threads
-from symnmf.storage import SparseMatrix, as_symmetric, sparse
+from symnmf.solvers import LIKELIHOOD_SOLVERS, SOLVERS
+from symnmf.storage import SparseMatrix, as_symmetric, dense, sparse
+
+#: The first calls, and the kernels that each may compile, once each.
+CALLS = {
+    "factorize": """
+B = rng.random((200, 5))
+symnmf.factorize(B @ B.T, 5)
+""",
+    "communities": """
+A = np.triu(rng.random((200, 200)) < np.where(np.equal.outer(kind, kind), 0.3, 0.02), 1)
+symnmf.communities(sp.csr_array((A + A.T).astype(float)), 5)
+""",
+    "SymNMF": """
+symnmf.SymNMF(4).fit(rng.normal(size=(200, 4)) + 6 * np.eye(4)[kind % 4])
+""",
+}
+OF_ALL = {
+    "advance_rows", "direction_rows", "gradient_rows", "hals_rows", "natural_residual_rows",
+    "target_rows", "couple_into", "prepare_rows", "relax", "relax_rows",
+}  # fmt: skip
+OF_SPARSE = OF_ALL | {"best_entry", "csr_rows", "minimise_row", "sweep_csr"}
+KERNELS = {
+    "factorize": OF_ALL | {"gap_sqnorm"},
+    "communities": OF_SPARSE,
+    "SymNMF": OF_SPARSE,
+}
+
+#: What none of them loads: scikit-learn is what SymNMF is made of.
+NOT_LOADED = [
+    "matplotlib", "networkx", "torch", "dask", "h5py", "zarr",
+    "symnmf.kernels.likelihood", "symnmf.kernels.passes", "symnmf.kernels.pivoting",
+    "symnmf.kernels.team", "symnmf.kernels.weighted", "symnmf.many", "symnmf.objectives.attributed",
+    "symnmf.objectives.likelihood", "symnmf.objectives.tensor", "symnmf.objectives.weighted",
+    "symnmf.solvers.admm", "symnmf.solvers.pgd", "symnmf.storage.blocks", "symnmf.storage.dask",
+    "symnmf.storage.zarr_folder", "symnmf.tensors",
+]  # fmt: skip
+OF_SCIKIT_LEARN = ["joblib", "pandas", "pyarrow", "scipy.optimize", "scipy.stats", "sklearn"]
+
+#: A part of what numba registers before it compiles anything.
+REGISTERED = "numba.typed.dictimpl"
+
+TOLD = """
+import json
+from numba.core.dispatcher import Dispatcher
+
+kernels = {}
+for name, module in list(sys.modules.items()):
+    if name.startswith("symnmf.kernels."):
+        for one in vars(module).values():
+            if isinstance(one, Dispatcher) and one.signatures:
+                kernels[one.__name__] = len(one.signatures)
+print(json.dumps([kernels, sorted(sys.modules)]))
+"""
+
+
+def first_call(name, folder):
+    """Do a call in a process of its own; return its kernels and the modules it loaded."""
+    start = "import sys, numpy as np, scipy.sparse as sp, symnmf;"
+    data = "rng, kind = np.random.default_rng(0), np.arange(200) % 5"
+    done = subprocess.run(
+        [sys.executable, "-c", start + data + CALLS[name] + TOLD],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    kernels, modules = json.loads(done.stdout.splitlines()[-1])
+    return kernels, set(modules)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_first_call_loads_and_compiles_what_it_uses(name, tmp_path):
+    kernels, modules = first_call(name, tmp_path)
+    assert kernels
+    assert kernels.keys() <= KERNELS[name]
+    assert set(kernels.values()) == {1}  # one version of each
+    unused = NOT_LOADED if name == "SymNMF" else NOT_LOADED + OF_SCIKIT_LEARN
+    assert not modules.intersection(unused)
+    assert REGISTERED in modules  # so that the next line says something
+    again, modules = first_call(name, tmp_path)
+    assert REGISTERED not in modules
+    assert again.keys() <= kernels.keys()  # inner functions come with those that call them
+
+
+@pytest.mark.parametrize(
+    "package", ["fit", "graphs", "objectives", "solvers", "storage", "tensors"]
+)
+def test_a_package_offers_all_its_names(package):
+    module = importlib.import_module(f"symnmf.{package}")
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    assert set(module.__all__) <= set(dir(module))
+    with pytest.raises(AttributeError, match=f"symnmf.{package}' has no attribute 'nothing'"):
+        _ = module.nothing
+
+
+def test_modules_of_a_package_are_reached_from_it():
+    code = "import symnmf; print(symnmf.storage.lowrank.LowRank is symnmf.storage.LowRank)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
+@pytest.mark.parametrize("known", [SOLVERS, LIKELIHOOD_SOLVERS])
+def test_methods_are_known_by_their_names(known):
+    assert [solver.name for solver in known.values()] == list(known)
+
+
+def test_a_kernel_that_was_read_can_be_compiled_into_another(tmp_path):
+    """What is read skips what numba registers first, and the next kernel cannot."""
+    (tmp_path / "inner_kernels.py").write_text(
+        "import numpy as np\n"
+        "from symnmf.kernels.compiling import compiled\n"
+        "@compiled()\n"
+        "def double(x):\n"
+        "    y = np.empty(len(x))\n"
+        "    for i in range(len(x)):\n"
+        "        y[i] = 2 * x[i]\n"
+        "    return y\n"
+    )
+    (tmp_path / "outer_kernels.py").write_text(
+        "from inner_kernels import compiled, double\n"
+        "@compiled()\n"
+        "def quadruple(x):\n"
+        "    return double(double(x)).sum()\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    told = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": path}
+    code = "import sys, numpy as np, inner_kernels as k; print(k.double(np.ones(3)).sum());"
+    code += f"print({REGISTERED!r} in sys.modules);"
+    after = "import outer_kernels as k; print(k.quadruple(np.ones(3)), k.double(np.ones(2)).sum())"
+    for lines, line in (("6.0 True", ""), ("6.0 False 12.0 4.0", after)):
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", code + line],
+            env={**os.environ, **told},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.split() == lines.split()
+
+
+def test_kernels_are_compiled_where_no_folder_can_be_written(monkeypatch):
+    def nowhere(_):
+        raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.setattr(compiling, "FunctionCache", nowhere)
+    assert compiling.compiled()(lambda x: 2 * x)(3) == 6
+
+
+def test_a_cache_of_another_numba_is_asked_as_it_offers():
+    cache = compiling.ForgivingCache(print)
+    cache._cache = SimpleNamespace(load_overload=lambda *given: given)
+    assert cache.load_overload("signature", "target") == ("signature", "target")
 
 
 def not_needed(*_):
@@ -21,8 +181,8 @@ def not_needed(*_):
 @pytest.fixture
 def small_calls_only(monkeypatch):
     """Refuse kernels that share work out, and those that BLAS stands in for."""
-    for module in (host, sparse):
-        monkeypatch.setattr(module, "together", not_needed)
+    for module in (host, sparse, dense):
+        monkeypatch.setattr(module, "share", not_needed)
     for name in ("inner_rows", "cross_gram_rows"):
         monkeypatch.setattr(reductions, name, not_needed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -372,7 +373,7 @@ class Run:
     def _status(self, stopped: bool, *, measured: bool = True) -> Status | None:
         now = self.latest
         if measured or self._at_limit():
-            if not np.isfinite(now.error):
+            if not math.isfinite(now.error):
                 return "diverged"
             if self._converged(now):
                 return "converged"
