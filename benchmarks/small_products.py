@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,14 +54,14 @@ def main() -> None:
                 "rows times r x r": rates(
                     work,
                     options.rounds,
-                    lambda A=A, B=small, C=out: times_rows((A, B, C, address), 0, 0, ROWS),
-                    lambda A=A, B=small, C=out: np.matmul(A, B, out=C),
+                    partial(times_rows, (A, small, out, address), 0, 0, ROWS),
+                    partial(np.matmul, A, small, out=out),
                 ),
                 "sum over rows": rates(
                     work,
                     options.rounds,
-                    lambda A=A, C=out: ops.cross(A, C),
-                    lambda A=A, C=out: A.T @ C,
+                    partial(ops.cross, A, out),
+                    partial(np.matmul, A.T, out),
                 ),
             }
             for n in SIDES:
@@ -69,8 +70,8 @@ def main() -> None:
                 found[f"X V, n = {n}"] = rates(
                     2.0 * n * n * r,
                     options.rounds,
-                    lambda X=X, V=V, C=target, n=n: times_rows((X, V, C, address), 0, 0, n),
-                    lambda X=X, V=V, C=target: np.matmul(X, V, out=C),
+                    partial(times_rows, (X, V, target, address), 0, 0, n),
+                    partial(np.matmul, X, V, out=target),
                 )
             for name, (own, blas) in found.items():
                 cells.setdefault(name, []).append(f"{own:.0f} ({own / blas:.1f})")
