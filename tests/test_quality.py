@@ -20,6 +20,7 @@ from symnmf import InputError, QualityWarning, SymNMF, communities, factorize, g
 from symnmf.graphs import GraphWarning
 from symnmf.metrics import clustering_accuracy
 from symnmf.quality import size_range
+from symnmf.run import spectral
 from symnmf.run.multistart import Plan
 from symnmf.run.race import Race
 from symnmf.run.settings import Settings
@@ -116,6 +117,19 @@ def test_turning_the_axes_leaves_less_below_zero():
         np.testing.assert_allclose(settled.T @ settled, np.eye(10), atol=1e-10)
         below = [float((np.minimum(Y @ axes, 0) ** 2).sum()) for axes in (first, settled)]
         assert below[1] < 0.9 * below[0]
+
+
+def test_turns_that_go_beyond_zero_leave_less_below_it(monkeypatch):
+    X, _ = symnmf.datasets.synthetic(400, 20, 0.1, random_state=0)
+    basis = leading_subspace(as_symmetric(X), 20)
+    first = basis._axes(None)
+
+    def below():
+        return float((np.minimum(basis._scaled @ basis._settled(first), 0) ** 2).sum())
+
+    beyond = below()
+    monkeypatch.setattr(spectral, "REACH", 1.0)
+    assert beyond < 0.85 * below()
 
 
 def test_a_nonnegative_factor_is_found_again_by_turning():

@@ -22,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.graphs.adjacency import degrees
+from symnmf.kernels.assigning import LANES, add_within, move_rows
 from symnmf.run.result import OUTSIDE
 
 #: How rows get their labels.
@@ -31,10 +32,6 @@ ASSIGNMENTS = (LIKELIHOOD, LARGEST)
 #: Rounds, at most. Small graphs settle in two or three; on com-DBLP each of the first five raises
 #: the modularity, and later ones hardly move anything.
 ROUNDS = 10
-
-#: Rows times clusters, over stored entries, up to which a table of them takes less time than a
-#: sparse product.
-TABLE = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,50 +149,21 @@ class Ties:
         return labels
 
 
-class Table:
-    """The weight between all clusters and all rows of a sparse graph, for a few rounds.
-
-    It does what :class:`Ties` does, in half the time on a graph with as many entries as the table,
-    about: what does not change from round to round is computed once, and no row is sorted.
-    """
+class Rounds:
+    """Rounds on a sparse graph in compiled code; they do what :class:`Ties` does."""
 
     def __init__(self, A: sp.csr_array, degrees: np.ndarray, clusters: int) -> None:
-        self.A, self.degrees, self.clusters = A, degrees, clusters
-        self._rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-        self._columns = A.indices.astype(np.intp)
-        self._cells = np.empty_like(self._columns)
-
-    @classmethod
-    def of(cls, A: Any, degrees: np.ndarray, clusters: int) -> Table | None:
-        """Return the table of a graph for which it pays; None for any other."""
-        if not sp.issparse(A) or A.shape[0] * (clusters + 1) > TABLE * A.nnz:
-            return None
-        return cls(A, degrees, clusters)
-
-    def weights(self, labels: np.ndarray) -> np.ndarray:
-        """Return the weight between each cluster and each row; -1 stands for no cluster."""
-        n = len(labels)
-        begins = n * np.where(labels == OUTSIDE, self.clusters, labels)
-        np.take(begins, self._columns, out=self._cells, mode="clip")  # else it is copied first
-        self._cells += self._rows
-        size = n * (self.clusters + 1)
-        return np.bincount(self._cells, self.A.data, size)[: n * self.clusters].reshape(-1, n)
+        self.A, self.degrees, self.clusters = A, np.asarray(degrees, np.float64), clusters
+        self._tied = np.zeros((LANES, clusters + 1))
 
     def likeliest(self, labels: np.ndarray) -> np.ndarray:
         """Return the likeliest clusters of the rows that have one; see :meth:`Ties.likeliest`."""
-        weights = self.weights(labels)
-        rows = np.flatnonzero(labels != OUTSIDE)
-        own = labels[rows]
-        within = np.bincount(own, weights[own, rows], minlength=self.clusters)
-        densities = Densities.estimated(within, labels, self.degrees, self.A.nnz)
-        scores = weights * densities.gain[:, None]
-        scores -= densities.cost[:, None] * self.degrees
-        scores[weights == 0.0] = -np.inf
-        scores[densities.gain <= 0.0] = -np.inf
-        best = scores.max(axis=0)
-        moves = rows[(scores[own, rows] < best[rows]) & np.isfinite(best[rows])]
-        moved = labels.copy()
-        moved[moves] = (scores[:, moves] == best[moves]).argmax(axis=0)
+        graph = self.A.indptr, self.A.indices, self.A.data
+        labels = np.ascontiguousarray(labels, np.int64)
+        within, moved = np.zeros(self.clusters), np.empty_like(labels)
+        add_within(*graph, labels, within)
+        found = Densities.estimated(within, labels, self.degrees, self.A.nnz)
+        move_rows(*graph, labels, self.degrees, found.gain, found.cost, self._tied, moved)
         return moved
 
 
@@ -211,15 +179,15 @@ def reassigned(
     known, repelled = degrees(positive), None if negative is None else degrees(negative)
     outside = labels == OUTSIDE
     signed = repelled is not None and negative_weight > 0.0
-    table = None if signed else Table.of(positive, known, clusters)
+    rounds = Rounds(positive, known, clusters) if sp.issparse(positive) and not signed else None
     before: np.ndarray | None = None
     for done in range(ROUNDS if clusters > 1 else 0):
-        if table is not None:
-            moved = table.likeliest(labels)
+        if rounds is not None:
+            moved = rounds.likeliest(labels)
         else:
             ties = Ties.of(positive, known, labels, clusters)
             scores = Densities.of(ties, clusters).scores(ties)
-            if repelled is not None and negative_weight > 0.0:
+            if signed:
                 apart = Ties.of(negative, repelled, labels, clusters)
                 scores += negative_weight * Densities.of(apart, clusters).scores_at(apart, ties)
             moved = ties.likeliest(scores, labels)
