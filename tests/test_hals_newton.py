@@ -17,6 +17,7 @@ from symnmf import datasets
 from symnmf.errors import InputError
 from symnmf.kernels.directions import couple_into
 from symnmf.kernels.pairs import direction_weights
+from symnmf.kernels.quartics import quartic_step
 from symnmf.kernels.small_products import multiplier
 from symnmf.objectives import Frobenius
 from symnmf.ops import Hals
@@ -27,7 +28,7 @@ from symnmf.solvers import hals_newton as module
 from symnmf.state import Point
 from symnmf.steps import gauss_newton, quasi_newton
 from symnmf.steps.gauss_newton import gauss_newton_target
-from symnmf.steps.line_search import line_step, quartic_step
+from symnmf.steps.line_search import line_step
 from symnmf.storage import DenseMatrix, as_symmetric
 
 Array = np.ndarray

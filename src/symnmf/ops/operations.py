@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from symnmf.kernels.quartics import quartic_sums
+
 #: An n x r factor, or a stack of them. Outside its backend it has a ``shape`` and nothing else.
 Tall = Any
 
@@ -52,13 +54,8 @@ def quartic(gram: np.ndarray, line: Line) -> tuple[float, float, float, float]:
     Every term vanishes with D, so its sign is right long after the difference of two objectives
     would be rounding.
     """
-    mixed = line.cross + line.cross.T
-    return (
-        -2.0 * line.slope + float(np.vdot(gram, mixed)),
-        -line.bend + 0.5 * float(np.vdot(mixed, mixed)) + float(np.vdot(gram, line.gram)),
-        float(np.vdot(mixed, line.gram)),
-        0.5 * float(np.vdot(line.gram, line.gram)),
-    )
+    first, second, third, fourth = quartic_sums(gram, line.cross, line.gram)
+    return first - 2.0 * line.slope, second - line.bend, third, fourth
 
 
 class Ops(ABC):

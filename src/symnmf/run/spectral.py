@@ -45,6 +45,9 @@ CERTAIN = 1e3
 RATE, PIVOTING_RATE = 1e10, 1.5e9
 #: Operations that a start takes for each row and squared rank, in units of the first rate.
 OF_A_START = 55.0
+#: Size of the spare eigenvalues, over the last wanted one, up to which products alone turn the
+#: block to the wanted directions: each brings it ten times nearer.
+CLEAR = 0.1
 NOTHING_LEFT = 1e-6  # part of ||X||^2 outside a block that then spans the leading eigenvectors
 TURNS = 20  # of the axes, at most
 #: How far a turn goes: 1 is to where nothing is below 0, 2 as far again beyond. With 1.8 half as
@@ -180,6 +183,9 @@ def leading_subspace(X: SymmetricMatrix, count: int) -> Basis:
         whole = X.sqnorm - float(ritz @ ritz) <= NOTHING_LEFT * X.sqnorm
         if whole or not top > 0.0 or calls.out_of_time(needed):
             return basis_in(X, block, image, count)
+        if np.abs(ritz[:SPARE]).max() <= CLEAR * ritz[-count]:
+            block = orthonormal(ops, image)
+            break
         # X >= 0, so no eigenvalue lies below -top; what is above the edge is blown up. The floor
         # is a part of the second: the first may be far above all that matters
         edge = max(ritz[SPARE // 2], 0.05 * ritz[-2])

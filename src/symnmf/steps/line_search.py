@@ -3,81 +3,19 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 
 import numpy as np
 
+from symnmf.kernels.quartics import gram_along, quartic_step
 from symnmf.objectives import Objective
 from symnmf.ops import Tall
 from symnmf.state import State
 
 ROOT_STEPS = 4  # Newton steps on a zero found as an eigenvalue
-POLISH = 60  # halvings that exhaust a double between 0 and 1; Newton needs a handful
 
 #: Roundings that an entry of X U stands for: those of a long sum, and of the steps added to it.
 ROUNDINGS = 16.0
-
-
-def _value(c1: float, c2: float, c3: float, c4: float, t: float) -> float:
-    return t * (c1 + t * (c2 + t * (c3 + t * c4)))
-
-
-def _root(c1: float, c2: float, c3: float, c4: float, low: float, high: float) -> float:
-    """Return the zero of the derivative between ``low``, where it is negative, and ``high``.
-
-    Newton's method, replaced by a halving wherever it would leave the bracket.
-    """
-    t = 0.5 * (low + high)
-    for _ in range(POLISH):
-        slope = c1 + t * (2.0 * c2 + t * (3.0 * c3 + t * 4.0 * c4))
-        if slope < 0.0:
-            low = t
-        elif slope > 0.0:
-            high = t
-        else:
-            return t
-        bend = 2.0 * c2 + t * (6.0 * c3 + t * 12.0 * c4)
-        following = t - slope / bend if bend != 0.0 else low
-        if not low < following < high:
-            following = 0.5 * (low + high)
-        if abs(following - t) <= 4e-16 * abs(t):
-            return following
-        t = following
-    return t
-
-
-def quartic_step(c1: float, c2: float, c3: float, c4: float) -> tuple[float, float]:
-    """Minimise q(t) = c1 t + c2 t^2 + c3 t^3 + c4 t^4 over [0, 1]; return t and q(t).
-
-    Between the zeros of q'' the derivative is monotone, so a change of its sign from - to +
-    brackets exactly one minimum. The value returned is never above 0 = q(0).
-    """
-    # plain numbers: a few microseconds, and nothing to compile before the first step
-    cuts = [0.0]
-    # zeros of q''/2 = c2 + 3 c3 t + 6 c4 t^2 without cancellation; c4 >= 0 for our quartics
-    below = 9.0 * c3 * c3 - 24.0 * c4 * c2
-    if below > 0.0:
-        half = -0.5 * (3.0 * c3 + math.copysign(math.sqrt(below), c3))
-        first = half / (6.0 * c4) if c4 != 0.0 else 2.0
-        second = c2 / half if half != 0.0 else 2.0
-        for cut in (min(first, second), max(first, second)):
-            if 0.0 < cut < 1.0:
-                cuts.append(cut)
-    cuts.append(1.0)
-    best, lowest = 0.0, 0.0
-    value = _value(c1, c2, c3, c4, 1.0)
-    if value < lowest:
-        best, lowest = 1.0, value
-    for low, high in itertools.pairwise(cuts):
-        left = c1 + low * (2.0 * c2 + low * (3.0 * c3 + low * 4.0 * c4))
-        right = c1 + high * (2.0 * c2 + high * (3.0 * c3 + high * 4.0 * c4))
-        if left < 0.0 < right:
-            t = _root(c1, c2, c3, c4, low, high)
-            value = _value(c1, c2, c3, c4, t)
-            if value < lowest:
-                best, lowest = t, value
-    return best, lowest
 
 
 def polynomial_step(*coefficients: float) -> tuple[float, float]:
@@ -137,7 +75,7 @@ def line_step(
         return 0.0, line.D
     values, product, moved = f.advance(U.values, product, line, step)
     state.spare.append(line.image)
-    following = gram + step * (line.cross + line.cross.T) + step**2 * line.gram
+    following = gram_along(gram, line.cross, line.gram, step)
     # else little but rounding may be left of it
     trusted = following.trace() > 0.5 * U.size
     misfit = U.misfit

@@ -11,7 +11,7 @@ from symnmf.kernels.products import WIDEST, dense_rows, prefers_dense_rows
 from symnmf.kernels.sharing import share
 from symnmf.kernels.small_products import NARROW, multiplier, times_rows
 from symnmf.parallel import Bounds, Threads
-from symnmf.storage.host import HostMatrix
+from symnmf.storage.host import BLOCK_SIZE, HostMatrix
 from symnmf.storage.misfit import has_digits, misfit_in_tiles
 from symnmf.storage.symmetric import Square, square_parts
 
@@ -71,10 +71,8 @@ class DenseMatrix(HostMatrix):
 
     def compute_sqnorm(self) -> float:
         def task(begin: int, end: int) -> float:
-            return sum(
-                float(np.vdot(row, row))
-                for row in (self.array[i].astype(np.float64, copy=False) for i in range(begin, end))
-            )
+            blocks = (rows.astype(np.float64, copy=False) for rows in self._blocks(begin, end))
+            return sum(float(np.vdot(block, block)) for block in blocks)
 
         n = self.shape[0]
         return sum(self.threads.run(task, self.threads.split(n, 2.0 * n)))
@@ -123,7 +121,13 @@ class DenseMatrix(HostMatrix):
         return other
 
     def values(self) -> Iterator[np.ndarray]:
-        yield from self.array
+        yield from self._blocks(0, self.shape[0])
+
+    def _blocks(self, begin: int, end: int) -> Iterator[np.ndarray]:
+        """Yield some rows, or columns where these are what follows each other, a few at a time."""
+        array, rows = _rows(self.array), max(1, BLOCK_SIZE // self.shape[0])
+        for first in range(begin, end, rows):
+            yield array[first : min(first + rows, end)]
 
 
 def _stays_in_cache(X: np.ndarray, V: np.ndarray) -> bool:
