@@ -12,10 +12,11 @@ import scipy.sparse as sp
 import symnmf
 from conftest import synthetic_problem
 from symnmf import calls
+from symnmf.kernels.misfit import SIDE
 from symnmf.objectives.frobenius import CARRIED_WITHIN, Frobenius
 from symnmf.storage import as_symmetric
 from symnmf.storage.host import HostMatrix
-from symnmf.storage.misfit import HEIGHT, SINGLE_ABOVE, WIDTH
+from symnmf.storage.misfit import SINGLE_ABOVE
 
 
 def exact_error(X, U):
@@ -70,7 +71,7 @@ def test_errors_are_carried_for_most_of_a_run(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("n", [7, HEIGHT, HEIGHT + 1, 2 * WIDTH + 77])
+@pytest.mark.parametrize("n", [7, SIDE, SIDE + 1, 4 * SIDE + 77])
 def test_a_misfit_in_tiles_is_that_of_all_entries(dtype, n):
     rng = np.random.default_rng(n)
     U = rng.random((n, 3)).astype(dtype)

@@ -24,6 +24,7 @@ import scipy.sparse as sp
 from symnmf.graphs.adjacency import degrees
 from symnmf.kernels.assigning import LANES, add_within, move_rows
 from symnmf.run.result import OUTSIDE
+from symnmf.storage.sparse import NARROW_UP_TO
 
 #: How rows get their labels.
 LIKELIHOOD, LARGEST = "likelihood", "largest"
@@ -153,17 +154,21 @@ class Rounds:
     """Rounds on a sparse graph in compiled code; they do what :class:`Ties` does."""
 
     def __init__(self, A: sp.csr_array, degrees: np.ndarray, clusters: int) -> None:
-        self.A, self.degrees, self.clusters = A, np.asarray(degrees, np.float64), clusters
+        self.degrees, self.entries = np.asarray(degrees, np.float64), A.nnz
+        self.clusters = clusters
+        indptr, indices = A.indptr, A.indices
+        if max(A.nnz, len(indptr)) <= NARROW_UP_TO:  # so that there is one version to compile
+            indptr, indices = (places.astype(np.int32, copy=False) for places in (indptr, indices))
+        self._graph = indptr, indices, A.data
         self._tied = np.zeros((LANES, clusters + 1))
 
     def likeliest(self, labels: np.ndarray) -> np.ndarray:
         """Return the likeliest clusters of the rows that have one; see :meth:`Ties.likeliest`."""
-        graph = self.A.indptr, self.A.indices, self.A.data
         labels = np.ascontiguousarray(labels, np.int64)
         within, moved = np.zeros(self.clusters), np.empty_like(labels)
-        add_within(*graph, labels, within)
-        found = Densities.estimated(within, labels, self.degrees, self.A.nnz)
-        move_rows(*graph, labels, self.degrees, found.gain, found.cost, self._tied, moved)
+        add_within(*self._graph, labels, within)
+        found = Densities.estimated(within, labels, self.degrees, self.entries)
+        move_rows(*self._graph, labels, self.degrees, found.gain, found.cost, self._tied, moved)
         return moved
 
 

@@ -1,4 +1,4 @@
-"""f along a line in U, a polynomial of degree 4: its coefficients, its minimum, U^T U on the way."""
+"""f along a line in U, of degree 4: its coefficients, its minimum, and U^T U on the way."""
 
 from __future__ import annotations
 

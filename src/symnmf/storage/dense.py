@@ -84,10 +84,13 @@ class DenseMatrix(HostMatrix):
 
     def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float | None:
         read_once()
-        quick = misfit_in_tiles(self.array, U, V, self.threads)
-        return (
-            quick if has_digits(self.dtype, quick, self.sqnorm) else super().residual_sqnorm(U, V)
-        )
+        rows = _rows(self.array)
+        narrow = [factor.astype(self.dtype, copy=False) for factor in (U, V)]
+        quick = misfit_in_tiles(rows, narrow[0], narrow[0] if V is U else narrow[1], self.threads)
+        if has_digits(self.dtype, quick, self.sqnorm):
+            return quick
+        wide = [factor.astype(np.float64) for factor in (U, V)]
+        return misfit_in_tiles(rows, wide[0], wide[0] if V is U else wide[1], self.threads)
 
     def parts(self) -> Iterator[tuple[Square, np.ndarray]]:
         for square in square_parts(self.shape[0], PART_SIDE):
