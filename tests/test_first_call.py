@@ -43,13 +43,9 @@ OF_ALL = {
 }  # fmt: skip
 OF_BOTH_TYPES = {"_multiply", "multiply_rows", "sum_over_rows"}
 OF_SPARSE = OF_ALL | {
-    "add_within",
-    "best_entry",
-    "csr_rows",
-    "minimise_row",
-    "move_rows",
-    "sweep_csr",
-}
+    "add_residuals", "add_squares_inside", "add_within", "best_entry", "csr_rows",
+    "label_components", "minimise_row", "move_rows", "sweep_csr",
+}  # fmt: skip
 KERNELS = {
     "factorize": OF_ALL | {"gap_sqnorm"},
     "communities": OF_SPARSE,

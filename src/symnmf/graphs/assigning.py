@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from symnmf.graphs.adjacency import degrees
 from symnmf.kernels.assigning import LANES, add_within, move_rows
 from symnmf.run.result import OUTSIDE
-from symnmf.storage.sparse import NARROW_UP_TO
+from symnmf.storage.sparse import narrow
 
 #: How rows get their labels.
 LIKELIHOOD, LARGEST = "likelihood", "largest"
@@ -156,10 +156,7 @@ class Rounds:
     def __init__(self, A: sp.csr_array, degrees: np.ndarray, clusters: int) -> None:
         self.degrees, self.entries = np.asarray(degrees, np.float64), A.nnz
         self.clusters = clusters
-        indptr, indices = A.indptr, A.indices
-        if max(A.nnz, len(indptr)) <= NARROW_UP_TO:  # so that there is one version to compile
-            indptr, indices = (places.astype(np.int32, copy=False) for places in (indptr, indices))
-        self._graph = indptr, indices, A.data
+        self._graph = *narrow(A.indptr, A.indices), A.data
         self._tied = np.zeros((LANES, clusters + 1))
 
     def likeliest(self, labels: np.ndarray) -> np.ndarray:
@@ -184,7 +181,8 @@ def reassigned(
     known, repelled = degrees(positive), None if negative is None else degrees(negative)
     outside = labels == OUTSIDE
     signed = repelled is not None and negative_weight > 0.0
-    rounds = Rounds(positive, known, clusters) if sp.issparse(positive) and not signed else None
+    compiled = sp.issparse(positive) and not signed
+    rounds = Rounds(positive, known, clusters) if compiled else None
     before: np.ndarray | None = None
     for done in range(ROUNDS if clusters > 1 else 0):
         if rounds is not None:
@@ -192,7 +190,7 @@ def reassigned(
         else:
             ties = Ties.of(positive, known, labels, clusters)
             scores = Densities.of(ties, clusters).scores(ties)
-            if signed:
+            if repelled is not None and negative_weight > 0.0:
                 apart = Ties.of(negative, repelled, labels, clusters)
                 scores += negative_weight * Densities.of(apart, clusters).scores_at(apart, ties)
             moved = ties.likeliest(scores, labels)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from symnmf.graphs.warning import warn
 from symnmf.naming import lookup
-from symnmf.storage.components import in_one_piece
+from symnmf.storage.components import labels_of
 
 if TYPE_CHECKING:
     from symnmf.graphs.neighbors import Array
@@ -35,11 +35,7 @@ def restrict(A: Any, components: str, clusters: int, advice: str) -> Any:
     """
     chosen = lookup(str(components), CHOICES, "components")
     graph = sp.csr_array(A)
-    if in_one_piece(graph):
-        return A
-    from scipy.sparse.csgraph import connected_components
-
-    count, part = connected_components(graph, directed=False)
+    count, part = labels_of(graph.indptr, graph.indices, graph.data)
     sizes = np.bincount(part)
     real = np.count_nonzero(sizes > 1)
     if chosen == "largest" and count > 1:

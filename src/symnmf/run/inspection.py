@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from symnmf.kernels.components import add_residuals
 from symnmf.objectives import Added, Frobenius, MatrixObjective, Objective
 from symnmf.objectives.objective import REFERENCE_SHARE, rounding_level
 from symnmf.run.uniqueness import uniqueness
@@ -55,17 +56,14 @@ class Inspection:
         count = len(norms)
         seen = norms > LEAST_COMPONENT * f.norm
         gram = f.curvature(U.gram)
-        values = f.ops.get(U.values).astype(np.float64, copy=False)
         steps = np.divide(1.0, norms, out=np.zeros(count), where=seen)
         if U.slope is None:
-            moved = f.ops.get(f.ops.gradient(U.values, U.product(f), gram)) * steps[labels, None]
+            slope, twice = f.ops.gradient(U.values, U.product(f), gram), 1.0
         else:
-            moved = f.ops.get(U.slope) * (2.0 * steps)[labels, None]
-        np.minimum(values, moved, out=moved)
-        residual, size = (
-            np.sqrt(np.bincount(labels, np.einsum("ij,ij->i", part, part), minlength=count))
-            for part in (moved, values)
-        )
+            slope, twice = U.slope, 2.0
+        squares = np.zeros((2, count))
+        add_residuals(f.ops.get(U.values), f.ops.get(slope), twice * steps, labels, *squares)
+        residual, size = np.sqrt(squares)
         unit = REFERENCE_SHARE * np.maximum(size, np.sqrt(norms))
         found = np.divide(residual, unit, out=np.zeros(count), where=seen)
         # the Gram matrix is that of all components, and its rounding is felt in each

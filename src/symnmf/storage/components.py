@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
+from symnmf.kernels.components import add_squares_inside, label_components
 from symnmf.storage.dense import DenseMatrix
-from symnmf.storage.sparse import SparseMatrix
+from symnmf.storage.sparse import SparseMatrix, narrow
 from symnmf.storage.symmetric import SymmetricArray
 
 #: An entry joins no components where it is below this part of the largest entry of both its rows.
@@ -39,39 +39,27 @@ def components_of(X: SymmetricArray) -> Components | None:
 
 
 def _of_sparse(X: SparseMatrix) -> Components | None:
-    from scipy.sparse.csgraph import connected_components
-
-    lengths = np.diff(X.indptr)
-    graph = _strong_entries(X, lengths)
-    if in_one_piece(graph):
+    graph = X.indptr, X.indices, X.data
+    count, labels = labels_of(*graph, WEAK)
+    if count <= 1:
         return None
-    count, labels = connected_components(graph, directed=False)
-    if count == 1:
-        return None
-    own = np.repeat(labels, lengths)
-    inside = np.where(own == labels[X.indices], X.data, 0).astype(np.float64, copy=False)
-    return Components(labels, np.sqrt(np.bincount(own, inside**2, count)))
+    squares = np.zeros(count)
+    add_squares_inside(*graph, labels, squares)
+    return Components(labels, np.sqrt(squares))
 
 
-def in_one_piece(graph: sp.csr_array) -> bool:
-    """Whether a sparse graph is connected; it takes a fifth of the time that labels take."""
-    from scipy.sparse.csgraph import breadth_first_order
+def labels_of(
+    indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, share: float = 0.0
+) -> tuple[int, np.ndarray]:
+    """Return how many components a sparse graph has, and that of each row.
 
-    return len(breadth_first_order(graph, 0, return_predecessors=False)) == graph.shape[0]
-
-
-def _strong_entries(X: SparseMatrix, lengths: np.ndarray) -> sp.csr_array:
-    """Return X without the entries that join no rows; ``lengths`` is how many each row has."""
-    size = np.abs(X.data) if X.signed else X.data
-    if len(size) and size.min() > WEAK * size.max():  # as on most graphs
-        return sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
-    filled = np.flatnonzero(lengths)
-    limits = np.zeros(len(lengths), size.dtype)
-    if len(filled):
-        limits[filled] = WEAK * np.maximum.reduceat(size, X.indptr[filled])
-    joins = size > np.minimum(np.repeat(limits, lengths), limits[X.indices])
-    ends = np.concatenate([[0], np.cumsum(joins)]).astype(X.indptr.dtype)
-    return sp.csr_array((X.data[joins], X.indices[joins], ends[X.indptr]), shape=X.shape)
+    An entry joins two rows if it is larger than the ``share`` of the largest entry of one of them.
+    """
+    n = len(indptr) - 1
+    labels, waiting = np.empty((2, n), np.int64)
+    graph = *narrow(indptr, indices), data
+    count = label_components(*graph, share, np.empty(n), waiting, labels)
+    return int(count), labels
 
 
 def _of_dense(X: np.ndarray) -> Components | None:

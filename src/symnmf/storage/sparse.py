@@ -22,6 +22,16 @@ NARROW_UP_TO = np.iinfo(np.int32).max
 RESIDUAL_UP_TO = 20_000
 
 
+def narrow(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places of stored entries in 32 bits, where these are enough.
+
+    That is half the memory traffic, and no second version of each kernel to compile.
+    """
+    if max(len(indices), len(indptr)) > NARROW_UP_TO:
+        return indptr, indices
+    return indptr.astype(np.int32, copy=False), indices.astype(np.int32, copy=False)
+
+
 class SparseMatrix(HostMatrix):
     """A symmetric matrix in CSR form; being symmetric, its CSC form is the same three arrays."""
 
@@ -29,10 +39,8 @@ class SparseMatrix(HostMatrix):
         self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, threads: Threads
     ) -> None:
         super().__init__(len(indptr) - 1, data.dtype, threads)
-        # half the memory traffic, and no second version of each kernel to compile
-        if indices.dtype == np.int64 and max(len(indices), len(indptr)) <= NARROW_UP_TO:
-            indptr, indices = indptr.astype(np.int32), indices.astype(np.int32)
-        self.indptr, self.indices, self.data = indptr, indices, data
+        self.indptr, self.indices = narrow(indptr, indices)
+        self.data = data
         self._shares: dict[int, list[Bounds]] = {}
         self._bounds: dict[int, np.ndarray] = {}
         self._single: SparseMatrix | None = None
