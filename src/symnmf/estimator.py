@@ -114,8 +114,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     solver, coupling
         As in :func:`symnmf.factorize`.
     init : str, array or callable, default "auto"
-        As in :func:`symnmf.factorize`. "auto" is "levels", one start, for a sparse affinity if U
-        has more than four million entries, and "spectral" otherwise. "spectral" starts from the
+        As in :func:`symnmf.factorize`, but "auto" is always "spectral", which starts from the
         leading eigenvectors, rotated until they are nearly nonnegative; further starts rotate them
         by other rows, drawn at random. On ORL, COIL-20, MNIST, email-Eu-core and cora such a start
         reaches a lower error than the best of five random starts, with half the iterations of one

@@ -62,15 +62,6 @@ class Level:
         return self.weights[:, None] * U[self.group]
 
 
-def levels_pay(f: Objective, rank: int) -> bool:
-    """Whether X is sparse and so large that a start by levels finds better clusters.
-
-    On com-DBLP with 50 columns, rows in tails and between clusters decide how a run from
-    eigenvectors ends, and clusters that hold half of the nodes are not rare.
-    """
-    return isinstance(f.storage, SparseMatrix) and f.shape[0] * rank > DOUBLE_UP_TO
-
-
 def coarse_rows(rank: int) -> int:
     """Return how many rows the coarsest level has at most, for so many columns."""
     return max(COARSEST_ROWS, ROWS_EACH * rank)

@@ -51,7 +51,7 @@ Callback = Callable[["Snapshot"], Any]
 #: sketch leaves out of X makes a tighter one pointless: MISSED times ||X - sketch||_F / ||X||_F,
 #: which is of the order of the stationarity on X at the end.
 SKETCH_TOL, LEAST_SKETCH_TOL = 2.0, 1e-4
-MISSED = 0.004
+MISSED = 0.003
 
 #: Iterations after which runs on a smaller problem are looked at, and the part of the time left
 #: that each of them may take.

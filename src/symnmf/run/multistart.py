@@ -24,7 +24,7 @@ from symnmf.pools import Pool
 from symnmf.run.checkpoint import Checkpointing, values_so_far
 from symnmf.run.fits import check_path, open_fit
 from symnmf.run.interrupts import Interrupt, watching
-from symnmf.run.levels import LEVELS, levels_pay
+from symnmf.run.levels import LEVELS
 from symnmf.run.loop import Snapshot, solve
 from symnmf.run.problem import Problem
 from symnmf.run.race import Race
@@ -201,8 +201,6 @@ class Plan:
         f = problem.objective
         if self.from_eigenvectors and not f.spectral:
             return dataclasses.replace(self, init="scaled-random")._run(problem, settings)
-        if self._automatic and levels_pay(f, int(self.rank)):
-            return dataclasses.replace(self, init=LEVELS)._run(problem, settings)
         workers, seats = self._at_once(f)
         apart = seats == 1 and self._apart(f)
         kept, seed = self._opened(problem)
@@ -292,10 +290,6 @@ class Plan:
     def from_eigenvectors(self) -> bool:
         """Whether the starts are turned eigenvectors, which the seed changes little."""
         return isinstance(self.init, str) and self.init in (SPECTRAL, AUTO)
-
-    @property
-    def _automatic(self) -> bool:
-        return isinstance(self.init, str) and self.init == AUTO
 
     def _rounds(self) -> list[range]:
         if self.from_eigenvectors and self.starts > 1:
