@@ -77,6 +77,28 @@ def test_the_subspace_is_that_of_the_leading_eigenvectors():
     np.testing.assert_allclose(basis.vectors.T @ basis.vectors, np.eye(8), atol=1e-8)
 
 
+def test_rounds_of_the_filter_follow_while_they_bring_something():
+    # points in the plane: eigenvalues one close to the next, so that two rounds miss 1%
+    A = graphs.self_tuning(np.random.default_rng(0).random((3000, 2)))
+    found = leading_subspace(as_symmetric(A), 20).values
+    exact = eigsh(A, k=20, which="LA")[0]
+    assert found @ found >= 0.998 * (exact @ exact)
+
+
+@pytest.mark.parametrize(("noise", "least", "most"), [(0.1, 1, 3), (1.0, 15, 40)])
+def test_products_alone_are_enough_where_x_is_clear(noise, least, most, monkeypatch):
+    X, _ = symnmf.datasets.synthetic(400, 20, noise, random_state=0)
+    stored = as_symmetric(X)
+    products: list[int] = []
+    multiply = type(stored).matmul
+    monkeypatch.setattr(
+        type(stored), "matmul", lambda X, V, out=None: products.append(1) or multiply(X, V, out)
+    )
+    found = leading_subspace(stored, 20).values
+    assert least <= len(products) <= most
+    np.testing.assert_allclose(found, np.linalg.eigvalsh(X)[: -20 - 1 : -1], rtol=1e-3)
+
+
 @pytest.mark.parametrize("least", [1.0, 1e-3, 1e-7, 0.0])
 def test_the_nearest_rotation_is_that_of_an_svd(least):
     left, right = (
