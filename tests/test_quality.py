@@ -96,7 +96,7 @@ def test_products_alone_are_enough_where_x_is_clear(noise, least, most, monkeypa
     )
     found = leading_subspace(stored, 20).values
     assert least <= len(products) <= most
-    np.testing.assert_allclose(found, np.linalg.eigvalsh(X)[: -20 - 1 : -1], rtol=1e-3)
+    np.testing.assert_allclose(found, np.linalg.eigvalsh(X)[: -20 - 1 : -1], rtol=5e-3)
 
 
 @pytest.mark.parametrize("least", [1.0, 1e-3, 1e-7, 0.0])
