@@ -35,8 +35,8 @@ EXACT_UP_TO = 256  # rows up to which all eigenvectors at once are cheaper
 SPARE = 10  # more columns than asked for, so that the last eigenvectors come quickly
 #: Rounds of the filter: at least so many, and at most so many unless X is large, where iterations
 #: cost as much and do the rest. Between these, one follows for as long as the last one raised the
-#: squares of the wanted eigenvalues after the first by more than the GAIN. With two rounds alone it depends on the
-#: first block where runs on MNIST and COIL-20 end.
+#: squares of the wanted eigenvalues after the first by more than the GAIN. With two rounds alone
+#: it depends on the first block where runs on MNIST and COIL-20 end.
 ROUNDS, MOST_ROUNDS, DEGREE, GAIN = 2, 4, 8, 0.01
 #: How much larger the filter may make one direction than another before it is orthonormalised.
 MOST_GROWTH = {np.dtype(np.float64): 1e6, np.dtype(np.float32): 1e3}
