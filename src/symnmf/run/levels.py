@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.objectives import Objective
-from symnmf.run.spectral import DOUBLE_UP_TO, leading_subspace, spectral_start
+from symnmf.run.spectral import LARGE, leading_subspace, spectral_start
 from symnmf.storage import SparseMatrix
 
 
@@ -140,7 +140,7 @@ def start_by_levels(f: Objective, rank: int, improve: Improve) -> np.ndarray:
     if not isinstance(X, SparseMatrix):  # nothing to contract
         return spectral_start(f, rank, None)
     dtype = X.dtype
-    if X.shape[0] * rank > DOUBLE_UP_TO:
+    if X.shape[0] * rank > LARGE:
         X = X.single
     levels = contractions(X, rank)
     coarsest = levels[-1].X if levels else X

@@ -72,6 +72,9 @@ LEVEL_TOL = 1e-4
 #: Seconds that the first iteration takes for each row and squared rank, about, on one thread.
 FIRST_ITERATION = 4e-9
 
+#: Entries of U up to which a run that has converged in float32 has to pass in the precision of X.
+WIDENED_UP_TO = 2**22
+
 #: Fraction of ``max_time`` by which an iteration may be expected to end late.
 LATE = 0.1
 
@@ -325,12 +328,17 @@ class Run:
         if misfit is None or misfit.doubt == 0.0:
             return
         self.state.U.misfit = None
+        self._measure_again()
+
+    def _measure_again(self) -> None:
+        """Measure what the last row of the history is about once more."""
         self._measure()
         scale = self.units.data * self.units.data
         self.history.amend(
             error=self.latest.error,
             value=self.latest.value * scale,
             objective=self.latest.objective * scale,
+            stationarity=self.latest.stationarity,
         )
 
     def _record(self) -> bool:
@@ -402,13 +410,25 @@ class Run:
         return self.solver.settled(self.state) and self._passes(tol)
 
     @property
+    def _narrow(self) -> bool:
+        """Whether the run is in float32 on an X in float64."""
+        return self.f.ops.dtype(self.state.U.values) != self.f.dtype
+
+    @property
     def _one_factor(self) -> bool:
         return self.state.V is self.state.U and self.f.order == 2
 
     def _passes(self, tol: float) -> bool:
         """Look at a stationary point once more; where it is a saddle, go on from below it."""
+        if self._narrow:
+            if self.state.U.values.size > WIDENED_UP_TO:
+                return True
+            self.solver.widen(self.f, self.state)
+            self._measure_again()
+            if self.latest.stationarity > max(tol, rounding_level(self.f.dtype)):
+                return False
         U, ops = self.state.U, self.f.ops
-        if self.f.order > 2 or ops.dtype(U.values) != self.f.dtype:  # the run is in float32 still
+        if self.f.order > 2:
             return True
         if self.inspection.worst(U) > tol:
             return False

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.objectives import Objective
+from symnmf.objectives.objective import Objective, rounding_level
+from symnmf.run.spectral import DOUBLE_UP_TO
 from symnmf.solvers import Solver, as_solver
+from symnmf.solvers.auto import Auto
 
 if TYPE_CHECKING:
     from symnmf.coupling import Coupling
@@ -75,7 +77,10 @@ class Settings:
             )
         chosen = method.default_coupling if coupling is None else coupling
         rule = None if chosen is None else _rule_of(chosen)
-        return cls(method, rule, Limits(**limits))
+        limited = Limits(**limits)
+        if type(method) is Auto and limited.tol > rounding_level(np.dtype(np.float32)):
+            method = replace(method, single_from=DOUBLE_UP_TO)  # float32 leads as far in less time
+        return cls(method, rule, limited)
 
     def checked(self, f: Objective) -> Self:
         """Return what a run on f uses, or say in one sentence why it cannot be used on f."""

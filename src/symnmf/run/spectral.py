@@ -30,7 +30,11 @@ from symnmf.storage import SymmetricArray, SymmetricMatrix
 from symnmf.storage.spectrum import filtered
 from symnmf.storage.wrapping import in_memory
 
-DOUBLE_UP_TO = 2**22  # entries of the eigenvectors, which are computed in float32 beyond
+#: Entries of the eigenvectors of a sparse X, which are computed in float32 beyond: with fewer that
+#: would not be faster, and a first call would compile kernels for both types.
+DOUBLE_UP_TO = 2**12
+#: The same beyond which X is large: an iteration costs as much as what it would replace here.
+LARGE = 2**22
 EXACT_UP_TO = 256  # rows up to which all eigenvectors at once are cheaper
 SPARE = 10  # more columns than asked for, so that the last eigenvectors come quickly
 #: Rounds of the filter: at least so many, and at most so many unless X is large, where iterations
@@ -180,7 +184,8 @@ def leading_subspace(X: SymmetricMatrix, count: int) -> Basis:
 
     A Chebyshev filter on a block of vectors: unlike Lanczos it finds repeated eigenvalues, and
     unlike an eigensolver run to convergence its cost hardly depends on the spectrum. What is
-    inexact in the last vectors the factorization corrects. A large block is kept in float32.
+    inexact in the last vectors the factorization corrects. Of a sparse X all but small blocks are
+    kept in float32.
     """
     n = X.shape[0]
     single = X.single if n * count > DOUBLE_UP_TO else None
@@ -191,7 +196,7 @@ def leading_subspace(X: SymmetricMatrix, count: int) -> Basis:
     ops = X.ops
     block = orthonormal(ops, X.matmul(random_block(X, count + SPARE)))
     products, kept = 0, 0.0
-    most = (ROUNDS if single is not None else MOST_ROUNDS) * DEGREE
+    most = (ROUNDS if n * count > LARGE else MOST_ROUNDS) * DEGREE
     while products < most:
         left = calls.seconds_left()
         image = X.matmul(block)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -32,7 +32,7 @@ IN_CACHE = 2**22  # entries of U that stay in a cache; with more a run begins in
 REMEMBERED = 2**26  # entries of U up to which steps are remembered, at seven times its memory
 SWEEPS_ALONE = 3  # where no steps are kept: rows once read are cheap to sweep again
 SINGLE_LOOKS = 5  # iterations between two looks at whether float32 is still enough
-SINGLE_GAIN = 1e-7  # relative fall of E between two looks under which it is not
+SINGLE_GAIN = 1e-9  # relative fall of E between two looks under which it is not
 ROUNDED = 100.0  # roundings by which the scale of a start may be off
 BY_ENTRIES = 2**20  # entries of U up to which a sweep on one thread costs little
 
@@ -56,6 +56,9 @@ class HalsNewton(Solver):
         steps would take more memory than most machines have.
     newton_below : float
         Relative error E from which Gauss-Newton takes over; 0 for never.
+    single_from : int or None
+        Entries of U beyond which a run on a sparse X in float64 begins in float32; None for 2^22,
+        which are more than a cache holds.
     """
 
     name: ClassVar[str] = "hals-newton"
@@ -66,6 +69,8 @@ class HalsNewton(Solver):
 
     depth: int | None = None
     newton_below: float = 0.05
+    # not part of what a checkpoint is for: it may begin in one precision and go on in another
+    single_from: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,7 +94,7 @@ class HalsNewton(Solver):
         depth = self.depth
         if depth is None:
             depth = DEPTH if entries <= REMEMBERED else 0
-        return depth, entries > IN_CACHE
+        return depth, entries > (IN_CACHE if self.single_from is None else self.single_from)
 
     def memory(self, f: Objective, rank: int) -> Layout:
         n, dtype = f.shape[0], f.dtype
@@ -104,7 +109,7 @@ class HalsNewton(Solver):
         }
 
     def precisions(self, f: Objective, rank: int) -> tuple[np.dtype, ...]:
-        narrows = self._layout(f, rank)[1]
+        narrows = f.order == 2 and f.single is not None
         return (f.dtype, np.dtype(np.float32)) if narrows else (f.dtype,)
 
     def start(self, f: Objective, U0: Tall) -> State:
@@ -172,11 +177,14 @@ class HalsNewton(Solver):
             error = _refresh(single, state)
             if error > self.newton_below and _single_is_enough(single, state, error):
                 return single, error
-            state.spare.clear()
-            state.moved(f.ops.cast(state.U.values, f.dtype))
-            depth, _ = self._layout(f, state.rank)
-            state.memory |= quasi_newton.buffers_for_pairs(f, depth, state.U.values)
+            self.widen(f, state)
         return f, _refresh(f, state)
+
+    def widen(self, f: Objective, state: State) -> None:
+        state.spare.clear()
+        state.moved(f.ops.cast(state.U.values, f.dtype))
+        depth, _ = self._layout(f, state.rank)
+        state.memory |= quasi_newton.buffers_for_pairs(f, depth, state.U.values)
 
     def _newton_step(self, f: Objective, state: State, level: float) -> bool:
         memory, ops = state.memory, f.ops

@@ -90,6 +90,10 @@ class Solver(ABC):
         """Return the types that U may have on the way."""
         return (f.dtype,)
 
+    def widen(self, f: Objective, state: State) -> None:
+        """Bring a state in a type of :meth:`precisions` to that of f, in place."""
+        raise NotImplementedError(f"{self.name} has no other precision than that of X")
+
     @abstractmethod
     def step(self, f: Objective, state: State) -> None:
         """Do one iteration, in place."""
