@@ -539,6 +539,75 @@ def test_large_sparse_problems_begin_in_single_precision_and_end_in_double(
     assert dense.U.values.dtype == np.float64
 
 
+def types_of_a_run(X: Any, rank: int, **options: Any) -> tuple[set[str], symnmf.Result]:
+    """Return the types of U on the way, and the result."""
+    seen: set[str] = set()
+    result = symnmf.factorize(
+        X, rank, callback=lambda now: seen.add(str(now.U.dtype)) or False, **options
+    )
+    return seen, result
+
+
+def planted_graph(n: int, groups: int) -> sp.csr_array:
+    of = np.arange(n) % groups
+    chance = np.where(np.equal.outer(of, of), 0.08, 0.01)
+    A = np.triu(np.random.default_rng(0).random((n, n)) < chance, 1).astype(float)
+    return symnmf.graphs.normalize(sp.csr_array(A + A.T))
+
+
+@pytest.mark.parametrize("groups", [6, 12])  # as many as there are, and more
+def test_a_loose_tolerance_is_reached_in_float32_and_holds_in_float64(groups: int) -> None:
+    X = planted_graph(900, 6)
+    seen, loose = types_of_a_run(X, groups, tol=1e-4)
+    assert seen == {"float32"}
+    assert loose.status == "converged"
+    assert loose.U.dtype == np.float64
+    plain, same = types_of_a_run(X, groups, tol=1e-4, solver="hals-newton")
+    assert plain == {"float64"}
+    assert loose.error == pytest.approx(same.error, rel=1e-4)
+    # what is said of the end is what float64 says, here and on another storage
+    for other in (X, X.toarray()):
+        certificate = loose.certificate(other)
+        assert certificate.stationarity <= 1e-4
+    X = X.toarray()
+    true = np.linalg.norm(X - loose.U @ loose.U.T) ** 2 / np.linalg.norm(X) ** 2
+    assert loose.history["error"][-1] == loose.error == pytest.approx(true, rel=1e-12)
+    assert loose.history["stationarity"][-1] == pytest.approx(certificate.stationarity, rel=1e-6)
+
+
+def test_runs_stay_in_the_precision_of_x_where_float32_would_not_do() -> None:
+    X = planted_graph(900, 6)
+    assert types_of_a_run(X, 6, tol=5e-5)[0] == {"float64"}  # it is rounding in float32
+    assert types_of_a_run(X, 6, tol=0.0, max_iter=3)[0] == {"float64"}
+    assert types_of_a_run(X, 4, tol=1e-4)[0] == {"float64"}  # too few entries to be faster
+    assert types_of_a_run(X.toarray(), 6, tol=1e-4)[0] == {"float64"}
+
+
+def test_components_are_looked_at_in_float64() -> None:
+    try:
+        X = symnmf.graphs.self_tuning(datasets.load("orl").data)
+    except InputError as absent:
+        pytest.skip(str(absent))
+    found = symnmf.factorize(X, 40, tol=1e-4)
+    assert found.status == "converged"
+    assert found.certificate(X).worst_component <= 1e-4  # 6e-4 where the run in float32 ends
+
+
+def test_a_run_goes_on_in_float32_from_a_checkpoint(tmp_path: Path) -> None:
+    X, file = planted_graph(900, 6), tmp_path / "run.npz"
+    options: dict[str, Any] = {"tol": 1e-4, "init": "scaled-random", "random_state": 0}
+    whole = symnmf.factorize(X, 6, **options)
+    with pytest.warns(symnmf.errors.ConvergenceWarning):
+        symnmf.factorize(X, 6, max_iter=5, checkpoint=file, **options)
+    np.testing.assert_array_equal(symnmf.factorize(X, 6, checkpoint=file, **options).U, whole.U)
+    file.unlink()
+    with pytest.warns(symnmf.errors.ConvergenceWarning):
+        symnmf.factorize(X, 6, max_iter=5, checkpoint=file, **options)
+    tighter = symnmf.factorize(X, 6, checkpoint=file, **{**options, "tol": 1e-8})
+    assert tighter.status == "converged"
+    assert tighter.certificate(X).stationarity <= 1e-8
+
+
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_array.toarray])
 def test_first_step_on_a_graph_is_coordinate_descent(kind: Any) -> None:
     A = sp.random_array((60, 60), density=0.1, rng=np.random.default_rng(0), format="csr")

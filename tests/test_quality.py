@@ -73,7 +73,12 @@ def test_the_subspace_is_that_of_the_leading_eigenvectors():
     basis = leading_subspace(as_symmetric(A), 8)
     exact = np.sort(eigsh(A, k=8, which="LA")[0])[::-1]
     np.testing.assert_allclose(basis.values, exact, atol=5e-3)
+    assert (basis.values <= exact + 1e-6).all()
+    assert basis.vectors.dtype == np.float32  # A is sparse, and they are for a start
+    np.testing.assert_allclose(basis.vectors.T @ basis.vectors, np.eye(8), atol=1e-5)
+    basis = leading_subspace(as_symmetric(A.toarray()), 8)
     assert (basis.values <= exact + 1e-9).all()
+    np.testing.assert_allclose(basis.values, exact, atol=5e-3)
     np.testing.assert_allclose(basis.vectors.T @ basis.vectors, np.eye(8), atol=1e-8)
 
 
