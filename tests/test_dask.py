@@ -71,11 +71,13 @@ def from_file(path, side=SIDE, pause=0.0, change=None):
 
         time.sleep(pause)
         (a, b), (c, d) = block_info[None]["array-location"]
-        block = np.load(path, mmap_mode="r")[a:b, c:d]
+        block = np.memmap(path, dtype, mode="r", offset=offset, shape=(n, n))[a:b, c:d]
         place = block_info[None]["chunk-location"]
         return block if change is None else change(np.array(block), place)
 
-    n = np.load(path, mmap_mode="r").shape[0]
+    # the header is read once: CPython 3.11 may raise a SystemError where two threads parse one
+    whole = np.load(path, mmap_mode="r")
+    n, dtype, offset = len(whole), whole.dtype, whole.offset
     sizes = tuple(min(side, n - first) for first in range(0, n, side))
     return da.map_blocks(load, chunks=(sizes, sizes), dtype=float, meta=np.empty((0, 0)))
 
