@@ -38,8 +38,9 @@ symnmf.SymNMF(4).fit(rng.normal(size=(200, 4)) + 6 * np.eye(4)[kind % 4])
 OF_ALL = {
     "advance_rows", "direction_rows", "gradient_rows", "hals_rows", "natural_residual_rows",
     "target_rows", "couple_into", "prepare_rows", "relax", "relax_rows", "cross_gram_rows",
-    "gram_along", "quartic_step", "quartic_sums", "_root", "_slope", "_value",
-    "times_rows", "_multiply", "multiply_rows", "multiply_rows_twice", "sum_over_rows",
+    "gram_along", "quartic_step", "quartic_sums", "_root", "_slope", "_value", "rotate",
+    "turned_moment", "times_rows", "_multiply", "multiply_rows", "multiply_rows_twice",
+    "sum_over_rows",
 }  # fmt: skip
 OF_BOTH_TYPES = {"_multiply", "multiply_rows", "sum_over_rows"}
 OF_SPARSE = OF_ALL | {

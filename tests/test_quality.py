@@ -105,7 +105,7 @@ def test_products_alone_are_enough_where_x_is_clear(noise, least, most, monkeypa
 
 
 @pytest.mark.parametrize("least", [1.0, 1e-3, 1e-7, 0.0])
-def test_the_nearest_rotation_is_that_of_an_svd(least):
+def test_the_nearest_rotation_has_the_largest_inner_product(least):
     left, right = (
         np.linalg.qr(np.random.default_rng(seed).standard_normal((6, 6)))[0] for seed in (0, 1)
     )
@@ -141,7 +141,8 @@ def test_turning_the_axes_leaves_less_below_zero():
     for generator in (None, np.random.default_rng(0), np.random.default_rng(1)):
         first = basis._axes(generator)
         settled = basis._settled(first)
-        np.testing.assert_allclose(settled.T @ settled, np.eye(10), atol=1e-10)
+        # the vectors of a sparse matrix are in float32, and their axes with them
+        np.testing.assert_allclose(settled.T @ settled, np.eye(10), atol=1e-6)
         below = [float((np.minimum(Y @ axes, 0) ** 2).sum()) for axes in (first, settled)]
         assert below[1] < 0.9 * below[0]
 

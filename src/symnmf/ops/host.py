@@ -157,9 +157,10 @@ class HostOps(Ops):
     def descend(self, U: np.ndarray, D: np.ndarray, step: float) -> np.ndarray:
         return self.clip(U - U.dtype.type(step) * D)
 
-    def times(self, T: np.ndarray, small: np.ndarray) -> np.ndarray:
+    def times(self, T: np.ndarray, small: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         right = small.astype(T.dtype, order="C", copy=False)
-        out = np.empty((len(T), right.shape[1]), T.dtype)
+        if out is None:
+            out = np.empty((len(T), right.shape[1]), T.dtype)
         given = (np.ascontiguousarray(T), right, out, multiplier(T.dtype))
         self._pass(times_rows, "times", 2.0 * right.size, given)
         return out

@@ -22,6 +22,8 @@ from scipy.linalg import svd
 from scipy.linalg.lapack import dpotrf, dtrtri, get_lapack_funcs
 
 from symnmf import calls
+from symnmf.kernels.small_products import multiplier
+from symnmf.kernels.turning import rotate, turned_moment
 from symnmf.objectives import Frobenius, Objective
 from symnmf.ops import Ops, Tall
 from symnmf.run.hasty import FLOOR, hasty_start
@@ -62,7 +64,6 @@ TURNS = 20  # of the axes, at most
 #: many turns lead as far as with 1; with 2 they may end early.
 REACH = 1.8
 SETTLED = 1e-4  # part of what is negative that a turn has to remove for another to follow
-SAFE = 1e-8  # squared size of a direction of a matrix, over the largest, that keeps eight digits
 SEEN_UP_TO = 10_000  # rows that decide on a turn, or fifty for each axis
 
 
@@ -125,16 +126,15 @@ class Basis:
         total = float(np.vdot(seen, seen))
         negative = total
         turn = 4.0 * seen.shape[0] * seen.shape[1] ** 2 / RATE
+        axes, moment = np.array(axes, seen.dtype, order="C"), np.empty(axes.shape)
         for _ in range(TURNS):
             if calls.out_of_time(turn):
                 break
-            turned = seen @ axes
-            clipped = np.maximum(turned, 0.0)
-            before, negative = negative, total - float(np.vdot(clipped, clipped))
+            kept = turned_moment(seen, axes, REACH, multiplier(seen.dtype), moment)
+            before, negative = negative, total - kept
             if before - negative <= SETTLED * before:
                 break
-            turned *= 1.0 - REACH
-            axes = nearest_rotation(seen.T @ np.maximum(clipped, turned)).astype(axes.dtype)
+            axes = nearest_rotation(moment).astype(axes.dtype)
         return axes
 
 
@@ -158,15 +158,14 @@ def _sampled(rows: np.ndarray, most: int) -> np.ndarray:
 def nearest_rotation(M: np.ndarray) -> np.ndarray:
     """Return the orthogonal factor M (M^T M)^-1/2 of a square matrix.
 
-    By eigenvectors of M^T M, which take less than half the time of an SVD of M; by that where so
-    little is left of some direction that its square would be rounding.
+    By products, or by an SVD where little of some direction is left.
     """
-    M = M.astype(np.float64, copy=False)
-    squares, vectors = np.linalg.eigh(M.T @ M)
-    if squares[0] > SAFE * squares[-1]:
-        return M @ ((vectors / np.sqrt(squares)) @ vectors.T)
+    M = np.array(M, np.float64, order="C")
+    rotation = M.copy()
+    if rotate(rotation, multiplier(rotation.dtype)):
+        return rotation
     left, _, right = svd(M)
-    return left @ right
+    return np.asarray(left @ right)
 
 
 def affordable(n: int, rank: int) -> bool:

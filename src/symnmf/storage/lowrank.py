@@ -88,13 +88,7 @@ class LowRank(HostMatrix):
 
     def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         read_once()
-        product = np.empty(V.shape, self.dtype) if out is None else out
-        coefficients = self._coefficients(V)  # once, not for every range of rows
-        self.threads.run(
-            lambda begin, end: np.matmul(self.B[begin:end], coefficients, out=product[begin:end]),
-            self.chunks(V.shape[1]),
-        )
-        return product
+        return self.ops.times(self.B, self._coefficients(V), out)
 
     # C B^T V is shared by all rows, so rows are not solved while others are multiplied
     update = SymmetricMatrix.update
