@@ -273,6 +273,51 @@ def test_a_damaged_cache_of_numba_is_said_once_and_made_again(tmp_path, ending):
     assert not again.stderr
 
 
+def test_kernels_are_compiled_again_when_another_one_changes(tmp_path):
+    """They call each other by address, and numba looks at the file of each of them alone."""
+    package = tmp_path / "symnmf"
+    without = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(symnmf.__file__).parent, package, ignore=without)
+    code = (
+        "from symnmf.kernels.quartics import quartic_step as k; k(-1.0, 1.0, 0.0, 1.0);"
+        "print(sum(k.stats.cache_hits.values()), sum(k.stats.cache_misses.values()))"
+    )
+    places = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
+
+    def hits_and_misses():
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", code],
+            env={**os.environ, **places},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    assert [hits_and_misses() for _ in range(2)] == ["0 1\n", "1 0\n"]
+    other = package / "kernels" / "small_products.py"
+    kept = other.stat()
+    other.write_text(other.read_text() + "\n# as another version has it\n")
+    os.utime(other, ns=(kept.st_atime_ns, kept.st_mtime_ns))
+    assert [hits_and_misses() for _ in range(2)] == ["0 1\n", "1 0\n"]
+
+
+def test_kernels_that_cannot_be_compiled_are_refused_in_a_sentence():
+    code = (
+        "import numpy as np, symnmf\n"
+        "try: symnmf.factorize(np.eye(5), 2)\n"
+        "except symnmf.InputError as error: print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("NUMBA_DISABLE_JIT is set, but")
+
+
 @pytest.mark.skipif(os.name != "posix", reason="the limit on file sizes is POSIX's")
 def test_a_full_disk_under_the_cache_of_numba_stops_nothing(tmp_path):
     done = run_kernels(tmp_path, LIMIT)

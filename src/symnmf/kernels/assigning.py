@@ -25,7 +25,7 @@ def add_within(
             continue
         total = 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            # no branch: nobody could foretell which way it goes
+            # no branch, since it could not be predicted
             total += weights[p] if labels[indices[p]] == own else 0.0
         within[own] += total
 

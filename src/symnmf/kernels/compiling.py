@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
 from collections.abc import Callable
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numba
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.runtime import rtsys
 
-from symnmf.errors import warn
+from symnmf.errors import InputError, warn
 
 #: What lets sums run in SIMD lanes, for ``fastmath``.
 REORDER = {"reassoc", "contract", "nsz"}
 #: Rows of a factor that stay in cache through all that a kernel does to them.
 BLOCK = 256
+
+
+@functools.cache
+def sources() -> str:
+    """Return a digest of the source of all kernels."""
+    digest = hashlib.blake2b(digest_size=16)
+    with contextlib.suppress(OSError):  # in an archive, whose name has the version
+        for path in sorted(Path(__file__).parent.glob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 class ForgivingCache:
@@ -25,6 +38,9 @@ class ForgivingCache:
     A file that was cut short makes numba raise whatever unpickling stumbles over, and a full disk
     stops the compilation that had just succeeded. Either way the kernel is compiled again. The
     cache is opened when the kernel is first used: numba tries whether it may write there.
+
+    numba looks at the file of a kernel only. But kernels have others compiled into them and call
+    them by their addresses, so here an entry is for the sources of all kernels.
     """
 
     warned: ClassVar[bool] = False
@@ -57,8 +73,9 @@ class ForgivingCache:
 
         ``load_overload`` of numba first registers every function that numba can compile: 62 modules
         and a tenth of a second, which machine code does not need. It needs the reference counts of
-        arrays alone. Compiling a kernel registers the functions where that comes to pass.
+        arrays alone. If a kernel has to be compiled after all, compiling registers the functions.
         """
+        signature = signature, sources()
         quickly = getattr(self._cache, "_load_overload", None)
         guard = getattr(self._cache, "_guard_against_spurious_io_errors", None)
         if quickly is None or guard is None:
@@ -70,7 +87,7 @@ class ForgivingCache:
     def save_overload(self, signature: Any, data: Any) -> None:
         """Keep a compiled kernel, where that works."""
         try:
-            self._cache.save_overload(signature, data)
+            self._cache.save_overload((signature, sources()), data)
         except Exception as error:
             self._say(error)
 
@@ -105,10 +122,15 @@ def compiled(*, inner: bool = False, **options: Any) -> Callable[[Callable[..., 
         **options,
     }
 
+    if numba.config.DISABLE_JIT:
+        raise InputError(
+            "NUMBA_DISABLE_JIT is set, but kernels of symnmf call BLAS and each other by address, "
+            "which Python cannot do; unset it."
+        )
+
     def decorate(function: Callable[..., Any]) -> Any:
         kernel = numba.njit(**settings)(function)
-        if hasattr(kernel, "_cache"):  # not where NUMBA_DISABLE_JIT leaves the function as it is
-            kernel._cache = ForgivingCache(function)
+        kernel._cache = ForgivingCache(function)
         return kernel
 
     return decorate

@@ -242,7 +242,10 @@ def multiplier(dtype: np.dtype) -> int:
     kind = types.float32 if dtype == np.float32 else types.float64
     _multiply.compile((kind, *GIVEN))
     (found,) = (made for kinds, made in _multiply.overloads.items() if kinds[0] == kind)
-    return int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
+    address = int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
+    if not address:
+        raise RuntimeError("numba compiled a function and does not say where it is.")
+    return address
 
 
 def _call(context: Any, builder: Any, kind: Any, address: Any, given: list[Any]) -> None:
