@@ -11,6 +11,7 @@ from symnmf.state import Point
 INNER_STEPS = 10
 RELAXATION = 1.6
 DAMPING_SHARE = 0.003  # of the weight that ties both halves of the split also damps the model
+LEAST_SHIFT = 1e-30  # ||X||_F is about 1, and the inverse of the shift has to be a float32
 
 
 def gauss_newton_target(
@@ -31,7 +32,7 @@ def gauss_newton_target(
     """
     gram = U.gram
     shift = (1.0 + DAMPING_SHARE) * weight
-    if not shift * shift > 0.0:  # U = 0, or as good as that: the model has no curvature
+    if not shift > LEAST_SHIFT:  # U = 0, or as good as that: the model has no curvature
         return f.ops.copy(U.values), dual
     level = float(gram.trace()) / len(gram)
     values, vectors = np.linalg.eigh(gram / level)
