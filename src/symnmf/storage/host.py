@@ -88,6 +88,7 @@ class HostMatrix(HostArray, SymmetricMatrix):
 
     def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         read_once()
+        V = np.ascontiguousarray(V, self.dtype)
         result = np.empty(V.shape, self.dtype) if out is None else out
         if not self.share_product(V, result):
             self.threads.run(

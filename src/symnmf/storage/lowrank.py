@@ -88,7 +88,7 @@ class LowRank(HostMatrix):
 
     def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         read_once()
-        return self.ops.times(self.B, self._coefficients(V), out)
+        return self.ops.times(self.B, self._coefficients(np.ascontiguousarray(V, self.dtype)), out)
 
     # C B^T V is shared by all rows, so rows are not solved while others are multiplied
     update = SymmetricMatrix.update
