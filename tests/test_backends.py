@@ -23,12 +23,12 @@ from conftest import synthetic_problem
 from strict_backend import StrictMatrix
 from symnmf.coupling import COUPLINGS
 from symnmf.objectives import MatrixObjective, Objective
-from symnmf.ops import Hals
+from symnmf.ops import Hals, HostOps
 from symnmf.parallel import Bounds, Threads
 from symnmf.run.interrupts import Interrupt
 from symnmf.run.loop import Run
 from symnmf.run.settings import Settings
-from symnmf.solvers import SOLVERS, Solver, SplitSolver, as_solver
+from symnmf.solvers import SOLVERS, HalsNewton, Solver, SplitSolver, as_solver
 from symnmf.state import Point, State
 from symnmf.storage import Blocks, DenseMatrix, HostMatrix, LowRank, as_symmetric, on_device
 from symnmf.storage.shared import SharedReading
@@ -296,6 +296,45 @@ def test_masks_weights_and_terms_are_those_of_the_dense_backend(backend, told):
         np.testing.assert_allclose(here.U, there.U, rtol=near, atol=near * there.U.max())
         np.testing.assert_allclose(here.history["value"], there.history["value"], rtol=10 * near)
         np.testing.assert_allclose(here.history["error"], there.history["error"], rtol=10 * near)
+
+
+@pytest.mark.filterwarnings("ignore:.*fewer observed entries")
+@pytest.mark.parametrize("backend", [name for name in BACKENDS if "sparse" in name])
+@pytest.mark.parametrize("told", TOLD)
+def test_runs_that_begin_in_float32_end_at_a_critical_point(backend, told):
+    """Masks, weights and terms have a form in float32, or the run is in float64."""
+    options = TOLD[told]()
+    if told == "few observed":
+        options["mask"] = options["mask"].maximum(options["mask"].T)
+    given = problem(backend, **options)
+    limits = {"tol": 1e-4, "max_iter": 3000}
+    short = fit(given, HalsNewton(single_from=0), coupling=None, **limits)
+    whole = fit(given, HalsNewton(single_from=10**9), coupling=None, **limits)
+    assert short.status == whole.status == "converged"
+    assert short.U.dtype == np.float64
+    assert short.certificate(given, tol=1e-4).stationarity <= 1e-4
+    assert short.value == pytest.approx(whole.value, rel=1e-2)
+
+
+@pytest.mark.parametrize("backend", [name for name in BACKENDS if "seat" not in name])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_products_take_factors_of_any_layout_and_type(backend, dtype):
+    chosen = BACKENDS[backend]
+    X = chosen.like().astype(dtype)
+    stored = as_symmetric(chosen.make(X))
+    if not isinstance(stored.ops, HostOps):
+        return  # a tensor has one layout
+    V = np.random.default_rng(0).random((40, 3))
+    near = 1e-5 if dtype == np.float32 else 1e-12
+    for given in (
+        np.asfortranarray(V),
+        np.repeat(V, 2, axis=1)[:, ::2],
+        V[::-1],
+        V.astype(np.float32),
+        (10 * V).astype(int),
+        V.astype(stored.dtype),
+    ):
+        np.testing.assert_allclose(stored.matmul(given), X @ given, rtol=max(near, 1e-6))
 
 
 @pytest.mark.parametrize("told", ["half hidden", "no diagonal", "ridge and a mask"])

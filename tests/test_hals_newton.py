@@ -19,13 +19,13 @@ from symnmf.kernels.directions import couple_into
 from symnmf.kernels.pairs import direction_weights
 from symnmf.kernels.quartics import quartic_step
 from symnmf.kernels.small_products import multiplier
-from symnmf.objectives import Frobenius
+from symnmf.objectives import Frobenius, Objective
 from symnmf.ops import Hals
 from symnmf.ops.host import HostOps
 from symnmf.parallel import Threads
-from symnmf.solvers import HalsNewton
+from symnmf.solvers import Auto, HalsNewton
 from symnmf.solvers import hals_newton as module
-from symnmf.state import Point
+from symnmf.state import Point, State
 from symnmf.steps import gauss_newton, quasi_newton
 from symnmf.steps.gauss_newton import gauss_newton_target
 from symnmf.steps.line_search import line_step
@@ -353,6 +353,18 @@ def test_products_in_float32_keep_the_digits_of_a_short_step(
     assert np.linalg.norm(short - exact) < 1e-4 * np.linalg.norm(exact)
 
 
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [1e-12, 1e-18, 1e-22, 0.0])
+def test_next_to_zero_there_is_no_gauss_newton_step_or_a_finite_one(kind: Any, size: float) -> None:
+    U = (size * np.random.default_rng(0).random((30, 3))).astype(kind)
+    f = Frobenius(DenseMatrix(np.full((30, 30), 1 / 30, kind), Threads(1)))
+    weight = 0.03 * float(np.trace(U.T.astype(float) @ U.astype(float))) / 3
+    Z, dual = gauss_newton_target(f, Point(f.ops, U.copy()), weight, np.zeros_like(U))
+    assert np.isfinite(Z).all()
+    assert np.isfinite(dual).all()
+    assert (Z >= 0).all()
+
+
 def test_gauss_newton_steps_reach_the_last_digits() -> None:
     rng = np.random.default_rng(3)
     U = rng.random((60, 4)) * (rng.random((60, 4)) < 0.8)
@@ -512,12 +524,12 @@ def test_large_sparse_problems_begin_in_single_precision_and_end_in_double(
     beyond_the_cache: sp.csr_array, tmp_path: Path
 ) -> None:
     X = beyond_the_cache
-    seen: list[np.dtype] = []
     options: dict[str, Any] = {"solver": "hals-newton", "tol": 1e-9, "random_state": 0}
-    whole = symnmf.factorize(
-        X, 3, max_iter=5000, callback=lambda now: seen.append(now.U.dtype), **options
+    shown: set[np.dtype] = set()
+    kinds, whole = types_of_a_run(
+        X, 3, max_iter=5000, callback=lambda now: shown.add(now.U.dtype) or False, **options
     )
-    kinds = [str(kind) for kind in seen]
+    assert shown == {np.dtype(np.float64)}  # as X is
     assert kinds[0] == "float32"
     switch = kinds.index("float64")
     assert kinds == ["float32"] * switch + ["float64"] * (len(kinds) - switch)
@@ -539,13 +551,18 @@ def test_large_sparse_problems_begin_in_single_precision_and_end_in_double(
     assert dense.U.values.dtype == np.float64
 
 
-def types_of_a_run(X: Any, rank: int, **options: Any) -> tuple[set[str], symnmf.Result]:
-    """Return the types of U on the way, and the result."""
-    seen: set[str] = set()
-    result = symnmf.factorize(
-        X, rank, callback=lambda now: seen.add(str(now.U.dtype)) or False, **options
-    )
-    return seen, result
+def types_of_a_run(X: Any, rank: int, **options: Any) -> tuple[list[str], symnmf.Result]:
+    """Return the type of U after each step, and the result."""
+    seen: list[str] = []
+    step = HalsNewton.step
+
+    def spied(self: HalsNewton, f: Objective, state: State) -> None:
+        step(self, f, state)
+        seen.append(str(state.U.values.dtype))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HalsNewton, "step", spied)
+        return seen, symnmf.factorize(X, rank, **options)
 
 
 def planted_graph(n: int, groups: int) -> sp.csr_array:
@@ -559,11 +576,11 @@ def planted_graph(n: int, groups: int) -> sp.csr_array:
 def test_a_loose_tolerance_is_reached_in_float32_and_holds_in_float64(groups: int) -> None:
     X = planted_graph(900, 6)
     seen, loose = types_of_a_run(X, groups, tol=1e-4)
-    assert seen == {"float32"}
+    assert set(seen) == {"float32"}
     assert loose.status == "converged"
     assert loose.U.dtype == np.float64
     plain, same = types_of_a_run(X, groups, tol=1e-4, solver="hals-newton")
-    assert plain == {"float64"}
+    assert set(plain) == {"float64"}
     assert loose.error == pytest.approx(same.error, rel=1e-4)
     # what is said of the end is what float64 says, here and on another storage
     for other in (X, X.toarray()):
@@ -577,10 +594,42 @@ def test_a_loose_tolerance_is_reached_in_float32_and_holds_in_float64(groups: in
 
 def test_runs_stay_in_the_precision_of_x_where_float32_would_not_do() -> None:
     X = planted_graph(900, 6)
-    assert types_of_a_run(X, 6, tol=5e-5)[0] == {"float64"}  # it is rounding in float32
-    assert types_of_a_run(X, 6, tol=0.0, max_iter=3)[0] == {"float64"}
-    assert types_of_a_run(X, 4, tol=1e-4)[0] == {"float64"}  # too few entries to be faster
-    assert types_of_a_run(X.toarray(), 6, tol=1e-4)[0] == {"float64"}
+    for data, rank, options in (
+        (X, 6, {"tol": 5e-5}),  # it is rounding in float32
+        (X, 6, {"tol": 0.0, "max_iter": 3}),
+        (X, 4, {"tol": 1e-4}),  # too few entries to be faster
+        (X.toarray(), 6, {"tol": 1e-4}),
+        (X, 6, {"tol": 1e-4, "solver": Auto(single_from=10**9)}),  # as the caller wants it
+    ):
+        assert set(types_of_a_run(data, rank, **options)[0]) == {"float64"}
+    seen, _ = types_of_a_run(X, 6, tol=1e-6, solver=Auto(single_from=0))
+    assert seen[0] == "float32"
+
+
+def test_a_start_in_float64_is_not_rounded_where_the_run_ends_with_it() -> None:
+    X = planted_graph(900, 6)
+    best = symnmf.factorize(X, 6, tol=1e-9)
+    again = symnmf.factorize(X, 6, tol=1e-4, init=best.U)
+    assert again.n_iter == 0
+    np.testing.assert_array_equal(again.U, best.U)
+    assert again.history["stationarity"][0] <= 1e-9
+    assert again.error == pytest.approx(best.error, rel=1e-14)
+    for options in ({"tol": 1e-4}, {"tol": 1e-4, "solver": HalsNewton(single_from=0)}):
+        none = symnmf.factorize(X, 6, init=0.5 * best.U, max_iter=0, **options)
+        np.testing.assert_array_equal(none.U, 0.5 * best.U)
+
+
+@pytest.mark.parametrize("stop", [2, 5, 9])
+def test_a_limit_that_ends_a_run_in_float32_leaves_the_digits_of_float64(stop: int) -> None:
+    X = planted_graph(900, 6)
+    with pytest.warns(symnmf.errors.ConvergenceWarning):
+        seen, found = types_of_a_run(
+            X, 6, tol=1e-4, init="scaled-random", random_state=0, max_iter=stop
+        )
+    assert set(seen) == {"float32"}
+    true = np.linalg.norm(X.toarray() - found.U @ found.U.T) ** 2 / X.power(2).sum()
+    assert found.history["error"][-1] == found.error == pytest.approx(true, rel=1e-13)
+    assert found.value == pytest.approx(0.5 * true * X.power(2).sum(), rel=1e-13)
 
 
 def test_components_are_looked_at_in_float64() -> None:

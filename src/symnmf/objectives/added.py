@@ -183,10 +183,11 @@ class Added(MatrixObjective):
     @property
     def single(self) -> Added | None:
         narrow = self.base.single
-        if narrow is None:
+        terms = tuple(one for term in self.terms if (one := term.single) is not None)
+        if narrow is None or len(terms) < len(self.terms):
             return None
         assert isinstance(narrow, MatrixObjective)
-        return Added(narrow, self.terms)
+        return Added(narrow, terms)
 
     def over(self, storage: SymmetricArray) -> Added:
         return Added(self.base.over(storage), self.terms)

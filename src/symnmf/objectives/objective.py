@@ -337,6 +337,11 @@ class Objective(ABC):
         """The same f with X in float32, or None where that would cost more than it saves."""
         return None
 
+    def in_precision(self, dtype: np.dtype) -> Objective:
+        """Return f for factors of a type, which may be float32 where X is in float64."""
+        single = None if dtype == self.dtype else self.single
+        return self if single is None else single
+
     @abstractmethod
     def over(self, storage: SymmetricArray) -> Self:
         """Return the same f for another storage of the same X."""

@@ -47,6 +47,11 @@ class Term(ABC):
         """Whether the term is at least 0 for all factors that are."""
         return True
 
+    @property
+    def single(self) -> Self | None:
+        """The term for factors in float32; None if it has no such form."""
+        return None
+
     @abstractmethod
     def scaled(self, exponent: int) -> Self:
         """Return the term in units in which factors are 2^-exponent times what they are."""
@@ -74,6 +79,10 @@ class L1(Term):
     @property
     def slope(self) -> float:
         return self.weight
+
+    @property
+    def single(self) -> Self:
+        return self
 
     def scaled(self, exponent: int) -> Self:
         return replace(self, weight=float(np.ldexp(self.weight, -3 * exponent)))
@@ -108,6 +117,10 @@ class Ridge(Term):
     def size(self) -> float:
         return self.weight
 
+    @property
+    def single(self) -> Self:
+        return self
+
     def scaled(self, exponent: int) -> Self:
         return replace(self, weight=float(np.ldexp(self.weight, -2 * exponent)))
 
@@ -139,6 +152,11 @@ class Links(Term):
     @property
     def nonnegative(self) -> bool:
         return not self.matrix.signed
+
+    @property
+    def single(self) -> Self | None:
+        narrow = self.matrix.single
+        return None if narrow is None else replace(self, matrix=narrow)
 
     def scaled(self, exponent: int) -> Self:
         return replace(self, matrix=self.matrix.scaled(2.0 ** (-2 * exponent)))

@@ -68,6 +68,7 @@ class Weighted(MatrixObjective):
         super().__init__(storage)
         self.passes, self.corrects, self.seen, self.counts = passes, corrects, seen, counts
         self._sqnorm: float | None = None
+        self._single: Weighted | None = None
 
     @property
     def sqnorm(self) -> float:
@@ -215,7 +216,7 @@ class Weighted(MatrixObjective):
 
     def _with(self, storage: SymmetricMatrix, passes: Pairs | Parts) -> Weighted:
         other = copy.copy(self)
-        other.storage, other.passes, other._sqnorm = storage, passes, None
+        other.storage, other.passes, other._sqnorm, other._single = storage, passes, None, None
         return other
 
     @property
@@ -225,7 +226,10 @@ class Weighted(MatrixObjective):
             return None
         if self.dtype == np.float32:
             return self
-        return self._with(narrow, self.passes.cast(np.dtype(np.float32)))
+        if self._single is None:  # every iteration asks for it
+            self._single = self._with(narrow, self.passes.cast(np.dtype(np.float32)))
+            self._single._sqnorm = self.sqnorm
+        return self._single
 
     def over(self, storage: Any) -> Weighted:
         passes = self.passes

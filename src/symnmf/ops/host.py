@@ -61,7 +61,7 @@ class HostOps(Ops):
     """
 
     #: The type of the products within a Gauss-Newton step. What they multiply shrinks with the
-    #: step, so float32 has enough digits of it at any tolerance, and takes half the time.
+    #: step, so runs converge to any tolerance in float32 too, in half the time.
     step_type: np.dtype = np.dtype(np.float32)
 
     def __init__(self, threads: Threads) -> None:

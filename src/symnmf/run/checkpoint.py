@@ -195,7 +195,7 @@ def read_checkpoint(
         schedule = _taken(stored, SCHEDULE)
         _check_numbers(scalars, history)
         rank = int(identity["rank"])
-        layout = solver.memory(_in_precision_of(stored["U"], f), rank)
+        layout = solver.memory(f.in_precision(stored["U"].dtype), rank)
         rule = coupling.memory(f, rank) if coupling is not None and f.largest() > 0.0 else {}
         check_memory(memory, layout, "the solver's")
         check_memory(schedule, rule, "the coupling's")
@@ -256,12 +256,6 @@ def _check_numbers(scalars: np.ndarray, history: History) -> None:
         raise ValueError("its iteration is not a whole number")
     if not len(history) or history["iteration"][-1] > iteration:
         raise ValueError("its history is not that of its iterations")
-
-
-def _in_precision_of(U: np.ndarray, f: Objective) -> Objective:
-    """Return f with X in float32 if U is; that a run may be in float32 is checked with U."""
-    single = f.single if U.dtype == np.float32 else None
-    return f if single is None else single
 
 
 def _check_factors(stored: dict[str, np.ndarray], rank: int, f: Objective, solver: Solver) -> None:

@@ -72,7 +72,7 @@ LEVEL_TOL = 1e-4
 #: Seconds that the first iteration takes for each row and squared rank, about, on one thread.
 FIRST_ITERATION = 4e-9
 
-#: Entries of U up to which a run that has converged in float32 has to pass in the precision of X.
+#: Entries of U up to which a run that ends in float32 is looked at in the precision of X.
 WIDENED_UP_TO = 2**22
 
 #: Fraction of ``max_time`` by which an iteration may be expected to end late.
@@ -226,6 +226,7 @@ class Run:
     start_misfit: float = 0.0
     resumed: bool = False
     had_a_run: bool = False  # its start is where a run on a smaller problem ended
+    unrounded: Tall | None = None  # the start, as long as only its float32 is in use
     state: State = field(init=False)
     latest: Measurement = field(init=False)
 
@@ -250,6 +251,7 @@ class Run:
                 self.state.coupling = self.units.coupling_in(first, schedule.power)
             self.f.ops.wait()
         self.seconds = self.limits.clock() - began
+        self.unrounded = U0 if self._narrow else None
         self._measure()
         self.start_misfit = float(np.sqrt(2.0 * self.latest.value))
 
@@ -275,15 +277,16 @@ class Run:
         while status is None or (status := self._confirmed(status)) is None:
             self._iterate()
             due = self.state.iteration % self.limits.record_every == 0
-            stopped = False
             if due or self._at_limit() or interrupt:
                 self._measure()
                 stopped = self._record()
-            status = self._status(stopped or bool(interrupt), measured=due)
+                status = self._status(stopped or bool(interrupt))
             if self.checkpoint and self.checkpoint.due():
                 self._save()
         if self.checkpoint:
             self._save()
+        if self._narrow and status != "diverged" and self._widens:
+            self._widen()  # after the checkpoint, from which the run would go on in float32
         return self._result(status)
 
     def _confirmed(self, status: Status) -> Status | None:
@@ -302,6 +305,7 @@ class Run:
         return self._status(status == "stopped")
 
     def _iterate(self) -> None:
+        self.unrounded = None
         began = self.limits.clock()
         with calls.timed("solve"):
             if self.solver.has_coupling and self.state.iteration > 0:
@@ -320,7 +324,8 @@ class Run:
             self.latest = Measurement(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         else:
             with calls.timed("evaluate"):
-                self.latest = self.f.measure(self.state)
+                f = self.f.in_precision(self.f.ops.dtype(self.state.U.values))
+                self.latest = f.measure(self.state)
 
     def _settle(self) -> None:
         """Form the last misfit from X itself where it was carried along by the line searches."""
@@ -366,7 +371,8 @@ class Run:
 
     def _shown(self, point: Point, rows: int | None = None) -> np.ndarray:
         """Return a factor, or the first rows of it, on the host, in the caller's units."""
-        return self.units.factor_out(self.f.ops.get(point.values)[:rows])
+        values = self.f.ops.get(point.values)[:rows]  # in float32, perhaps, while the run is
+        return self.units.factor_out(values.astype(self.f.dtype, copy=False))
 
     def _at_limit(self) -> bool:
         limits = self.limits
@@ -378,13 +384,12 @@ class Run:
         late = self.latest_seconds - LATE * limits.max_time
         return self.seconds >= limits.max_time or calls.out_of_time(max(late, 0.0))
 
-    def _status(self, stopped: bool, *, measured: bool = True) -> Status | None:
+    def _status(self, stopped: bool) -> Status | None:
         now = self.latest
-        if measured or self._at_limit():
-            if not math.isfinite(now.error):
-                return "diverged"
-            if self._converged(now):
-                return "converged"
+        if not math.isfinite(now.error):
+            return "diverged"
+        if self._converged(now):
+            return "converged"
         if stopped:
             return "stopped"
         if self.state.iteration >= self.limits.max_iter:
@@ -415,16 +420,27 @@ class Run:
         return self.f.ops.dtype(self.state.U.values) != self.f.dtype
 
     @property
+    def _widens(self) -> bool:
+        """Whether a run that ends in float32 is measured in the precision of X."""
+        return self.state.iteration == 0 or self.state.U.values.size <= WIDENED_UP_TO
+
+    def _widen(self) -> None:
+        """Take U in the precision of X, or the start that it was rounded from, and measure it."""
+        self.solver.widen(self.f, self.state)
+        if self.unrounded is not None:
+            self.state.moved(self.unrounded)
+        self._measure_again()
+
+    @property
     def _one_factor(self) -> bool:
         return self.state.V is self.state.U and self.f.order == 2
 
     def _passes(self, tol: float) -> bool:
         """Look at a stationary point once more; where it is a saddle, go on from below it."""
         if self._narrow:
-            if self.state.U.values.size > WIDENED_UP_TO:
+            if not self._widens:
                 return True
-            self.solver.widen(self.f, self.state)
-            self._measure_again()
+            self._widen()
             if self.latest.stationarity > max(tol, rounding_level(self.f.dtype)):
                 return False
         U, ops = self.state.U, self.f.ops
@@ -452,8 +468,7 @@ class Run:
         )
 
     def _result(self, status: Status) -> Result:
-        # a method may have begun in float32 and not have needed more
-        whole = self._shown(self.state.U).astype(self.f.dtype, copy=False)
+        whole = self._shown(self.state.U)
         split = self.state.V is not self.state.U
         other = self._shown(self.state.V) if split else whole
         n = self.f.rows

@@ -113,9 +113,6 @@ class Plan:
     raising ``n_init`` adds starts without changing the earlier ones (but for rounding where
     several share one reading of X).
 
-    With init="auto", a large sparse X has one start, by levels, and any other X starts from
-    eigenvectors.
-
     Starts from eigenvectors run as a race. No U does better than the eigenvectors themselves;
     where the first start has 97% of what they explain, the others are left out. Else the others
     run, each until it can be seen to end above the first. Which starts run and where they stop

@@ -78,7 +78,8 @@ class Settings:
         chosen = method.default_coupling if coupling is None else coupling
         rule = None if chosen is None else _rule_of(chosen)
         limited = Limits(**limits)
-        if type(method) is Auto and limited.tol > rounding_level(np.dtype(np.float32)):
+        loose = limited.tol > rounding_level(np.dtype(np.float32))
+        if type(method) is Auto and method.single_from is None and loose:
             method = replace(method, single_from=DOUBLE_UP_TO)  # float32 leads as far in less time
         return cls(method, rule, limited)
 

@@ -69,7 +69,7 @@ class HalsNewton(Solver):
 
     depth: int | None = None
     newton_below: float = 0.05
-    # not part of what a checkpoint is for: it may begin in one precision and go on in another
+    # a checkpoint does not depend on it: a run may continue in another precision
     single_from: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -129,7 +129,8 @@ class HalsNewton(Solver):
         return state
 
     def step(self, f: Objective, state: State) -> None:
-        fits = state.iteration == 0 and _rescale(f, state)
+        used = f.in_precision(f.ops.dtype(state.U.values))
+        fits = state.iteration == 0 and _rescale(used, state)
         f, error = self._ready(f, state)
         if not self.settled(state) and _revive(f, state):
             return
@@ -171,13 +172,11 @@ class HalsNewton(Solver):
 
         Float32 is kept until the gradient is down to its rounding or E no longer falls.
         """
-        if f.ops.dtype(state.U.values) != f.dtype:
-            single = f.single
-            assert single is not None
-            error = _refresh(single, state)
-            if error > self.newton_below and _single_is_enough(single, state, error):
-                return single, error
-            self.widen(f, state)
+        used = f.in_precision(f.ops.dtype(state.U.values))
+        error = _refresh(used, state)
+        if used is f or (error > self.newton_below and _single_is_enough(used, state, error)):
+            return used, error
+        self.widen(f, state)
         return f, _refresh(f, state)
 
     def widen(self, f: Objective, state: State) -> None:
