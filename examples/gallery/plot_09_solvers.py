@@ -2,8 +2,8 @@
 Solvers side by side
 ====================
 
-Six methods set out from the same start. The height of a curve says how far the method is from a
-critical point. The default, ``auto``, is there after some tens of iterations.
+Six methods run from the same start. The height of a curve shows how far the method is from a
+critical point. The default, ``auto``, reaches one after a few dozen iterations.
 """
 
 import symnmf
