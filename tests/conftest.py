@@ -18,7 +18,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from extras import reason_to_skip
-from symnmf.ops import HostOps
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
@@ -61,12 +60,6 @@ def synthetic_problem(n, r, noise=0.0, seed=0):
     factor = np.abs(rng.standard_normal((n, r)))
     upper = np.triu(np.abs(rng.standard_normal((n, n))))
     return factor @ factor.T + noise * (upper + np.triu(upper, 1).T)
-
-
-@pytest.fixture
-def precise_steps(monkeypatch):
-    """Products of Gauss-Newton steps in float64, for tests that compare all digits of them."""
-    monkeypatch.setattr(HostOps, "step_type", np.dtype(np.float64))
 
 
 def long_count(variable: str, default: int) -> int:

@@ -184,7 +184,6 @@ def test_what_a_backend_cannot_do_is_refused_by_name(backend, solver):
 
 
 @every_pair
-@pytest.mark.usefixtures("precise_steps")
 def test_iterates_are_those_of_the_dense_backend(backend, solver):
     here, dense = run(backend, solver), fit(like(backend), solver)
     # L-BFGS magnifies rounding, since scipy builds its pairs anew from every point
@@ -277,7 +276,6 @@ TOLD: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 @pytest.mark.filterwarnings("ignore:.*fewer observed entries")
-@pytest.mark.usefixtures("precise_steps")
 @pytest.mark.parametrize("backend", MASKED)
 @pytest.mark.parametrize("told", TOLD)
 def test_masks_weights_and_terms_are_those_of_the_dense_backend(backend, told):

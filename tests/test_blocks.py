@@ -90,7 +90,6 @@ KINDS += ["open zarr", "folder"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.usefixtures("precise_steps")
 def test_every_way_to_store_X_gives_the_iterates_of_memory(kind, tmp_path):
     X = similarities()
     matrix = Blocks(stored(kind, X, tmp_path), memory=200_000)

@@ -215,7 +215,6 @@ def test_geometric_coupling_grows_until_the_factors_agree():
 
 @pytest.mark.parametrize("solver", ["auto", *PAPER])
 @pytest.mark.parametrize("exponent", range(-15, 16, 5))
-@pytest.mark.usefixtures("precise_steps")
 def test_defaults_follow_the_scale_of_X(exponent, solver):
     c = 1.7 * 10.0**exponent
     X = synthetic_problem(30, 4, 0.1, seed=15)

@@ -191,7 +191,6 @@ COUPLINGS_WITH_SCALE = ["theory", "theory-paper", "shrinking", "rising"]
 
 @every_solver
 @pytest.mark.parametrize("exponent", [-30, -20, -7, 7, 20, 30])
-@pytest.mark.usefixtures("precise_steps")
 def test_every_solver_follows_the_scale_of_X(solver, exponent):
     X = synthetic_problem(25, 3, 0.1, seed=5)
     U0 = np.random.default_rng(6).random((25, 3)) + 0.1

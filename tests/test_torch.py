@@ -152,7 +152,6 @@ def test_the_memory_of_quasi_newton_steps(both, newest, slots):
                np.array([0.0, 0.0, -0.3]), both.factor())  # fmt: skip
 
 
-@pytest.mark.usefixtures("precise_steps")
 @pytest.mark.parametrize("width", [33, 100])
 def test_gauss_newton_steps_of_every_width(device, dtype, width):
     both = Both(device, dtype, n=300, r=width)
@@ -168,7 +167,6 @@ def test_lines_and_pairs_of_every_width(device, dtype, width):
     both.check("cross", both.factor(), both.factor(signed=True))
 
 
-@pytest.mark.usefixtures("precise_steps")
 def test_gauss_newton_steps(both):
     U, P = both.factor(sparse=True), both.factor()
     dual = -both.factor(sparse=True)

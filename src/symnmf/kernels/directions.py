@@ -75,35 +75,29 @@ def prepare_rows(given: Any, part: int, begin: int, end: int) -> None:
     """Write what the steps of :func:`relax_rows` start from.
 
     ``given`` is U, X U, G = U^T U, its eigenvectors, ``dual``, ``weight``; ``residual``, which
-    becomes R = X U - U G, and ``basis``, which becomes U times the eigenvectors; the addresses of
-    products in the type of U and in that of the steps; room of two blocks of rows and r^2; and
-    sums, basis^T (R - weight dual). Eigenvectors, basis and room have
-    the type of the steps.
+    becomes R = X U - U G, and ``basis``, which becomes U times the eigenvectors; the address of
+    products; room of two blocks of rows and r^2; and sums, basis^T (R - weight dual).
     """
-    (
-        U, product, gram, vectors, dual, weight, residual, basis, exact, quick, room, sums
-    ) = given  # fmt: skip
+    U, product, gram, vectors, dual, weight, residual, basis, address, room, sums = given
     r = U.shape[1]
     start = part * room.shape[1]
-    single, pull = span(room, start, BLOCK * r), span(room, start + BLOCK * r, BLOCK * r)
-    added = span(room, start + 2 * BLOCK * r, r * r)
+    pull, added = span(room, start, BLOCK * r), span(room, start + 2 * BLOCK * r, r * r)
     total = span(sums, part * r * r, r * r)
     for k in range(r * r):
         total[k] = 0.0
     small, turn = span(gram, 0, r * r), span(vectors, 0, r * r)
-    w, kind = U.dtype.type(weight), room.dtype.type
+    w = U.dtype.type(weight)
     for first in range(begin, end, BLOCK):
         rows = min(BLOCK, end - first)
         at, size = first * r, rows * r
         u, xu, q = span(U, at, size), span(product, at, size), span(basis, at, size)
         left, lam = span(residual, at, size), span(dual, at, size)
-        multiply_rows(exact, u, small, left, rows, r, r)
+        multiply_rows(address, u, small, left, rows, r, r)
         for k in range(size):
             left[k] = xu[k] - left[k]
-            single[k] = kind(u[k])
-            pull[k] = kind(left[k] - w * lam[k])
-        multiply_rows(quick, single, turn, q, rows, r, r)
-        sum_over_rows(quick, q, pull, added, rows, r, r)
+            pull[k] = left[k] - w * lam[k]
+        multiply_rows(address, u, turn, q, rows, r, r)
+        sum_over_rows(address, q, pull, added, rows, r, r)
         for k in range(r * r):
             total[k] += added[k]
 
@@ -126,7 +120,7 @@ def couple_into(
     """
     r = len(values)
     B, N, turned = np.empty(r * r), np.empty(r * r), span(vectors, 0, r * r)
-    multiply_rows(address, moment, turned, B, r, r, r)
+    multiply_rows(address, span(moment, 0, r * r), turned, B, r, r, r)
     for i in range(r):
         for j in range(r):
             own = values[j] / (values[j] + shift) * B[i * r + j]
@@ -144,14 +138,14 @@ def relax_rows(given: Any, part: int, begin: int, end: int) -> None:
 
     With Y = Z - U + dual, D = pull inverse + basis coupling is the free minimiser, Z the nearest
     nonnegative factor to its (relaxed) end U + D and ``dual`` what the bound holds back, where
-    pull = R + weight (Z - U - dual). All of that shrinks with the step, so that products in
-    float32 have enough digits of it. ``given`` is U, R, basis, (G + shift I)^-1, coupling, weight,
+    pull = R + weight (Z - U - dual). ``given`` is U, R, basis, (G + shift I)^-1, coupling, weight,
     relaxation; Y, which becomes Z in the last step; dual, which is read in the first step and
     written in the last; which step this is, of how many; the address of products; room of two
     blocks of rows and r^2; and sums, basis^T pull for the next step.
     """
     (
-        U, residual, basis, inverse, coupling, weight, relaxation, Y, dual, place, quick, room, sums
+        U, residual, basis, inverse, coupling, weight, relaxation, Y, dual, place, address, room,
+        sums,
     ) = given  # fmt: skip
     r = U.shape[1]
     start = part * room.shape[1]
@@ -160,7 +154,7 @@ def relax_rows(given: Any, part: int, begin: int, end: int) -> None:
     for k in range(r * r):
         total[k] = 0.0
     back, across = span(inverse, 0, r * r), span(coupling, 0, r * r)
-    kind, single = U.dtype.type, room.dtype.type
+    kind = U.dtype.type
     w, a, b = kind(weight), kind(relaxation), kind(1.0 - relaxation)
     zero = kind(0.0)
     begins, ends = place[0] == 0, place[0] == place[1] - 1
@@ -171,26 +165,26 @@ def relax_rows(given: Any, part: int, begin: int, end: int) -> None:
         y, lam = span(Y, at, size), span(dual, at, size)
         if begins:
             for k in range(size):
-                pull[k] = single(held[k] - w * lam[k])
+                pull[k] = held[k] - w * lam[k]
                 y[k] = lam[k]
         else:
             for k in range(size):
                 moved, bound = max(y[k], -u[k]), min(y[k] + u[k], zero)
-                pull[k] = single(held[k] + w * (moved - bound))
+                pull[k] = held[k] + w * (moved - bound)
                 y[k] = b * moved + bound
-        multiply_rows_twice(quick, pull, back, q, across, step, rows, r)
+        multiply_rows_twice(address, pull, back, q, across, step, rows, r)
         if ends:
             for k in range(size):
-                whole = u[k] + (y[k] + a * kind(step[k]))
+                whole = u[k] + (y[k] + a * step[k])
                 y[k] = max(whole, zero)
                 lam[k] = min(whole, zero)
             continue
         for k in range(size):
-            following = y[k] + a * kind(step[k])
+            following = y[k] + a * step[k]
             y[k] = following
             moved, bound = max(following, -u[k]), min(following + u[k], zero)
-            pull[k] = single(held[k] + w * (moved - bound))
-        sum_over_rows(quick, q, pull, added, rows, r, r)
+            pull[k] = held[k] + w * (moved - bound)
+        sum_over_rows(address, q, pull, added, rows, r, r)
         for k in range(r * r):
             total[k] += added[k]
 

@@ -60,10 +60,6 @@ class HostOps(Ops):
         The pool that shares the rows out.
     """
 
-    #: The type of the products within a Gauss-Newton step. What they multiply shrinks with the
-    #: step, so runs converge to any tolerance in float32 too, in half the time.
-    step_type: np.dtype = np.dtype(np.float32)
-
     def __init__(self, threads: Threads) -> None:
         self.threads = threads
 
@@ -363,28 +359,25 @@ class HostOps(Ops):
         spare: list[np.ndarray] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         n, r = U.shape
-        kind, single = U.dtype, min(self.step_type, U.dtype)
+        kind = U.dtype
         values, vectors = eigen
         weight, shift, relaxation = weights
-        inverse = ((vectors / (values + shift)) @ vectors.T).astype(single, copy=False)
-        turn = vectors.astype(single, order="C", copy=False)
+        inverse = ((vectors / (values + shift)) @ vectors.T).astype(kind, copy=False)
+        turn = vectors.astype(kind, order="C", copy=False)
         kept = [] if spare is None else spare
-        residual, whole = (kept.pop() if kept else np.empty_like(U) for _ in range(2))
-        # the same memory, of which float32 fills a half
-        basis = whole.reshape(-1).view(single)[: U.size].reshape(n, r)
+        residual, basis = (kept.pop() if kept else np.empty_like(U) for _ in range(2))
         Z = np.empty_like(U)
         bounds = self.threads.bounds(n, 6.0 * r * r)
         parts = 1 if bounds is None else len(bounds) - 1
-        room, sums = np.empty((parts, 2 * BLOCK * r + r * r), single), np.empty((parts, r * r))
-        curvature, coupling = gram.astype(kind, copy=False), np.empty((r, r), single)
-        quick = multiplier(single)
+        room, sums = np.empty((parts, 2 * BLOCK * r + r * r), kind), np.empty((parts, r * r))
+        curvature, coupling = gram.astype(kind, copy=False), np.empty((r, r), kind)
+        address = multiplier(kind)
         prepared = (
-            U, product, curvature, turn, dual, weight, residual, basis, multiplier(kind), quick,
-            room, sums,
+            U, product, curvature, turn, dual, weight, residual, basis, address, room, sums,
         )  # fmt: skip
         relaxed = (
             U, residual, basis, inverse, coupling, weight, relaxation, Z, dual,
-            np.zeros(2, np.int64), quick, room, sums,
+            np.zeros(2, np.int64), address, room, sums,
         )  # fmt: skip
         exact = multiplier(sums.dtype)
         model = (exact, np.ascontiguousarray(vectors), values, shift, steps)
@@ -393,7 +386,7 @@ class HostOps(Ops):
             directions.relax(relaxed, *model)
         else:
             share("gauss_newton", self.threads.count, bounds, prepared, relaxed, *model)
-        kept += [residual, whole]
+        kept += [residual, basis]
         return Z, dual
 
 

@@ -11,7 +11,7 @@ from symnmf.state import Point
 INNER_STEPS = 10
 RELAXATION = 1.6
 DAMPING_SHARE = 0.003  # of the weight that ties both halves of the split also damps the model
-LEAST_SHIFT = 1e-30  # ||X||_F is about 1, and the inverse of the shift has to be a float32
+LEAST_SHIFT = 1e-30  # ||X||_F is about 1, and the inverse of the shift may have to be a float32
 
 
 def gauss_newton_target(
