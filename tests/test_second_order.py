@@ -5,12 +5,16 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import make_blobs
+from sklearn.metrics.pairwise import rbf_kernel
 
 import symnmf
+from symnmf.objectives import Frobenius
 from symnmf.objectives.observing import observed
+from symnmf.run import inspection
 from symnmf.run.inspection import Inspection
 from symnmf.state import Point
-from symnmf.steps.second_order import Hessian, lowest_curvature, suspicious
+from symnmf.steps.second_order import Curvature, Hessian, lowest_curvature, suspicious
 from symnmf.storage import as_symmetric
 from symnmf.storage.components import components_of
 
@@ -248,3 +252,33 @@ def test_growth_under_a_hidden_diagonal_is_said() -> None:
     held = symnmf.factorize(X, 2, ignore_diagonal=True, ridge=0.2, random_state=0)
     assert held.certificate().certified
     assert not held.certificate().grown_rows
+
+
+def test_entries_as_good_as_zero_are_no_way_down() -> None:
+    """Long runs leave entries of 1e-30. They may move up alone, and a saddle needs both ways."""
+    points, _ = make_blobs(60, centers=5, random_state=0)
+    X = rbf_kernel(points, gamma=1.0)
+    U = symnmf.factorize(X, 8, tol=1e-9, max_iter=20_000).U
+    U[1e-8 * U.max(axis=0) > U] = 0.0
+    nearly = np.where(U == 0.0, 1e-30 * np.random.default_rng(0).random(U.shape), U)
+    f = Frobenius(as_symmetric(X))
+    lowest = lowest_curvature(f, U).lowest
+    assert lowest > 0.01
+    assert lowest_curvature(f, nearly).lowest == pytest.approx(lowest, rel=1e-6)
+    for factor in (U, nearly):
+        certificate = symnmf.factorize(X, 8, init=factor, max_iter=0).certificate()
+        assert certificate.certified
+        assert "a local minimum to second order" in certificate.verdict
+
+
+def test_a_negative_curvature_without_a_lower_point_is_no_saddle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X = exact()
+    result = symnmf.factorize(X, 3, tol=1e-9)
+    found = Curvature(-0.1, np.full(result.U.shape, 1.0 / np.sqrt(result.U.size)), 3)
+    monkeypatch.setattr(inspection, "lowest_curvature", lambda *given: found)
+    certificate = result.certificate(X)
+    assert not certificate.falls
+    assert certificate.certified
+    assert "second order" not in certificate.verdict

@@ -24,6 +24,7 @@ from symnmf.run.problem import Problem
 from symnmf.run.result import History, Result
 from symnmf.run.uniqueness import Uniqueness
 from symnmf.state import Point, State
+from symnmf.steps.second_order import NEGATIVE
 from symnmf.storage.tensor_checking import as_tensor
 
 __all__ = ["Certificate", "certify"]
@@ -225,7 +226,7 @@ class Certificate:
     @property
     def _order_two(self) -> str:
         """What the curvature adds to the sentence."""
-        if np.isfinite(self.lowest_curvature):
+        if self.lowest_curvature >= NEGATIVE:
             return ", and a local minimum to second order"
         return ""
 

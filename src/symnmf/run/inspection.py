@@ -98,8 +98,10 @@ class Inspection:
                 revived[:, dead[0]] = column
                 return revived
         curvature = self.curvature(U)
-        if curvature is None or not curvature.negative:
-            return None
+        return None if curvature is None else self.way_down(U, curvature)
+
+    def way_down(self, U: Point, curvature: Curvature) -> np.ndarray | None:
+        """Return a factor below U along the direction of the curvature, if there is one."""
         return way_down(self.f, self.f.ops.get(U.values), self._value, curvature)
 
     def _value(self, U: np.ndarray) -> float:
@@ -161,9 +163,10 @@ def looked_at(f: Objective, U: Point, tol: float) -> dict[str, Any]:
     # with an l1 term a column that leaves zero costs more than it brings at first: no saddle
     dead = f.term_slope == 0.0 and not U.gram.diagonal().all()
     dead = dead and column_from_residual(f, U) is not None
+    # where a point is stationary to 1e-4 only, a curvature of that size has no sign
+    falls = curvature.lowest < -worst and inspection.way_down(U, curvature) is not None
     return known | {
         "lowest_curvature": curvature.lowest,
         "curvature_steps": curvature.steps,
-        # where a point is stationary to 1e-4 only, a curvature of that size has no sign
-        "falls": (curvature.negative and curvature.lowest < -worst) or dead,
+        "falls": falls or dead,
     }

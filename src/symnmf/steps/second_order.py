@@ -20,6 +20,9 @@ STEPS = 40  # of Lanczos
 KEPT = 2**26  # entries of its vectors that are kept in memory, in float32
 FEWEST = 6  # steps however large a factor is
 
+#: Entries below this part of the largest of their column count as 0: they can move one way only.
+ZERO = 1e-10
+
 #: Curvature, over ||X||_F, that is called negative; rounding and what Lanczos leaves lie above.
 NEGATIVE = -1e-5
 
@@ -40,7 +43,7 @@ class Curvature:
     lowest : float
         <H D, D> over ||X||_F, for the unit D found.
     direction : ndarray of shape (n, r)
-        D, zero where U is.
+        D, zero where U counts as 0.
     steps : int
         Steps of Lanczos; the lowest curvature of all may be somewhat lower.
     """
@@ -51,7 +54,7 @@ class Curvature:
 
     @property
     def negative(self) -> bool:
-        """Whether f falls along the direction."""
+        """Whether f falls along the direction, to second order and as far as U >= 0 lets it."""
         return self.lowest < NEGATIVE
 
 
@@ -72,7 +75,7 @@ def lowest_curvature(f: Any, U: np.ndarray, *, steps: int = STEPS) -> Curvature:
     orthogonalised against all earlier ones.
     """
     U = U.astype(np.float64)
-    free = U > 0.0
+    free = ZERO * U.max(axis=0) < U
     steps = min(int(np.clip(KEPT // max(U.size, 1), FEWEST, steps)), int(free.sum()))
     if steps == 0:
         return Curvature(0.0, np.zeros_like(U), 0)
