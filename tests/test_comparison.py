@@ -3,6 +3,8 @@ from __future__ import annotations
 import csv
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,21 +106,21 @@ def test_extreme_units_give_the_same_start():
 
 @dataclass(frozen=True)
 class Interrupted(SymHALS):
-    """Presses Ctrl-C in its third iteration."""
+    """Presses Ctrl-C in its fifteenth iteration, further than what is done before a run."""
 
     def step(self, X, state):
         super().step(X, state)
-        if state.iteration == 2:
+        if state.iteration == 14:
             os.kill(os.getpid(), signal.SIGINT)
 
 
 def test_ctrl_c_keeps_what_was_finished():
-    table = compare(X, 3, ["a-symhals", ("cut", Interrupted()), "pgd"], n_runs=2, max_iter=9)
+    table = compare(X, 3, ["a-symhals", ("cut", Interrupted()), "pgd"], n_runs=2, max_iter=20)
     assert table.interrupted
     assert "interrupted" in repr(table)
     assert list(table.results) == [("a-symhals", 0), ("cut", 0)]
     assert table.final()["status"].tolist() == ["max_iter", "stopped"]
-    assert table.results["cut", 0].n_iter == 3
+    assert table.results["cut", 0].n_iter == 15
 
 
 class ProductsOnly(DenseMatrix):
@@ -241,3 +243,36 @@ def test_lambda_for_a_method_without_one_is_refused():
     found = symnmf.compare(X, 2, ["auto", "symhals"], coupling=0.5, max_iter=3, random_state=0)
     assert found.results["symhals", 0].coupling == 0.5
     assert found.results["auto", 0].coupling == 0.0
+
+
+def test_no_kernel_is_loaded_while_a_solver_is_timed():
+    code = """
+import sys
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+import symnmf
+from symnmf import comparison
+
+def loaded():
+    modules = [one for name, one in list(sys.modules.items()) if name.startswith("symnmf.kernels.")]
+    kernels = {id(one): one for module in modules for one in vars(module).values()}
+    return sum(len(one.signatures) for one in kernels.values() if isinstance(one, Dispatcher))
+
+solve, more = comparison.solve, []
+
+def spied(*given, **options):
+    before = loaded()
+    result = solve(*given, **options)
+    more.append(loaded() - before)
+    return result
+
+comparison.solve = spied
+B = np.random.default_rng(0).random((60, 4))
+symnmf.compare(B @ B.T, 4, ["auto", "a-symhals"], max_iter=60, random_state=0)
+print(more)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    first, timed, other, other_timed = map(int, done.stdout.strip("[]\n").split(","))
+    assert first > 0
+    assert other > 0
+    assert timed == other_timed == 0

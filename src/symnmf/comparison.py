@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
     from symnmf.coupling import Coupling
 
+#: Iterations that every solver does first, which are thrown away: enough to come to all its kinds
+#: of steps, so that loading compiled code for them is not counted.
+WARMING = 12
+
 SolverSpec = str | Solver | tuple[str, str | Solver]
 
 #: The default, the paper's three, and rivals that need products with X only and little time.
@@ -52,8 +56,8 @@ def compare(
     """Run every solver from the same starts, one after the other.
 
     Run k of every solver starts from the same U_0. ``seconds`` count the solver only, not the
-    evaluation. Each solver first does one iteration that is thrown away, so that loading compiled
-    code is not counted. Everything is checked before the first run: a solver that does not support
+    evaluation. Each solver first does up to twelve iterations that are thrown away, so that loading
+    compiled code is not counted. Everything is checked before the first run: a solver that does not support
     this X raises an error then, so a comparison always contains every method.
 
     Parameters
@@ -107,8 +111,8 @@ def compare(
         for run, start in enumerate(_starts(problem, rank, init, random_state, n_runs)):
             for label, settings in methods.items():
                 if run == 0:
-                    once = settings.within(tol=0.0, max_iter=1)
-                    _unless_stopped(solve(problem, rank, once, init=start))
+                    few = settings.within(tol=0.0, max_iter=min(WARMING, max_iter))
+                    _unless_stopped(solve(problem, rank, few, init=start))
                 result = solve(problem, rank, settings, init=start)
                 warn_unless_converged(result, settings.limits)
                 comparison.results[label, run] = result.as_given(problem.given)
