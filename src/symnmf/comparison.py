@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from symnmf.coupling import Coupling
 
-#: Iterations that every solver does first, which are thrown away: enough to come to all its kinds
-#: of steps, so that loading compiled code for them is not counted.
-WARMING = 12
+#: Iterations that every solver does first, which are thrown away. On small problems they come to
+#: everything that a run loads; if U has more entries, an iteration takes longer than loading does.
+WARMUP, LARGE_WARMUP, SMALL = 60, 3, 2**17
 
 SolverSpec = str | Solver | tuple[str, str | Solver]
 
@@ -56,8 +56,8 @@ def compare(
     """Run every solver from the same starts, one after the other.
 
     Run k of every solver starts from the same U_0. ``seconds`` count the solver only, not the
-    evaluation. Each solver first does up to twelve iterations that are thrown away, so that loading
-    compiled code is not counted. Everything is checked before the first run: a solver that does not support
+    evaluation. Each solver first does a few iterations that are thrown away, so that loading compiled
+    code is not counted. Everything is checked before the first run: a solver that does not support
     this X raises an error then, so a comparison always contains every method.
 
     Parameters
@@ -106,13 +106,16 @@ def compare(
     problem = Problem.of(X, n_jobs=n_jobs, device=device).for_rank(rank)
     for settings in methods.values():
         settings.checked(problem.objective)
+    warmup = WARMUP if problem.objective.shape[0] * rank <= SMALL else LARGE_WARMUP
     comparison = Comparison()
     try:
         for run, start in enumerate(_starts(problem, rank, init, random_state, n_runs)):
             for label, settings in methods.items():
                 if run == 0:
-                    few = settings.within(tol=0.0, max_iter=min(WARMING, max_iter))
-                    _unless_stopped(solve(problem, rank, few, init=start))
+                    few = settings.within(tol=0.0, max_iter=min(warmup, max_iter))
+                    for solver in settings.solver.warmups():
+                        once = replace(few, solver=solver)
+                        _unless_stopped(solve(problem, rank, once, init=start))
                 result = solve(problem, rank, settings, init=start)
                 warn_unless_converged(result, settings.limits)
                 comparison.results[label, run] = result.as_given(problem.given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -107,6 +107,9 @@ class HalsNewton(Solver):
             "left_dead": Kept((), np.dtype(np.int64), 0, rank),
             "dual": Kept((n, rank), dtype, tall=True, optional=True),
         }
+
+    def warmups(self) -> tuple[HalsNewton, ...]:
+        return (self, replace(self, newton_below=1.0))
 
     def precisions(self, f: Objective, rank: int) -> tuple[np.dtype, ...]:
         narrows = f.order == 2 and f.single is not None

@@ -94,6 +94,13 @@ class Solver(ABC):
         """Bring a state in a type of :meth:`precisions` to that of f, in place."""
         raise NotImplementedError(f"{self.name} has no other precision than that of X")
 
+    def warmups(self) -> tuple[Solver, ...]:
+        """Return methods that take every kind of step of this one within a few iterations.
+
+        A comparison runs them first, so that loading compiled code is not counted.
+        """
+        return (self,)
+
     @abstractmethod
     def step(self, f: Objective, state: State) -> None:
         """Do one iteration, in place."""
