@@ -56,9 +56,9 @@ def compare(
     """Run every solver from the same starts, one after the other.
 
     Run k of every solver starts from the same U_0. ``seconds`` count the solver only, not the
-    evaluation. Each solver first does a few iterations that are thrown away, so that loading compiled
-    code is not counted. Everything is checked before the first run: a solver that does not support
-    this X raises an error then, so a comparison always contains every method.
+    evaluation. Each solver first does a few iterations that are thrown away, so that loading
+    compiled code is not counted. Everything is checked before the first run: a solver that does not
+    support this X raises an error then, so a comparison always contains every method.
 
     Parameters
     ----------
