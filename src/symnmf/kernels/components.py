@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from symnmf.kernels.compiling import compiled
+from symnmf.kernels.compiling import REORDER, compiled
 
 
 @compiled()
@@ -63,7 +63,7 @@ def add_squares_inside(
         squares[labels[i]] += total
 
 
-@compiled()
+@compiled(fastmath=REORDER)
 def add_residuals(
     U: np.ndarray,
     slope: np.ndarray,

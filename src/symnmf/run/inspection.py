@@ -41,6 +41,14 @@ class Inspection:
         plain = self.f.base if isinstance(self.f, Added) else self.f
         return components_of(plain.storage) if isinstance(plain, Frobenius) else None
 
+    @functools.cached_property
+    def _scales(self) -> tuple[np.ndarray, np.ndarray]:
+        """1 / ||X_c||_F of each component, 0 for the smallest of them, and ||X_c||_F^(1/2)."""
+        assert self.components is not None
+        norms = self.components.norms
+        seen = norms > LEAST_COMPONENT * self.f.norm
+        return np.divide(1.0, norms, out=np.zeros(len(norms)), where=seen), np.sqrt(norms)
+
     def by_component(self, U: Point) -> np.ndarray:
         """Return the stationarity of each component of X at its own scale; one number without.
 
@@ -52,20 +60,17 @@ class Inspection:
         if parts is None:
             whole = f.stationarity(U)
             return np.array([0.0 if whole <= rounding_level(f.dtype) else whole])
-        labels, norms = parts.labels, parts.norms
-        count = len(norms)
-        seen = norms > LEAST_COMPONENT * f.norm
+        steps, roots = self._scales
         gram = f.curvature(U.gram)
-        steps = np.divide(1.0, norms, out=np.zeros(count), where=seen)
         if U.slope is None:
             slope, twice = f.ops.gradient(U.values, U.product(f), gram), 1.0
         else:
             slope, twice = U.slope, 2.0
-        squares = np.zeros((2, count))
-        add_residuals(f.ops.get(U.values), f.ops.get(slope), twice * steps, labels, *squares)
+        squares = np.zeros((2, len(steps)))
+        add_residuals(f.ops.get(U.values), f.ops.get(slope), twice * steps, parts.labels, *squares)
         residual, size = np.sqrt(squares)
-        unit = REFERENCE_SHARE * np.maximum(size, np.sqrt(norms))
-        found = np.divide(residual, unit, out=np.zeros(count), where=seen)
+        unit = REFERENCE_SHARE * np.maximum(size, roots)
+        found = np.divide(residual, unit, out=np.zeros(len(steps)), where=steps > 0.0)
         # the Gram matrix is that of all components, and its rounding is felt in each
         floor = rounding_level(f.dtype) * max(float(np.linalg.norm(gram)), f.norm) * steps
         return np.where(found <= floor, 0.0, found)

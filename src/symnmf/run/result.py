@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
@@ -61,9 +62,10 @@ class History:
     columns = COLUMNS
 
     def __init__(self, rows: np.ndarray | None = None) -> None:
-        filled = np.empty((0, len(COLUMNS))) if rows is None else np.asarray(rows, float)
-        self._rows = filled
-        self._count = len(filled)
+        #: row by row: appending to this takes a tenth of the time of a row of an array
+        self._numbers = array("d")
+        if rows is not None:
+            self._numbers.frombytes(np.asarray(rows, float).tobytes())
 
     @classmethod
     def of(cls, rows: np.ndarray) -> History:
@@ -78,20 +80,15 @@ class History:
         return cls(rows)
 
     def append(self, row: tuple[float, ...]) -> None:
-        if self._count == len(self._rows):
-            grown = np.empty((max(64, 2 * self._count), len(COLUMNS)))
-            grown[: self._count] = self._rows[: self._count]
-            self._rows = grown
-        self._rows[self._count] = row
-        self._count += 1
+        self._numbers.extend(row)
 
     def amend(self, **values: float) -> None:
         """Put other values in the last row, by column."""
         for column, value in values.items():
-            self._rows[self._count - 1, COLUMNS.index(column)] = value
+            self._numbers[COLUMNS.index(column) - len(COLUMNS)] = value
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._numbers) // len(COLUMNS)
 
     def __iter__(self) -> Iterator[str]:
         return iter(COLUMNS)
@@ -106,20 +103,20 @@ class History:
 
     def __getitem__(self, column: str) -> np.ndarray:
         index = lookup(column, {name: i for i, name in enumerate(COLUMNS)}, "history column")
-        values = self._rows[: self._count, index].copy()
+        values = np.array(self._numbers[index :: len(COLUMNS)])
         return values.astype(np.int64) if COLUMNS[index] == "iteration" else values
 
     def __repr__(self) -> str:
-        if not self._count:
+        if not len(self):
             return "History(empty)"
         return (
-            f"History({self._count} rows, iterations {self['iteration'][0]} to "
+            f"History({len(self)} rows, iterations {self['iteration'][0]} to "
             f"{self['iteration'][-1]}, error {self['error'][0]:.4g} to {self['error'][-1]:.4g})"
         )
 
     def to_array(self) -> np.ndarray:
         """Return all rows as one array, columns in the order of ``History.columns``."""
-        return self._rows[: self._count].copy()
+        return np.array(self._numbers).reshape(-1, len(COLUMNS))
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a pandas frame (needs the extra ``pandas``)."""
