@@ -519,6 +519,31 @@ def test_wrong_searches_are_refused(told, says):
         symnmf.select_rank(np.ones((20, 20)), **({"ranks": (2, 3)} | told))
 
 
+def test_no_more_clusters_than_rows_are_tried_by_default(tmp_path):
+    import json
+
+    from typer.testing import CliRunner
+
+    from symnmf.cli.app import app
+
+    A, _ = block_graph(12, 2, seed=1)
+    found = symnmf.select_rank(A, criteria=("eigengap",), random_state=0)
+    assert found.settings["ranks"] == list(range(2, 13))
+    with pytest.raises(symnmf.InputError, match="X has 8 rows; at least 10 are needed"):
+        symnmf.select_rank(A[:8, :8])
+
+    sp.save_npz(tmp_path / "A.npz", A)
+
+    def ran(*options):
+        told = ["rank", str(tmp_path / "A.npz"), "--folds", "2", "--seed", "0", "--json", "-q"]
+        return CliRunner().invoke(app, [*told, *options])
+
+    assert json.loads(ran().stdout)["ranks"] == list(range(2, 13))
+    assert "--max must be at most the 12 rows of A.npz, got 13" in ran("--max", "13").stderr
+    assert "--min must be at most the 12 rows of A.npz, got 14" in ran("--min", "14").stderr
+    assert "got --min 25 and --max 20, its default." in ran("--min", "25").stderr
+
+
 def test_the_estimator_counts_clusters_itself():
     from sklearn.datasets import make_blobs
     from sklearn.metrics import adjusted_rand_score

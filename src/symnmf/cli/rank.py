@@ -30,7 +30,12 @@ from symnmf.cli.signals import noticing
 def rank(
     given: inputs.Input,
     least: Annotated[int, typer.Option("--min", help="Fewest clusters to try.")] = 2,
-    most: Annotated[int, typer.Option("--max", help="Most clusters to try.")] = 20,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            "--max", help="Most clusters to try.", show_default="20, or all rows if they are fewer"
+        ),
+    ] = None,
     folds: Annotated[int, typer.Option(help="Parts that the pairs are divided into.")] = 5,
     header: tables.Header = None,
     decimal: tables.Decimal = ".",
@@ -70,6 +75,7 @@ def rank(
       symnmf rank friends.edges --min 2 --max 40 --checkpoint ranks.npz
     """
     from symnmf.errors import InputError
+    from symnmf.selection.selecting import MOST, select_rank
 
     check_writable(
         (output, (".csv", ".csv.gz")),
@@ -83,8 +89,11 @@ def rank(
     )
     need_matplotlib(plot, report)
     options.check_numbers(jobs=jobs, seed=seed, neighbors=neighbors, max_time=max_time)
-    if not 1 <= least <= most:
-        raise InputError(f"--min must be from 1 to --max, got --min {least} and --max {most}.")
+    highest, why = (MOST, ", its default") if most is None else (most, "")
+    if not 1 <= least <= highest:
+        raise InputError(
+            f"--min must be from 1 to --max, got --min {least} and --max {highest}{why}."
+        )
     if folds < 2:
         raise InputError(f"--folds must be at least 2, got {folds}.")
     with step("reading and building the graph", quiet=quiet):
@@ -93,10 +102,11 @@ def rank(
             normalize = False  # degrees are in the model
         A = inputs.similarities(loaded, affinity, neighbors, normalize, jobs, scale)
     n = loaded.data.shape[0]
-    if most > n:
-        raise InputError(f"--max must be at most the {n} rows of the input, got {most}.")
-    from symnmf.selection import select_rank
-
+    for option, value in (("--max", most), ("--min", least)):
+        if value is not None and value > n:
+            raise InputError(
+                f"{option} must be at most the {n} rows of {loaded.title}, got {value}."
+            )
     with noticing() as signals, _counting(quiet) as show:
 
         def callback(done: int, total: int) -> bool:
@@ -105,7 +115,7 @@ def rank(
 
         found = select_rank(
             A,
-            range(least, most + 1),
+            range(least, min(highest, n) + 1),
             n_folds=folds,
             loss=loss,
             max_time=max_time,
