@@ -89,6 +89,16 @@ def test_the_version(run):
     assert run("--version").stdout.strip() == f"symnmf {symnmf.__version__}"
 
 
+def test_help_lists_the_names_that_errors_list():
+    from symnmf.cli import options
+    from symnmf.coupling import COUPLINGS
+    from symnmf.run.loop import STARTS
+
+    for option, known in ((options.Init, STARTS), (options.Coupling, COUPLINGS)):
+        listed = option.__metadata__[0].help.removesuffix(" or a number.").rpartition(":")[2]
+        assert set(re.split(r", | or ", listed.strip(" ."))) == set(known)
+
+
 def test_help_loads_nothing_heavy():
     code = (
         "import sys\n"

@@ -80,6 +80,15 @@ def test_published_methods_and_odd_matrices_begin_at_random():
     assert not {"auto", "hals-newton"} & random
 
 
+def test_compare_takes_the_start_for_x():
+    X = synthetic_problem(40, 3, 0.3)
+    options = {"max_iter": 1, "tol": 0, "random_state": 0}
+    table = symnmf.compare(X, 3, ["auto", "a-symhals"], init="auto", **options)
+    for solver, run in (("auto", "Auto"), ("a-symhals", "spectral")):
+        alone = symnmf.factorize(X, 3, solver=solver, init=run, **options)
+        np.testing.assert_array_equal(table.results[solver, 0].U, alone.U)
+
+
 def test_compare_keeps_random_starts():
     X = synthetic_problem(40, 3, 0.3)
     table = symnmf.compare(X, 3, ["auto"], max_iter=1, tol=0, random_state=0)

@@ -69,8 +69,8 @@ def compare(
     coupling : str, float, Coupling or None
         lambda for the methods that have one; None uses the default of each solver.
     init : str, array or callable
-        As for ``factorize``; "random" is the paper's uniform(0, 1). An array is a single start, so
-        it needs ``n_runs=1``.
+        As for ``factorize``; "random" is the paper's uniform(0, 1), and "auto" is chosen by X
+        alone, since all solvers share it. An array is a single start, so it needs ``n_runs=1``.
     tol, max_iter, max_time, record_every, n_jobs, device
         As for ``factorize``; with ``tol=0`` every run continues to its limits.
     random_state : int, Generator, RandomState or None

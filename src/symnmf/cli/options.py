@@ -17,14 +17,15 @@ Solver = Annotated[str, typer.Option(help="See [bold]symnmf info[/].", rich_help
 Init = Annotated[
     str,
     typer.Option(
-        help="auto, spectral, sketch, scaled-random, random, nndsvd or neighborhoods.",
+        help="auto, spectral, sketch, levels, scaled-random, random, nndsvd or neighborhoods.",
         rich_help_panel=RUN,
     ),
 ]
 Coupling = Annotated[
     str | None,
     typer.Option(
-        help="lambda of methods that split U: rising, shrinking, adaptive, theory or a number.",
+        help="lambda of methods that split U: rising, shrinking, adaptive, geometric, theory, "
+        "theory-paper, kuang-fixed or a number.",
         rich_help_panel=RUN,
         show_default="that of the solver",
     ),

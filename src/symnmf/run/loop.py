@@ -14,7 +14,6 @@ import numpy as np
 from symnmf import calls, errors
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
-from symnmf.naming import lookup
 from symnmf.objectives import Frobenius, Measurement, Objective
 from symnmf.objectives.objective import rounding_level
 from symnmf.objectives.units import Units
@@ -37,6 +36,7 @@ from symnmf.run.start import (
     STARTS,
     RandomState,
     chosen_start,
+    name_of_start,
     origin_of,
     random_start,
     scaled_random_start,
@@ -127,12 +127,14 @@ def solve(
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function of one snapshot, got {callback!r}.")
     f, units = problem.scaled, problem.units
-    if isinstance(init, str) and init == AUTO:
-        init = chosen_start(f, rank, at_random=settings.solver.starts_at_random)
-    elif isinstance(init, str) and f.order > 2 and lookup(init, STARTS, "init") not in AT_RANDOM:
-        raise InputError(
-            f"init={init!r} is for matrices; use 'scaled-random', 'random' or an array."
-        )
+    if isinstance(init, str):
+        init = name_of_start(init)
+        if init == AUTO:
+            init = chosen_start(f, rank, at_random=settings.solver.starts_at_random)
+        elif f.order > 2 and STARTS[init] not in AT_RANDOM:
+            raise InputError(
+                f"init={init!r} is for matrices; use 'scaled-random', 'random' or an array."
+            )
     with calls.opened(settings.limits.max_time) as call, one_blas_thread():
         origin = partial(origin_of, init, random_state)
         keeper, saved = (checkpointing or Checkpointing()).open(problem, rank, settings, origin)

@@ -123,7 +123,13 @@ def neighborhood_start(f: Objective, rank: int, random_state: RandomState) -> np
     return (f.best_multiple(Point(f.ops, f.ops.put(U))) * U).astype(f.dtype)
 
 
+def auto_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarray:
+    """The start for X that suits methods which are not bound to a published one."""
+    return STARTS[chosen_start(f, rank, at_random=False)](f, rank, random_state)
+
+
 STARTS: dict[str, Start] = {
+    AUTO: auto_start,
     "scaled-random": scaled_random_start,
     "random": random_start,
     "nndsvd": nndsvd_start,
@@ -131,6 +137,11 @@ STARTS: dict[str, Start] = {
     "neighborhoods": neighborhood_start,
     # "sketch" and "levels" are added by run/loop.py, which has the run that they need
 }
+
+
+def name_of_start(init: str) -> str:
+    """Return the name of a start as it is spelled here, or say which names there are."""
+    return lookup(init, {name: name for name in STARTS}, "init")
 
 
 def chosen_start(f: Objective, rank: int, *, at_random: bool) -> str:
