@@ -89,6 +89,14 @@ def test_the_version(run):
     assert run("--version").stdout.strip() == f"symnmf {symnmf.__version__}"
 
 
+def test_help_says_what_a_limit_in_seconds_is_for(run):
+    for command in ("cluster", "factorize", "rank"):
+        text = " ".join(re.sub(r"[│╭╮╰╯─]", " ", run(f"{command} --help").stdout).split())
+        assert "Maximum number of seconds for the whole command" in text
+    text = " ".join(re.sub(r"[│╭╮╰╯─]", " ", run("compare --help").stdout).split())
+    assert "Maximum number of seconds for each run: of one solver, from one start." in text
+
+
 def test_help_lists_the_names_that_errors_list():
     from symnmf.cli import options
     from symnmf.coupling import COUPLINGS

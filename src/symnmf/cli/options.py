@@ -40,7 +40,18 @@ Ridge = Annotated[
 ]
 MaxIter = Annotated[int, typer.Option(help="Maximum number of iterations.", rich_help_panel=RUN)]
 MaxTime = Annotated[
-    float | None, typer.Option(help="Maximum number of seconds.", rich_help_panel=RUN)
+    float | None,
+    typer.Option(
+        help="Maximum number of seconds for the whole command, once INPUT is read.",
+        rich_help_panel=RUN,
+    ),
+]
+MaxTimeEach = Annotated[
+    float | None,
+    typer.Option(
+        help="Maximum number of seconds for each run: of one solver, from one start.",
+        rich_help_panel=RUN,
+    ),
 ]
 Tol = Annotated[
     float,

@@ -28,6 +28,7 @@ from symnmf.cli.signals import noticing
 
 
 def rank(
+    context: typer.Context,
     given: inputs.Input,
     least: Annotated[int, typer.Option("--min", help="Fewest clusters to try.")] = 2,
     most: Annotated[
@@ -74,6 +75,7 @@ def rank(
       symnmf rank digits --max 20 --report rank.html
       symnmf rank friends.edges --min 2 --max 40 --checkpoint ranks.npz
     """
+    from symnmf import calls
     from symnmf.errors import InputError
     from symnmf.selection.selecting import MOST, select_rank
 
@@ -98,6 +100,7 @@ def rank(
         raise InputError(f"--folds must be at least 2, got {folds}.")
     with step("reading and building the graph", quiet=quiet):
         loaded = inputs.load(given, table=tables.Table(header, decimal, columns))
+        context.with_resource(calls.opened(max_time))
         if loss != "frobenius" and normalize is None and loaded.is_graph:
             normalize = False  # degrees are in the model
         A = inputs.similarities(loaded, affinity, neighbors, normalize, jobs, scale)
