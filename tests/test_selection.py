@@ -242,7 +242,10 @@ def test_no_time_left_stops_a_search_with_what_is_known(tmp_path, monkeypatch):
         A, (2, 3, 4), max_time=1e6, checkpoint=file, callback=run_out, **options
     )
     monkeypatch.undo()
-    assert some.reason == "Stopped after 6 of 21 fits; the runs that decide are not done."
+    assert some.reason == (
+        "No recommendation: time ran out after 6 of 21 fits. Raise max_time or try fewer ranks."
+    )
+    assert some.status == "stopped"
     rest = symnmf.select_rank(A, (2, 3, 4), max_time=1e6, checkpoint=file, **options)
     assert (rest.status, rest.recommendation) == ("done", 3)
     assert rest.best is not None
@@ -303,6 +306,25 @@ def test_an_interrupt_of_the_final_fit_keeps_the_number(monkeypatch):
     found = symnmf.select_rank(A, (2, 3, 4), **options)
     assert (found.recommendation, found.status, found.best) == (3, "stopped", None)
     assert found.reason.startswith("Stopped before the final fit was done; ")
+
+
+def test_the_command_says_that_time_ran_out_before_there_was_an_answer(tmp_path):
+    import json
+
+    from typer.testing import CliRunner
+
+    from symnmf.cli.app import app
+
+    sp.save_npz(tmp_path / "A.npz", block_graph(60, 3, seed=6)[0])
+    page = tmp_path / "rank.html"
+    told = ["rank", str(tmp_path / "A.npz"), "--max", "4", "--max-time", "0", "-q"]
+    ran = CliRunner().invoke(app, [*told, "--report", str(page)])
+    said = "No recommendation: time ran out after 0 of 29 fits. Raise --max-time or lower --max."
+    assert ran.exit_code == 3
+    assert ran.stdout.startswith(said)
+    assert said in page.read_text()
+    ran = CliRunner().invoke(app, [*told, "--json"])
+    assert ran.exit_code == json.loads(ran.stdout)["exit_code"] == 3
 
 
 def test_the_command_says_first_that_it_was_stopped(monkeypatch, tmp_path):

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ from symnmf.cli import inputs, options, tables
 from symnmf.cli.output import (
     DONE,
     PICTURES,
+    UNCONVERGED,
     check_distinct,
     check_writable,
     need_matplotlib,
@@ -77,6 +79,7 @@ def rank(
     """
     from symnmf import calls
     from symnmf.errors import InputError
+    from symnmf.selection.search import ADVICE
     from symnmf.selection.selecting import MOST, select_rank
 
     check_writable(
@@ -127,7 +130,13 @@ def rank(
             checkpoint=checkpoint,
             callback=callback,
         )
-        code = DONE if signals.first is None else 128 + signals.first
+        code = DONE
+        if signals.first is not None:
+            code = 128 + signals.first
+        elif found.status == "stopped" and found.recommendation is None:
+            code = UNCONVERGED
+            advice = "Raise --max-time or lower --max."
+            found = replace(found, reason=found.reason.replace(ADVICE, advice))
     if output:
         write_columns(found.table, output)
     if plot:
@@ -148,6 +157,7 @@ def rank(
                 "bethe_hessian": found.bethe_hessian,
                 **found.settings,
                 "table": found.table,
+                "exit_code": code,
             }
         )
     else:
