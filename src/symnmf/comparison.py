@@ -18,7 +18,7 @@ from symnmf.run.loop import solve, warn_unless_converged
 from symnmf.run.problem import Problem
 from symnmf.run.result import COLUMNS, Result
 from symnmf.run.settings import Settings
-from symnmf.run.start import RandomState, as_generator, starting_point
+from symnmf.run.start import RandomState, as_generator, as_start, starting_point
 from symnmf.solvers import Solver, as_solver
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ def compare(
     for settings in methods.values():
         settings.checked(problem.objective)
     comparison = Comparison()
+    init = as_start(init)
     try:
         for run, start in enumerate(_starts(problem, rank, init, random_state, n_runs)):
             for label, settings in methods.items():

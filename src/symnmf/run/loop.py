@@ -35,8 +35,8 @@ from symnmf.run.start import (
     SKETCH,
     STARTS,
     RandomState,
+    as_start,
     chosen_start,
-    name_of_start,
     origin_of,
     random_start,
     scaled_random_start,
@@ -127,14 +127,13 @@ def solve(
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function of one snapshot, got {callback!r}.")
     f, units = problem.scaled, problem.units
-    if isinstance(init, str):
-        init = name_of_start(init)
-        if init == AUTO:
-            init = chosen_start(f, rank, at_random=settings.solver.starts_at_random)
-        elif f.order > 2 and STARTS[init] not in AT_RANDOM:
-            raise InputError(
-                f"init={init!r} is for matrices; use 'scaled-random', 'random' or an array."
-            )
+    init = as_start(init)
+    if isinstance(init, str) and init == AUTO:
+        init = chosen_start(f, rank, at_random=settings.solver.starts_at_random)
+    elif isinstance(init, str) and f.order > 2 and STARTS[init] not in AT_RANDOM:
+        raise InputError(
+            f"init={init!r} is for matrices; use 'scaled-random', 'random' or an array."
+        )
     with calls.opened(settings.limits.max_time) as call, one_blas_thread():
         origin = partial(origin_of, init, random_state)
         keeper, saved = (checkpointing or Checkpointing()).open(problem, rank, settings, origin)

@@ -34,8 +34,8 @@ from symnmf.run.start import (
     AUTO,
     RandomState,
     as_generator,
+    as_start,
     drawn_seed,
-    name_of_start,
     origin_of,
 )
 from symnmf.storage.shared import SharedReading
@@ -162,8 +162,7 @@ class Plan:
         whole = isinstance(self.n_init, int | np.integer) and not isinstance(self.n_init, bool)
         if not whole or self.n_init < 1:
             raise InputError(f"n_init must be a whole number of at least 1, got {self.n_init!r}.")
-        if isinstance(self.init, str):
-            object.__setattr__(self, "init", name_of_start(self.init))
+        object.__setattr__(self, "init", as_start(self.init))
         Threads(self.n_jobs)
         if self.device is not None:
             torch_device(None, self.device)

@@ -13,6 +13,7 @@ from symnmf.errors import InputError
 from symnmf.interchange import to_host
 from symnmf.naming import lookup
 from symnmf.objectives import Objective
+from symnmf.run.result import Result
 from symnmf.run.seeds import as_edges, neighborhood_seeds
 from symnmf.run.spectral import SpectralStart, spectral_start
 from symnmf.state import Point
@@ -139,9 +140,11 @@ STARTS: dict[str, Start] = {
 }
 
 
-def name_of_start(init: str) -> str:
-    """Return the name of a start as it is spelled here, or say which names there are."""
-    return lookup(init, {name: name for name in STARTS}, "init")
+def as_start(init: Any) -> Any:
+    """Return a start as runs take it: a name as it is spelled here, and the U of a Result."""
+    if isinstance(init, str):
+        return lookup(init, {name: name for name in STARTS}, "init")
+    return init.U if isinstance(init, Result) else init
 
 
 def chosen_start(f: Objective, rank: int, *, at_random: bool) -> str:
