@@ -211,7 +211,7 @@ def cluster(
         device=device,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
-        argument="INPUT",
+        argument=inputs.title_of(given),
         rows="rows",
         spell=in_shell,
     )
