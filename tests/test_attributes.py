@@ -367,8 +367,8 @@ def test_the_objective_is_an_attributed_one():
 
 def test_dates_are_no_attributes():
     dates = np.array(["2020-01-01", "2020-01-02"], dtype="M8[ns]")[:, None]
-    with pytest.raises(symnmf.InputError, match="column of dates or times"):
+    with pytest.raises(symnmf.InputError, match="attributes holds dates or times"):
         symnmf.graphs.scale_attributes(dates)
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(symnmf.InputError, match="column of dates or times"):
+    with pytest.raises(symnmf.InputError, match="its column 'when' holds dates or times"):
         symnmf.graphs.scale_attributes(pandas.DataFrame({"a": [1, 2], "when": dates[:, 0]}))

@@ -89,6 +89,24 @@ def test_the_version(run):
     assert run("--version").stdout.strip() == f"symnmf {symnmf.__version__}"
 
 
+def test_help_says_what_a_limit_in_seconds_is_for(run):
+    for command in ("cluster", "factorize", "rank"):
+        text = " ".join(re.sub(r"[│╭╮╰╯─]", " ", run(f"{command} --help").stdout).split())
+        assert "Maximum number of seconds for the whole command" in text
+    text = " ".join(re.sub(r"[│╭╮╰╯─]", " ", run("compare --help").stdout).split())
+    assert "Maximum number of seconds for each run: of one solver, from one start." in text
+
+
+def test_help_lists_the_names_that_errors_list():
+    from symnmf.cli import options
+    from symnmf.coupling import COUPLINGS
+    from symnmf.run.loop import STARTS
+
+    for option, known in ((options.Init, STARTS), (options.Coupling, COUPLINGS)):
+        listed = option.__metadata__[0].help.removesuffix(" or a number.").rpartition(":")[2]
+        assert set(re.split(r", | or ", listed.strip(" ."))) == set(known)
+
+
 def test_help_loads_nothing_heavy():
     code = (
         "import sys\n"
@@ -254,7 +272,15 @@ def test_a_pickled_array_is_refused_unopened(run, tmp_path):
     [
         ("cluster nosuch -k 2", "neither a file nor a data set"),
         ("cluster digit -k 2", "did you mean 'digits'?"),
-        ("cluster friends.edges -k 9", "-k 9 is more than the 8 rows"),
+        ("cluster friends.edges -k 9", "-k 9 is more than the 8 rows of friends.edges; choose"),
+        ("cluster one.csv -k 2", "-k 2 is more than the 1 row of one.csv; choose at most -k 1."),
+        ("factorize uneven.csv -r 2 -o U.npz", "symnmf: uneven.csv is not symmetric: entries"),
+        ("rank uneven.csv --affinity precomputed", "symnmf: uneven.csv is not symmetric"),
+        ("factorize signed.csv -r 2 -o U.npz", "symnmf: signed.csv has negative entries (the"),
+        (
+            "cluster signed.csv -k 2 --affinity precomputed",
+            "in the file first, or pass --allow-negative to symnmf cluster if they are meant.",
+        ),
         ("cluster friends.edges -k 0", "-k must be a whole number of at least 1"),
         ("cluster friends.edges -k 2 --solver a-symhal", "did you mean 'a-symhals'"),
         ("cluster friends.edges -k 2 --affinity rfb", "did you mean 'rbf'"),
@@ -287,6 +313,9 @@ def test_wrong_settings_are_one_sentence_and_nothing_is_written(
 ):
     (tmp_path / "short.csv").write_text("0\n1\n0\n")
     (tmp_path / "table.csv").write_text("1,2,3\n4,5,6\n")
+    (tmp_path / "one.csv").write_text("1,2\n")
+    (tmp_path / "uneven.csv").write_text("0,1,5\n2,0,1\n0,1,0\n")
+    (tmp_path / "signed.csv").write_text("1,-1,0\n-1,1,0\n0,0,1\n")
     before = sorted(tmp_path.iterdir())
     assert words in one_line(run(line, expected=2))
     assert sorted(tmp_path.iterdir()) == before

@@ -403,8 +403,8 @@ def test_refusals_name_the_same_fault(faces, kind, k, options):
             faces(name, broken(kind), k, **options)
         fault = str(refused.value).removeprefix("Negative values in data: ").partition(";")[0]
         for spelt, plain in (
-            (r"^(X|G|INPUT)\b", "DATA"),
-            (r"(samples|nodes|rows) of (X|G|INPUT)", "ROWS"),
+            (r"^(X|G|graph\.npy)(?= )", "DATA"),
+            (r"(samples|nodes|rows) of (X|G|graph\.npy)", "ROWS"),
             (r"-k (?=\d)|n_clusters=", "K="),
             (r"-k |n_clusters ", "K "),
             (r"--degree-offset|degree_offset", "OFFSET"),

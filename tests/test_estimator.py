@@ -399,6 +399,21 @@ def test_in_a_grid_search_the_rows_and_columns_are_cut_alike(affinity, blobs):
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected)
 
 
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_a_column_of_text_or_dates_is_named(name):
+    frames = pytest.importorskip(name)
+    numbers = {"a": np.arange(12.0), "b": [str(one) for one in range(12)]}
+    kinds = {
+        "kind": (["x"] * 12, "X must hold numbers, and its column 'kind' holds 'x'; leave that"),
+        "when": (np.full(12, "2020-01-01", "M8[ns]"), "its column 'when' holds dates or times"),
+    }
+    for column, (values, said) in kinds.items():
+        frame = frames.DataFrame({**numbers, column: values})
+        with pytest.raises(InputError, match=said):
+            SymNMF(2).fit(frame)
+    SymNMF(2, random_state=0).fit(frames.DataFrame(numbers))  # numbers that are spelled as text
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -65,6 +65,24 @@ def test_bad_sparse_matrices_too(X, case, kind):
         symnmf.factorize(kind(spoil(X)), 2)
 
 
+def test_a_wrong_name_is_answered_by_those_that_are_offered(X):
+    names = ", ".join(info.name for info in symnmf.solvers.available())
+    with pytest.raises(InputError) as wrong:
+        symnmf.factorize(X, 2, solver="hals")
+    assert str(wrong.value) == (
+        "solver 'hals' is not known; did you mean 'hals-newton' or 'symhals' or 'a-symhals'? "
+        f"valid: {names}; with loss='poisson' or 'bernoulli': em, row-newton."
+    )
+    with pytest.raises(InputError) as wrong:
+        symnmf.factorize(X, 2, solver="row-newtn")
+    assert "did you mean 'newton' or 'hals-newton'? valid" in str(wrong.value)
+    for init in ("startt", "autto"):
+        with pytest.raises(InputError, match=r"init .* valid: auto, .*levels"):
+            symnmf.factorize(X, 2, init=init)
+        with pytest.raises(InputError, match=r"init .* valid: auto, .*levels"):
+            symnmf.SymNMF(2, affinity="precomputed", init=init).fit(X)
+
+
 def test_a_sparse_matrix_with_a_one_sided_entry_is_refused():
     X = sp.coo_array(([1.0], ([0], [1])), shape=(3, 3))
     with pytest.raises(InputError, match="not symmetric"):

@@ -5,6 +5,7 @@ The clock moves with products only, so that what is tested does not depend on th
 
 from __future__ import annotations
 
+import json
 import types
 import warnings
 from typing import Any
@@ -12,10 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from typer.testing import CliRunner
 
 import symnmf
 from conftest import synthetic_problem
 from symnmf import calls
+from symnmf.cli import inputs
+from symnmf.cli.app import app
 from symnmf.run.hasty import hasty_start
 from symnmf.selection import auto
 from symnmf.storage import as_symmetric
@@ -86,6 +90,29 @@ def test_a_call_returns_in_time_whatever_it_is_doing(clock, name, seconds):
     U = found.embedding_ if name == "SymNMF" else getattr(found, "result", found).U
     assert np.isfinite(U).all()
     assert U.any()
+
+
+@pytest.mark.parametrize("seconds", [1.0, 3.0])
+@pytest.mark.parametrize("line", ["cluster A.npz -k auto", "factorize A.npz -r 5 -o U.npz --tol 0"])
+def test_a_command_ends_in_time_too(clock, tmp_path, monkeypatch, line, seconds):
+    monkeypatch.chdir(tmp_path)
+    sp.save_npz("A.npz", network())
+    ran = CliRunner().invoke(app, [*line.split(), "--max-time", str(seconds), "-q"])
+    assert ran.exit_code in (0, 3), ran.output
+    assert clock.now <= 1.2 * seconds + 1.0
+
+
+def test_the_time_of_a_rank_search_includes_building_the_graph(clock, tmp_path, monkeypatch):
+    sp.save_npz(tmp_path / "A.npz", network())
+    build = inputs.similarities
+
+    def slow(*told):
+        clock.now += 5.0
+        return build(*told)
+
+    monkeypatch.setattr(inputs, "similarities", slow)
+    line = ["rank", str(tmp_path / "A.npz"), "--max-time", "5", "--max", "4", "--json", "-q"]
+    assert json.loads(CliRunner().invoke(app, line).stdout)["fits_done"] == 0
 
 
 def test_a_verdict_is_left_out_where_its_time_is_up_and_given_where_there_is_enough(clock):

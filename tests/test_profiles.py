@@ -40,7 +40,7 @@ def test_the_page_says_what_makes_each_cluster(tmp_path):
     told = {"features": ["age", "<b>height</b>", "weight", "zero"], "data": X}
     page = write_report(tmp_path / "page.html", model, **told).read_text()
     for said in (
-        "What makes each cluster",
+        "What makes each cluster, in standard deviations of each column",
         "Sizes and conductance",
         "The relative squared error is the part of the squared similarities",
         "No U with 3 columns has an error below",
@@ -51,6 +51,11 @@ def test_the_page_says_what_makes_each_cluster(tmp_path):
     figure = profiles(X, model.labels_, told["features"])
     words = [text.get_text() for text in figure.axes[0].texts]
     assert len(words) == 12
+    figure.canvas.draw()
+    label = figure.axes[1].yaxis.label.get_window_extent()
+    assert figure.bbox.y0 <= label.y0
+    assert label.y1 <= figure.bbox.y1
+    assert label.x1 <= figure.bbox.x1
     assert sizes(model.quality_) is not None
     assert profiles(X, model.labels_, [str(k) for k in range(100)]) is None
 

@@ -74,6 +74,21 @@ def test_the_page_can_be_searched_and_sorted(fit, visit, tmp_path):
     assert_alone_and_quiet(page)
 
 
+def test_the_clusters_fit_a_screen_and_no_word_of_their_headings_is_broken(visit, tmp_path):
+    rng = np.random.default_rng(0)
+    data = np.repeat([[0.0] * 4, [9, 0, 0, 0], [0, 9, 0, 0]], 20, axis=0) + rng.normal(size=(60, 4))
+    model = symnmf.SymNMF(3, random_state=0, n_init=1).fit(data)
+    features = [f"{part} {size}" for part in ("sepal", "petal") for size in ("length", "width")]
+    told = {"features": features, "data": data, "truth": np.repeat(["a", "versicolor", "c"], 20)}
+    path = write_report(tmp_path / "page.html", model, **told)
+    page = visit(path, width=1280)
+    box = page.locator(".scroll:has(#clusters)")
+    assert box.evaluate("e => e.scrollWidth - e.clientWidth") == 0
+    heads = visit(path, width=390).locator("#clusters thead button").all()
+    assert all(head.evaluate("e => e.scrollWidth <= e.clientWidth") for head in heads)
+    assert max(head.bounding_box()["height"] for head in heads) < 100
+
+
 def test_numbers_sort_as_numbers(visit, tmp_path):
     X = problem(12, 3)
     result = symnmf.factorize(X, 3, random_state=0)

@@ -242,7 +242,10 @@ def test_no_time_left_stops_a_search_with_what_is_known(tmp_path, monkeypatch):
         A, (2, 3, 4), max_time=1e6, checkpoint=file, callback=run_out, **options
     )
     monkeypatch.undo()
-    assert some.reason == "Stopped after 6 of 21 fits; the runs that decide are not done."
+    assert some.reason == (
+        "No recommendation: time ran out after 6 of 21 fits. Raise max_time or try fewer ranks."
+    )
+    assert some.status == "stopped"
     rest = symnmf.select_rank(A, (2, 3, 4), max_time=1e6, checkpoint=file, **options)
     assert (rest.status, rest.recommendation) == ("done", 3)
     assert rest.best is not None
@@ -303,6 +306,25 @@ def test_an_interrupt_of_the_final_fit_keeps_the_number(monkeypatch):
     found = symnmf.select_rank(A, (2, 3, 4), **options)
     assert (found.recommendation, found.status, found.best) == (3, "stopped", None)
     assert found.reason.startswith("Stopped before the final fit was done; ")
+
+
+def test_the_command_says_that_time_ran_out_before_there_was_an_answer(tmp_path):
+    import json
+
+    from typer.testing import CliRunner
+
+    from symnmf.cli.app import app
+
+    sp.save_npz(tmp_path / "A.npz", block_graph(60, 3, seed=6)[0])
+    page = tmp_path / "rank.html"
+    told = ["rank", str(tmp_path / "A.npz"), "--max", "4", "--max-time", "0", "-q"]
+    ran = CliRunner().invoke(app, [*told, "--report", str(page)])
+    said = "No recommendation: time ran out after 0 of 29 fits. Raise --max-time or lower --max."
+    assert ran.exit_code == 3
+    assert ran.stdout.startswith(said)
+    assert said in page.read_text()
+    ran = CliRunner().invoke(app, [*told, "--json"])
+    assert ran.exit_code == json.loads(ran.stdout)["exit_code"] == 3
 
 
 def test_the_command_says_first_that_it_was_stopped(monkeypatch, tmp_path):
@@ -517,6 +539,31 @@ def test_the_bethe_hessian_counts_blocks_and_wants_zeros_and_ones():
 def test_wrong_searches_are_refused(told, says):
     with pytest.raises(symnmf.InputError, match=says):
         symnmf.select_rank(np.ones((20, 20)), **({"ranks": (2, 3)} | told))
+
+
+def test_no_more_clusters_than_rows_are_tried_by_default(tmp_path):
+    import json
+
+    from typer.testing import CliRunner
+
+    from symnmf.cli.app import app
+
+    A, _ = block_graph(12, 2, seed=1)
+    found = symnmf.select_rank(A, criteria=("eigengap",), random_state=0)
+    assert found.settings["ranks"] == list(range(2, 13))
+    with pytest.raises(symnmf.InputError, match="X has 8 rows; at least 10 are needed"):
+        symnmf.select_rank(A[:8, :8])
+
+    sp.save_npz(tmp_path / "A.npz", A)
+
+    def ran(*options):
+        told = ["rank", str(tmp_path / "A.npz"), "--folds", "2", "--seed", "0", "--json", "-q"]
+        return CliRunner().invoke(app, [*told, *options])
+
+    assert json.loads(ran().stdout)["ranks"] == list(range(2, 13))
+    assert "--max must be at most the 12 rows of A.npz, got 13" in ran("--max", "13").stderr
+    assert "--min must be at most the 12 rows of A.npz, got 14" in ran("--min", "14").stderr
+    assert "got --min 25 and --max 20, its default." in ran("--min", "25").stderr
 
 
 def test_the_estimator_counts_clusters_itself():

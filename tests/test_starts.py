@@ -80,6 +80,31 @@ def test_published_methods_and_odd_matrices_begin_at_random():
     assert not {"auto", "hals-newton"} & random
 
 
+def test_compare_takes_the_start_for_x():
+    X = synthetic_problem(40, 3, 0.3)
+    options = {"max_iter": 1, "tol": 0, "random_state": 0}
+    table = symnmf.compare(X, 3, ["auto", "a-symhals"], init="auto", **options)
+    for solver, run in (("auto", "Auto"), ("a-symhals", "spectral")):
+        alone = symnmf.factorize(X, 3, solver=solver, init=run, **options)
+        np.testing.assert_array_equal(table.results[solver, 0].U, alone.U)
+
+
+def test_a_result_is_a_start():
+    X = synthetic_problem(40, 3, 0.3)
+    first = symnmf.factorize(X, 3, tol=1e-2, random_state=0)
+    options = {"tol": 1e-6, "random_state": 0}
+    expected = symnmf.factorize(X, 3, init=first.U, **options)
+    for n_init in (1, 2):
+        again = symnmf.factorize(X, 3, init=first, n_init=n_init, **options)
+        np.testing.assert_array_equal(again.U, expected.U)
+    fitted = (symnmf.SymNMF(3, affinity="precomputed", init=U).fit(X) for U in (first, first.U))
+    np.testing.assert_array_equal(*(model.embedding_ for model in fitted))
+    compared = symnmf.compare(X, 3, ["auto"], init=first, **options).results["auto", 0]
+    np.testing.assert_array_equal(compared.U, expected.U)
+    with pytest.raises(symnmf.InputError, match=r"init must have shape 40 x 4 .* got 40 x 3"):
+        symnmf.factorize(X, 4, init=first)
+
+
 def test_compare_keeps_random_starts():
     X = synthetic_problem(40, 3, 0.3)
     table = symnmf.compare(X, 3, ["auto"], max_iter=1, tol=0, random_state=0)

@@ -18,7 +18,7 @@ from symnmf.run.loop import solve, warn_unless_converged
 from symnmf.run.problem import Problem
 from symnmf.run.result import COLUMNS, Result
 from symnmf.run.settings import Settings
-from symnmf.run.start import RandomState, as_generator, starting_point
+from symnmf.run.start import RandomState, as_generator, as_start, starting_point
 from symnmf.solvers import Solver, as_solver
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ def compare(
     coupling : str, float, Coupling or None
         lambda for the methods that have one; None uses the default of each solver.
     init : str, array or callable
-        As for ``factorize``; "random" is the paper's uniform(0, 1). An array is a single start, so
-        it needs ``n_runs=1``.
+        As for ``factorize``; "random" is the paper's uniform(0, 1), and "auto" is chosen by X
+        alone, since all solvers share it. An array is a single start, so it needs ``n_runs=1``.
     tol, max_iter, max_time, record_every, n_jobs, device
         As for ``factorize``; with ``tol=0`` every run continues to its limits.
     random_state : int, Generator, RandomState or None
@@ -108,6 +108,7 @@ def compare(
         settings.checked(problem.objective)
     warmup = WARMUP if problem.objective.shape[0] * rank <= SMALL else LARGE_WARMUP
     comparison = Comparison()
+    init = as_start(init)
     try:
         for run, start in enumerate(_starts(problem, rank, init, random_state, n_runs)):
             for label, settings in methods.items():

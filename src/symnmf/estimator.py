@@ -24,6 +24,7 @@ from symnmf.fit import CLUSTER_TOL, PRECOMPUTED, Fitted, Pipeline, rows_of
 from symnmf.fit.outside import outlier_scores
 from symnmf.graphs.adjacency import check_order, refuse_foreign
 from symnmf.graphs.assigning import LIKELIHOOD
+from symnmf.graphs.attributes import refuse_text
 from symnmf.graphs.pairwise import DISTANCES
 from symnmf.interchange import is_dlpack, received, to_host
 from symnmf.placing import Places, top_features
@@ -425,7 +426,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                     ensure_min_samples=2 if reset else 1,
                     ensure_all_finite="allow-nan" if ours else True,
                 )
-            except ValueError:
+            except (ValueError, TypeError):
+                refuse_text(X, "X")
                 if not ours:
                     _refuse_not_finite(X)
                 raise

@@ -12,23 +12,39 @@ from symnmf.errors import InputError
 T = TypeVar("T")
 
 
-def lookup(name: str, known: Mapping[str, T], argument: str) -> T:
-    """Return ``known[name]``, or raise an error that names the nearest valid ones."""
+def lookup(
+    name: str,
+    known: Mapping[str, T],
+    argument: str,
+    others: Mapping[str, T] | None = None,
+    others_for: str = "",
+) -> T:
+    """Return ``known[name]``, or raise an error that names the nearest valid ones.
+
+    ``others`` are taken too, but are for something else, which ``others_for`` says; they are never
+    proposed.
+    """
+    others = {} if others is None else others
     if not isinstance(name, str):
         raise InputError(
             f"{argument} must be a name, got {shown(name)}; valid: {', '.join(known)}."
         )
-    plain = {_plain(key): value for key, value in known.items()}
+    plain = {_plain(key): value for key, value in (*known.items(), *others.items())}
     if _plain(name) in plain:
         return plain[_plain(name)]
+    besides = f"; {others_for}: {', '.join(others)}" if others else ""
     raise InputError(
-        f"{argument} {name!r} is not known; {nearest(name, known)}valid: {', '.join(known)}."
+        f"{argument} {name!r} is not known; {nearest(name, known)}"
+        f"valid: {', '.join(known)}{besides}."
     )
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return a question that asks whether a similar name was meant; empty if there is none."""
-    near = difflib.get_close_matches(name.lower(), list(known), n=3, cutoff=0.6)
+    known, typed = list(known), _plain(name)
+    begun = [key for key in known if len(typed) >= 3 and _plain(key).startswith(typed)]
+    alike = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
+    near = list(dict.fromkeys([*begun, *alike]))[:3]
     return f"did you mean {' or '.join(map(repr, near))}? " if near else ""
 
 

@@ -57,6 +57,9 @@ SAVED = 0.1
 #: one from the other: one column of numbers can be cut anywhere at that price.
 CLEAN = 0.01
 
+#: What a mean conductance is, after its percentage.
+LEAVES = "of a cluster's edge weight leads out of it"
+
 Draw = Callable[[np.random.Generator], Any]
 
 
@@ -296,9 +299,12 @@ def _judged(here: Partition, null: _Null, *, more: bool) -> tuple[str, str]:
     word = _less(*sized)
     if word == CLEAR and (why := _hardly_divided(here, null)):
         return WEAK, why
-    said, (mine, drawn) = "of the weight at a cluster leaves it", (leaves, null.leaving)
+    said, (mine, drawn) = LEAVES, (leaves, null.leaving)
     if _less(mine, drawn) != word or mine >= drawn.mean():
-        said, (mine, drawn) = "of what leaves clusters of such sizes by chance leaves these", sized
+        said = (
+            "of the edge weight that chance leads out of clusters of such sizes leads out of these"
+        )
+        mine, drawn = sized
     less = "close to" if word == WEAK else "against"
     return word, f"{mine:.0%} {said} on average, {less} {drawn.mean():.0%} in {null.name}"
 
@@ -323,7 +329,7 @@ def _alike(mine: float, null: _Null) -> str:
         like = "too close to"
     elif mine > upper:
         like = "no less than in"
-    leaves = f"{mine:.0%} of the weight at a cluster leaves it on average"
+    leaves = f"{mine:.0%} {LEAVES} on average"
     return f"{leaves}, {like} {null.name} ({lower:.0%} to {upper:.0%})"
 
 

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from symnmf import __version__
 from symnmf.cli import cluster, compare, convert, datasets, factorize, info, rank, reproduce
+from symnmf.cli.inputs import TITLE
 from symnmf.cli.output import FAILED, INTERRUPTED, MISUSED, UNREAD, drop_stdout, note
 
 EPILOG = (
@@ -39,7 +40,7 @@ class Commands(TyperGroup):
             except (ValueError, ImportError) as error:
                 if not _explained(error):
                     raise
-                note(getattr(error, "in_shell", str(error)), "error")
+                note(_in_shell(error, ctx.meta.get(TITLE)), "error")
                 raise typer.Exit(MISUSED) from None
             except BrokenPipeError:
                 raise
@@ -59,6 +60,13 @@ def _closed_stdout() -> Iterator[None]:
             raise
         drop_stdout()
         raise typer.Exit(UNREAD) from None
+
+
+def _in_shell(error: Exception, title: str | None) -> str:
+    """Return the sentence for the command line, with INPUT by its name."""
+    said: str = getattr(error, "in_shell", str(error))
+    own = said != str(error)  # not where INPUT stands beside another argument
+    return said.replace("INPUT", title, 1) if own and title and said.startswith("INPUT ") else said
 
 
 def _explained(error: Exception) -> bool:

@@ -31,6 +31,7 @@ TABLES = (".csv", ".csv.gz")
 
 
 def cluster(
+    context: typer.Context,
     given: inputs.Input,
     k: Annotated[
         str, typer.Option("-k", "--clusters", help="Number of clusters; auto chooses it.")
@@ -137,6 +138,7 @@ def cluster(
       symnmf cluster digits -k 10 --seed 0 --json
       symnmf cluster big.npz -k 20 -o labels.csv --checkpoint run.npz
     """
+    from symnmf import calls
     from symnmf.errors import InputError
     from symnmf.fit import Pipeline, in_shell
     from symnmf.fit.pipeline import check_threshold
@@ -209,7 +211,7 @@ def cluster(
         device=device,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
-        argument="INPUT",
+        argument=inputs.title_of(given),
         rows="rows",
         spell=in_shell,
     )
@@ -225,6 +227,7 @@ def cluster(
             loaded, how = tables.scaled(loaded, scale, how)
             if attributes is not None:
                 how |= tables_beside.beside(loaded, attributes, how["affinity"])
+        context.with_resource(calls.opened(max_time))
         classes = inputs.with_truth(loaded, truth)
         possible = overlapping and loaded.is_graph
         if row_sparse and not possible:

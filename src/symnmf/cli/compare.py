@@ -84,7 +84,7 @@ def compare(
     init: options.Init = "scaled-random",
     seed: options.Seed = None,
     max_iter: options.MaxIter = 500,
-    max_time: options.MaxTime = None,
+    max_time: options.MaxTimeEach = None,
     tol: options.Tol = 0.0,
     jobs: options.Jobs = None,
     device: options.Device = None,

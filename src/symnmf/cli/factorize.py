@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 
 def factorize(
+    context: typer.Context,
     given: inputs.Input,
     rank: Annotated[int, typer.Option("-r", "--rank", help="Number of columns of U.")],
     output: Annotated[
@@ -92,6 +93,7 @@ def factorize(
       symnmf factorize seen.npz -r 20 -o U.npz --missing unstored
       symnmf factorize seen.csv -r 20 -o U.npz --missing nan
     """
+    from symnmf import calls
     from symnmf.run.multistart import Plan
     from symnmf.run.settings import Settings
 
@@ -133,6 +135,7 @@ def factorize(
             loaded = inputs.stored(given, memory, rank, jobs, normalize)
         else:
             loaded = inputs.load(given, missing, table=table)
+        context.with_resource(calls.opened(max_time))
         X = _square(loaded, normalize)
     with noticing() as signals:
         problem = plan.problem(X, missing=missing, l1=l1, ridge=ridge, loss=loss).for_rank(rank)

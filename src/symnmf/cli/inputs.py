@@ -11,9 +11,24 @@ import typer
 from symnmf.cli.output import note
 from symnmf.cli.tables import Table, scaled
 
+#: Where the context of a command keeps what INPUT is called.
+TITLE = "symnmf.input"
+
+
+def title_of(given: str) -> str:
+    """Return what messages call INPUT: its file, or the data set."""
+    return Path(given.partition("::")[0]).name
+
+
+def _noted(context: typer.Context, given: str) -> str:
+    context.meta[TITLE] = title_of(given)
+    return given
+
+
 Input = Annotated[
     str,
     typer.Argument(
+        callback=_noted,
         metavar="INPUT",
         help="A file (.csv .tsv .parquet .npz .npy .mtx .h5ad .cool .mcool, or a graph .edges .txt "
         ".ncol .gml .graphml .net .json .hyperedges; each also .gz), or the name of a data set, "
@@ -127,7 +142,7 @@ def load(
             note(f"{path.name}: {file.part} was read.")
         graph = file.kind != "matrix"
         columns = None if graph else file.columns
-        title = Path(given.partition("::")[0]).name
+        title = title_of(given)
         data = file.data
         if file.kind == "hypergraph" and not hypergraphs:
             data = data.clique_graph()
@@ -305,7 +320,7 @@ def similarities(
     how = chosen(loaded, affinity, neighbors, normalize)
     loaded, how = scaled(loaded, scale, how)
     return (
-        Building(**how, n_jobs=jobs, argument="INPUT", spell=in_shell)
+        Building(**how, n_jobs=jobs, argument=loaded.title, spell=in_shell)
         .similarities(loaded.data, 1)
         .A
     )

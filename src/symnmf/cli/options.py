@@ -17,14 +17,15 @@ Solver = Annotated[str, typer.Option(help="See [bold]symnmf info[/].", rich_help
 Init = Annotated[
     str,
     typer.Option(
-        help="auto, spectral, sketch, scaled-random, random, nndsvd or neighborhoods.",
+        help="auto, spectral, sketch, levels, scaled-random, random, nndsvd or neighborhoods.",
         rich_help_panel=RUN,
     ),
 ]
 Coupling = Annotated[
     str | None,
     typer.Option(
-        help="lambda of methods that split U: rising, shrinking, adaptive, theory or a number.",
+        help="lambda of methods that split U: rising, shrinking, adaptive, geometric, theory, "
+        "theory-paper, kuang-fixed or a number.",
         rich_help_panel=RUN,
         show_default="that of the solver",
     ),
@@ -39,7 +40,18 @@ Ridge = Annotated[
 ]
 MaxIter = Annotated[int, typer.Option(help="Maximum number of iterations.", rich_help_panel=RUN)]
 MaxTime = Annotated[
-    float | None, typer.Option(help="Maximum number of seconds.", rich_help_panel=RUN)
+    float | None,
+    typer.Option(
+        help="Maximum number of seconds for the whole command, once INPUT is read.",
+        rich_help_panel=RUN,
+    ),
+]
+MaxTimeEach = Annotated[
+    float | None,
+    typer.Option(
+        help="Maximum number of seconds for each run: of one solver, from one start.",
+        rich_help_panel=RUN,
+    ),
 ]
 Tol = Annotated[
     float,

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ from symnmf.cli import inputs, options, tables
 from symnmf.cli.output import (
     DONE,
     PICTURES,
+    UNCONVERGED,
     check_distinct,
     check_writable,
     need_matplotlib,
@@ -28,9 +30,15 @@ from symnmf.cli.signals import noticing
 
 
 def rank(
+    context: typer.Context,
     given: inputs.Input,
     least: Annotated[int, typer.Option("--min", help="Fewest clusters to try.")] = 2,
-    most: Annotated[int, typer.Option("--max", help="Most clusters to try.")] = 20,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            "--max", help="Most clusters to try.", show_default="20, or all rows if they are fewer"
+        ),
+    ] = None,
     folds: Annotated[int, typer.Option(help="Parts that the pairs are divided into.")] = 5,
     header: tables.Header = None,
     decimal: tables.Decimal = ".",
@@ -69,7 +77,10 @@ def rank(
       symnmf rank digits --max 20 --report rank.html
       symnmf rank friends.edges --min 2 --max 40 --checkpoint ranks.npz
     """
+    from symnmf import calls
     from symnmf.errors import InputError
+    from symnmf.selection.search import ADVICE
+    from symnmf.selection.selecting import MOST, select_rank
 
     check_writable(
         (output, (".csv", ".csv.gz")),
@@ -83,20 +94,25 @@ def rank(
     )
     need_matplotlib(plot, report)
     options.check_numbers(jobs=jobs, seed=seed, neighbors=neighbors, max_time=max_time)
-    if not 1 <= least <= most:
-        raise InputError(f"--min must be from 1 to --max, got --min {least} and --max {most}.")
+    highest, why = (MOST, ", its default") if most is None else (most, "")
+    if not 1 <= least <= highest:
+        raise InputError(
+            f"--min must be from 1 to --max, got --min {least} and --max {highest}{why}."
+        )
     if folds < 2:
         raise InputError(f"--folds must be at least 2, got {folds}.")
     with step("reading and building the graph", quiet=quiet):
         loaded = inputs.load(given, table=tables.Table(header, decimal, columns))
+        context.with_resource(calls.opened(max_time))
         if loss != "frobenius" and normalize is None and loaded.is_graph:
             normalize = False  # degrees are in the model
         A = inputs.similarities(loaded, affinity, neighbors, normalize, jobs, scale)
     n = loaded.data.shape[0]
-    if most > n:
-        raise InputError(f"--max must be at most the {n} rows of the input, got {most}.")
-    from symnmf.selection import select_rank
-
+    for option, value in (("--max", most), ("--min", least)):
+        if value is not None and value > n:
+            raise InputError(
+                f"{option} must be at most the {n} rows of {loaded.title}, got {value}."
+            )
     with noticing() as signals, _counting(quiet) as show:
 
         def callback(done: int, total: int) -> bool:
@@ -105,7 +121,7 @@ def rank(
 
         found = select_rank(
             A,
-            range(least, most + 1),
+            range(least, min(highest, n) + 1),
             n_folds=folds,
             loss=loss,
             max_time=max_time,
@@ -114,7 +130,13 @@ def rank(
             checkpoint=checkpoint,
             callback=callback,
         )
-        code = DONE if signals.first is None else 128 + signals.first
+        code = DONE
+        if signals.first is not None:
+            code = 128 + signals.first
+        elif found.status == "stopped" and found.recommendation is None:
+            code = UNCONVERGED
+            advice = "Raise --max-time or lower --max."
+            found = replace(found, reason=found.reason.replace(ADVICE, advice))
     if output:
         write_columns(found.table, output)
     if plot:
@@ -135,6 +157,7 @@ def rank(
                 "bethe_hessian": found.bethe_hessian,
                 **found.settings,
                 "table": found.table,
+                "exit_code": code,
             }
         )
     else:

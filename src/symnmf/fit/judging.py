@@ -37,14 +37,14 @@ MOST_COLUMNS = 50
 CUT_SHORT = 0.3
 
 DEGREES = "random graphs with the same degrees"
-SHUFFLED = "similarities shuffled beside their degrees"
+SHUFFLED = "randomly shuffled similarities with about the same row sums"
 COLUMNS = "points with the same columns, each shuffled"
 HYPERGRAPHS = "random hypergraphs with the same sizes and degrees"
 NORMAL = "normal points with the same covariances"
 
 LOCAL = (
-    "; edges join what is near here, which such graphs do not, so that the shape of the data is "
-    "enough for this"
+    "; this graph joins near neighbours, and any such graph separates better than a random one, so "
+    "this alone does not show that there are clusters"
 )
 
 

@@ -328,8 +328,9 @@ class Pipeline(Building):
 
     def _too_many(self, count: int, most: int, which: str = "") -> str:
         spell = self.spell
+        rows = self.rows.removesuffix("s") if most == 1 else self.rows
         return (
-            f"{spell('n_clusters', count)} is more than the {most} {self.rows} of {self.argument}"
+            f"{spell('n_clusters', count)} is more than the {most} {rows} of {self.argument}"
             f"{which}; choose at most {spell('n_clusters', most)}."
         )
 

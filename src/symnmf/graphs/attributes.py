@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.arguments import TINY_TO_HUGE
+from symnmf.arguments import TINY_TO_HUGE, shown
 from symnmf.errors import InputError
-from symnmf.interchange import is_tensor, to_host
+from symnmf.interchange import column_names, is_tensor, to_host
 from symnmf.naming import lookup
 from symnmf.storage.indices import check_indices
 
@@ -97,10 +97,9 @@ def _table(F: Any) -> Any:
         F = to_host(F)
     if getattr(getattr(F, "dtype", None), "kind", "") == "c":
         raise InputError("attributes must be real, got complex numbers.")
-    kinds: Any = getattr(F, "dtypes", getattr(F, "dtype", None))
-    kinds = kinds if hasattr(kinds, "__iter__") else [kinds]
-    if any(getattr(kind, "kind", "") in ("M", "m") for kind in kinds):
-        raise InputError("attributes has a column of dates or times; turn it into numbers first.")
+    if getattr(getattr(F, "dtype", None), "kind", "") in ("M", "m"):
+        raise InputError("attributes holds dates or times; turn them into numbers first.")
+    refuse_text(F, "attributes")
     if sp.issparse(F):
         check_indices(F, "attributes")
         return sp.csr_array(F, dtype=np.float64)
@@ -114,6 +113,35 @@ def _table(F: Any) -> Any:
     if table.ndim != 2:
         raise InputError(f"attributes must be two-dimensional, got {table.ndim} dimension(s).")
     return table
+
+
+def refuse_text(X: Any, argument: str) -> None:
+    """Name the first column of a data frame that holds text or dates; let anything else pass."""
+    for name in (column_names(X) or ()) if hasattr(X, "dtypes") else ():
+        column = X[name]
+        values = np.asarray(column).ravel()
+        kinds = {values.dtype.kind, getattr(getattr(column, "dtype", None), "kind", "")}
+        held, how = None, ""
+        if kinds & {"M", "m"}:
+            held = "dates or times"
+        elif kinds & {"O", "S", "U"}:
+            held = next((shown(value) for value in values.tolist() if _is_text(value)), None)
+            how = ", for instance with pandas.get_dummies"
+        if held is not None:
+            raise InputError(
+                f"{argument} must hold numbers, and its column {name!r} holds {held}; leave that "
+                f"column out, or turn it into numbers{how}."
+            )
+
+
+def _is_text(value: Any) -> bool:
+    if not isinstance(value, str | bytes):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
 
 
 def _tfidf(table: Any) -> Any:

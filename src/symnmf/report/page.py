@@ -323,7 +323,10 @@ def _pictures(subject: _Subject, sheet: Figure | None, made: Figure | None) -> s
         subject.result.history,
         subject.result.solver,
         sheet,
-        [("What makes each cluster", made), ("Sizes and conductance", of_clusters)],
+        [
+            ("What makes each cluster, in standard deviations of each column", made),
+            ("Sizes and conductance", of_clusters),
+        ],
     )
 
 

@@ -87,5 +87,5 @@ def profiles(data: Any, labels: np.ndarray, names: Sequence[Any]) -> Figure | No
                 fontsize=8,
                 color="white" if dark else "black",
             )
-    figure.colorbar(drawn, ax=ax, label="standard deviations from the mean", extend="both")
+    figure.colorbar(drawn, ax=ax, label="standard\ndeviations", extend="both")
     return figure

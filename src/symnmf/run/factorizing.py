@@ -72,13 +72,13 @@ def factorize(
         "adaptive" (the paper's, from 1e-5), "shrinking", "theory" (a bound on the whole run),
         "theory-paper", "geometric", "kuang-fixed", a number (fixed) or an object.
         None uses the default of the solver. Methods on the original problem have no lambda.
-    init : str, array of shape (n, rank) or callable
+    init : str, array of shape (n, rank), Result or callable
         "spectral" (the leading eigenvectors, rotated), "sketch" (a run on a sketch of X, from a
         few passes over it), "levels" (runs on ever less contracted versions of a sparse X, see
         docs/large-problems.md), "scaled-random" (uniform, at X's scale), "random" (the paper's
         uniform(0, 1)), "nndsvd", "neighborhoods" (of nodes, of low conductance, for a sparse
-        graph), or U_0 itself. V_0 always equals U_0. "auto" is "sketch" for a dense X
-        of 1500 rows or more, in memory, on disk or on workers, else "spectral"; and
+        graph), U_0 itself, or a Result, whose U it is. V_0 always equals U_0. "auto" is "sketch"
+        for a dense X of 1500 rows or more, in memory, on disk or on workers, else "spectral"; and
         "scaled-random" for the published methods, for an X with a mask, weights or negative
         entries, and for a dense X on a GPU. The first three do not depend on the seed.
     n_init : int

@@ -14,7 +14,6 @@ import numpy as np
 from symnmf import calls, errors
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
-from symnmf.naming import lookup
 from symnmf.objectives import Frobenius, Measurement, Objective
 from symnmf.objectives.objective import rounding_level
 from symnmf.objectives.units import Units
@@ -36,6 +35,7 @@ from symnmf.run.start import (
     SKETCH,
     STARTS,
     RandomState,
+    as_start,
     chosen_start,
     origin_of,
     random_start,
@@ -127,9 +127,10 @@ def solve(
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function of one snapshot, got {callback!r}.")
     f, units = problem.scaled, problem.units
+    init = as_start(init)
     if isinstance(init, str) and init == AUTO:
         init = chosen_start(f, rank, at_random=settings.solver.starts_at_random)
-    elif isinstance(init, str) and f.order > 2 and lookup(init, STARTS, "init") not in AT_RANDOM:
+    elif isinstance(init, str) and f.order > 2 and STARTS[init] not in AT_RANDOM:
         raise InputError(
             f"init={init!r} is for matrices; use 'scaled-random', 'random' or an array."
         )

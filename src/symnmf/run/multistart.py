@@ -17,7 +17,6 @@ import numpy as np
 
 from symnmf import calls
 from symnmf.errors import InputError
-from symnmf.naming import lookup
 from symnmf.objectives import Added, Objective
 from symnmf.parallel import Threads
 from symnmf.pools import Pool
@@ -31,7 +30,14 @@ from symnmf.run.race import Race
 from symnmf.run.result import Result
 from symnmf.run.settings import Settings
 from symnmf.run.spectral import Basis, SpectralStarts
-from symnmf.run.start import AUTO, STARTS, RandomState, as_generator, drawn_seed, origin_of
+from symnmf.run.start import (
+    AUTO,
+    RandomState,
+    as_generator,
+    as_start,
+    drawn_seed,
+    origin_of,
+)
 from symnmf.storage.shared import SharedReading
 from symnmf.storage.wrapping import torch_device
 
@@ -156,8 +162,7 @@ class Plan:
         whole = isinstance(self.n_init, int | np.integer) and not isinstance(self.n_init, bool)
         if not whole or self.n_init < 1:
             raise InputError(f"n_init must be a whole number of at least 1, got {self.n_init!r}.")
-        if isinstance(self.init, str) and self.init != AUTO:
-            lookup(self.init, STARTS, "init")
+        object.__setattr__(self, "init", as_start(self.init))
         Threads(self.n_jobs)
         if self.device is not None:
             torch_device(None, self.device)

@@ -13,6 +13,7 @@ from symnmf.errors import InputError
 from symnmf.interchange import to_host
 from symnmf.naming import lookup
 from symnmf.objectives import Objective
+from symnmf.run.result import Result
 from symnmf.run.seeds import as_edges, neighborhood_seeds
 from symnmf.run.spectral import SpectralStart, spectral_start
 from symnmf.state import Point
@@ -123,7 +124,13 @@ def neighborhood_start(f: Objective, rank: int, random_state: RandomState) -> np
     return (f.best_multiple(Point(f.ops, f.ops.put(U))) * U).astype(f.dtype)
 
 
+def auto_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarray:
+    """The start for X that suits methods which are not bound to a published one."""
+    return STARTS[chosen_start(f, rank, at_random=False)](f, rank, random_state)
+
+
 STARTS: dict[str, Start] = {
+    AUTO: auto_start,
     "scaled-random": scaled_random_start,
     "random": random_start,
     "nndsvd": nndsvd_start,
@@ -131,6 +138,13 @@ STARTS: dict[str, Start] = {
     "neighborhoods": neighborhood_start,
     # "sketch" and "levels" are added by run/loop.py, which has the run that they need
 }
+
+
+def as_start(init: Any) -> Any:
+    """Return a start as runs take it: a name as it is spelled here, and the U of a Result."""
+    if isinstance(init, str):
+        return lookup(init, {name: name for name in STARTS}, "init")
+    return init.U if isinstance(init, Result) else init
 
 
 def chosen_start(f: Objective, rank: int, *, at_random: bool) -> str:

@@ -47,6 +47,9 @@ NULL_RUNS = 3
 #: Entries of the widest factor below which runs at the same time wait for each other: measured.
 TOGETHER_FROM = 20_000
 
+#: What to do where time ran out.
+ADVICE = "Raise max_time or try fewer ranks."
+
 #: Called with the fits done and all there are to do; a true return value stops.
 RankProgress = Callable[[int, int], Any]
 
@@ -233,7 +236,8 @@ class RankSearch:
         for name in partial & set(choices):
             choices[name] = dataclasses.replace(choices[name], so_far=True)
         heldout = choices.get("heldout")
-        if not partial or (heldout is not None and not (heldout.so_far or heldout.at_edge)):
+        decided = heldout is not None and not (heldout.so_far or heldout.at_edge)
+        if not partial or decided:
             rank, reason = recommend(choices, self.ranks)
         else:
             what = (
@@ -243,7 +247,11 @@ class RankSearch:
         found = RankSelection(rank, reason, choices, table, None, bethe, settings=self._told())
         total = self._count(self.tasks)
         if undone:
-            return found.stopped(f"after {self.fits} of {total} fits")
+            when = f"after {self.fits} of {total} fits"
+            if decided or heeded or self.halt.is_set():
+                return found.stopped(when)
+            reason = f"No recommendation: time ran out {when}. {ADVICE}"
+            return dataclasses.replace(found, status="stopped", reason=reason)
         if partial:
             return found.stopped(f"after all {total} fits, before they were judged")
         return found.stopped("before the final fit") if interrupt else found

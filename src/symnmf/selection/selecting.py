@@ -28,13 +28,16 @@ from symnmf.selection.paths import scaled_start
 from symnmf.selection.search import RankProgress, RankSearch
 from symnmf.storage import DenseMatrix, HostMatrix, SparseMatrix
 
+#: The largest number that is tried by default, where X has as many rows.
+MOST = 20
+
 CRITERIA = ("heldout", "stability", "eigengap")
 
 
 @checked()
 def select_rank(
     X: Any,
-    ranks: Iterable[int] = range(2, 21),
+    ranks: Iterable[int] | None = None,
     *,
     criteria: Sequence[str] = CRITERIA,
     n_runs: int = 5,
@@ -57,8 +60,9 @@ def select_rank(
     X : array-like, scipy sparse, Problem, or a networkx or igraph graph
         As for :func:`symnmf.factorize`; for a graph, its adjacency matrix is used. A Problem must
         have no mask, weights or terms, since the search hides pairs itself.
-    ranks : iterable of int
-        Numbers to try; 1 is always tried too, for comparison.
+    ranks : iterable of int or None
+        Numbers to try; 1 is always tried too, for comparison. None means 2 to 20, or to n if X has
+        fewer rows.
     criteria : sequence of str
         "heldout": the pairs (i, j) are divided into folds, and each fold is predicted from the
         others; the smallest number within one standard error of the best is chosen. "stability":
@@ -112,8 +116,9 @@ def select_rank(
         _refuse_nan(X)
         problem = X if isinstance(X, Problem) else Problem(X, n_jobs=n_jobs, loss=loss)
         matrix = problem.scaled.storage
-        wanted = _checked_ranks(ranks, matrix.shape[0])
         _check(criteria, n_runs, n_folds, matrix)
+        n = matrix.shape[0]
+        wanted = _checked_ranks(range(2, min(MOST, n) + 1) if ranks is None else ranks, n)
         assert isinstance(matrix, HostMatrix)
         seed = drawn_seed() if random_state is None else random_state
         search = RankSearch(

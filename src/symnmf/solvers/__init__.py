@@ -139,6 +139,12 @@ def as_solver(solver: str | Solver) -> Solver:
         raise InputError(
             f"solver must be a name or a symnmf.solvers.Solver, got {type(solver).__name__}."
         )
-    known = SOLVERS.classes | LIKELIHOOD_SOLVERS.classes
-    chosen: type[Solver] = __getattr__(lookup(solver, known, "solver"))
+    called = lookup(
+        solver,
+        SOLVERS.classes,
+        "solver",
+        LIKELIHOOD_SOLVERS.classes,
+        "with loss='poisson' or 'bernoulli'",
+    )
+    chosen: type[Solver] = __getattr__(called)
     return chosen()

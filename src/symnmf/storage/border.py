@@ -73,10 +73,12 @@ def check_values(
         )
     if smallest < 0 and not signed:
         fault = f"has negative entries{where} (the smallest is {smallest:.6g})"
+        meant = ", or pass --allow-negative to symnmf cluster if they are meant" if negative else ""
         raise InputError(
             f"{name} {fault}; shift or clip them, for instance with np.maximum({name}, 0)"
             f"{negative}.",
-            in_shell=f"{_in_shell(name)} {fault}; shift them or set them to 0 in the file first.",
+            in_shell=f"{_in_shell(name)} {fault}; shift them or set them to 0 in the file first"
+            f"{meant}.",
         )
 
 
