@@ -32,7 +32,7 @@ def dated(changelog: str, version: str, day: str) -> str:
     head, mark, entries = changelog.partition("## [Unreleased]\n")
     if not mark or f"## [{version}]" in changelog:
         raise SystemExit(f"release: CHANGELOG.md has no 'Unreleased' entries for {version}")
-    entries = re.sub(r"\A\n*What will be [^\n]*\n", "", entries)
+    entries = re.sub(r"\A\n*This will be [^\n]*\n", "", entries)
     return f"{head}{mark}\n## [{version}] - {day}\n\n{entries.lstrip()}"
 
 

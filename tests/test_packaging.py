@@ -24,7 +24,7 @@ def release_script():
 
 
 def test_the_changelog_is_dated_by_the_release():
-    before = "# Changelog\n\n## [Unreleased]\n\nWhat will be 1.2.0.\n\n### Added\n\n- a\n"
+    before = "# Changelog\n\n## [Unreleased]\n\nThis will be 1.2.0.\n\n### Added\n\n- a\n"
     after = release_script().dated(before, "1.2.0", "2030-01-02")
     assert after == (
         "# Changelog\n\n## [Unreleased]\n\n## [1.2.0] - 2030-01-02\n\n### Added\n\n- a\n"
