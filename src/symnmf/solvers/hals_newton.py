@@ -132,8 +132,8 @@ class HalsNewton(Solver):
         return state
 
     def step(self, f: Objective, state: State) -> None:
-        used = f.in_precision(f.ops.dtype(state.U.values))
-        fits = state.iteration == 0 and _rescale(used, state)
+        dtype = f.ops.dtype(state.U.values)
+        fits = state.iteration == 0 and _rescale(f.in_precision(dtype), state)
         f, error = self._ready(f, state)
         if not self.settled(state) and _revive(f, state):
             return

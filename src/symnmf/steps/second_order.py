@@ -54,7 +54,7 @@ class Curvature:
 
     @property
     def negative(self) -> bool:
-        """Whether f falls along the direction, to second order and as far as U >= 0 lets it."""
+        """Whether it is below 0 by more than rounding and what Lanczos leaves."""
         return self.lowest < NEGATIVE
 
 
