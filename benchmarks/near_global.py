@@ -107,7 +107,7 @@ WAYS: dict[str, Way] = {
 def matrix(name: str) -> tuple[SymmetricMatrix, int]:
     given = problem(name, ROOT / "out" / "quality")
     A = with_degree_offset(given.A, given.k).graph if given.given else given.A
-    return as_symmetric(A).on(Threads(1)), given.k
+    return as_symmetric(A).with_threads(Threads(1)), given.k
 
 
 def look(name: str, seconds: float) -> float:

@@ -64,7 +64,7 @@ def problem(name: str) -> SymmetricMatrix:
 
 def ways(X: SymmetricMatrix, rank: int, solver: str, iterations: int) -> Ways:
     """The same starts one after another, one per core, and with one reading of X for all."""
-    alone = X.on(Threads(1))
+    alone = X.with_threads(Threads(1))
 
     def run(matrix: SymmetricMatrix, generator: np.random.Generator) -> symnmf.Result:
         return symnmf.factorize(

@@ -136,7 +136,7 @@ def count_products(X: SymmetricMatrix) -> Callable[[], int]:
 
         return call
 
-    for matrix in filter(None, (X, X.single)):
+    for matrix in filter(None, (X, X.as_float32)):
         for name in ("matmul", "update"):
             setattr(matrix, name, counted(getattr(matrix, name)))
     return lambda: done[0]

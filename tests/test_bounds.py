@@ -13,8 +13,8 @@ import symnmf
 from strict_backend import StrictMatrix
 from symnmf.bounds import best_bound, frobenius, prices, squares, weighted
 from symnmf.bounds.bound import Bound, percent, rounded_down
+from symnmf.bounds.dual_search import admm, decrease
 from symnmf.bounds.groups import between_groups
-from symnmf.bounds.prices import admm, decrease
 from symnmf.bounds.target import observed_block
 from symnmf.storage import LowRank, as_symmetric
 

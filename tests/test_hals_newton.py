@@ -516,10 +516,10 @@ def test_large_sparse_problems_begin_in_single_precision_and_end_in_double(
         np.testing.assert_array_equal(rest.U, whole.U)
         file.unlink()
     double = as_symmetric(X)
-    assert double.single.dtype == np.float32
-    assert as_symmetric(double, n_jobs=1).single.threads.count == 1
+    assert double.as_float32.dtype == np.float32
+    assert as_symmetric(double, n_jobs=1).as_float32.threads.count == 1
     small = as_symmetric(X.astype(np.float32))
-    assert small.single is small
+    assert small.as_float32 is small
     dense = HalsNewton().start(Frobenius(as_symmetric(X.toarray())), np.ones((60, 3)))
     assert dense.U.values.dtype == np.float64
 

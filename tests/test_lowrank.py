@@ -47,7 +47,7 @@ def test_products_do_not_depend_on_how_rows_are_shared_out():
     B, C = factors(n=700, k=8)
     V = np.random.default_rng(1).random((700, 300))
     X = LowRank(B, C)
-    X = X.on(Threads(3))
+    X = X.with_threads(Threads(3))
     assert len(X.chunks(300)) > 1
     assert relative(X.matmul(V), full(B, C) @ V) < 1e-13
     some = np.zeros_like(V)

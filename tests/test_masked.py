@@ -347,8 +347,8 @@ def test_a_problem_with_weights_is_taken_to_float32_once():
     X = sp.csr_array(np.triu(rng.random((40, 40)) < 0.3, 1).astype(float))
     mask = np.triu(rng.random((40, 40)) < 0.5)
     f = symnmf.Problem(X + X.T, mask=mask | mask.T).objective
-    single = f.single
+    single = f.as_float32
     assert single.dtype == np.float32
-    assert f.single is single  # every iteration asks for it
+    assert f.as_float32 is single  # every iteration asks for it
     assert single.sqnorm == f.sqnorm
-    assert f.scaled(1).single is not single
+    assert f.scaled(1).as_float32 is not single

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from symnmf.ops import Ops, Tall
+from symnmf.ops import Factor, Ops
 
 if TYPE_CHECKING:
     from symnmf.objectives import Objective
@@ -114,9 +114,9 @@ class Point:
     ----------
     ops : Ops
         The operations of the backend that ``values`` lives in.
-    values : Tall
+    values : Factor
         The factor itself.
-    product : Tall, optional
+    product : Factor, optional
         X @ values, where it is known already.
     gram : ndarray, optional
         values^T values, likewise.
@@ -140,8 +140,8 @@ class Point:
     def __init__(
         self,
         ops: Ops,
-        values: Tall,
-        product: Tall | None = None,
+        values: Factor,
+        product: Factor | None = None,
         gram: np.ndarray | None = None,
         misfit: Misfit | None = None,
     ) -> None:
@@ -151,7 +151,7 @@ class Point:
         #: ||U - max(U - t grad f(U), 0)||_F where a solver came by it, for the t of the objective
         self.natural_residual: float | None = None
         #: U K - P, half the gradient of a matrix, likewise; it lasts until the next step
-        self.slope: Tall | None = None
+        self.slope: Factor | None = None
         self._size: float | None = None
         self._sums: Sums | None = None
         self._stationarity: float | None = None
@@ -176,11 +176,11 @@ class Point:
         return self._gram
 
     @property
-    def known_product(self) -> Tall | None:
+    def known_product(self) -> Factor | None:
         """X U where it has been computed, else None."""
         return self._product
 
-    def product(self, f: Objective) -> Tall:
+    def product(self, f: Objective) -> Factor:
         """Return P with U K - P the gradient of f up to a factor: X U where f is the plain misfit.
 
         K is what ``f.curvature`` makes of U^T U.
@@ -225,16 +225,16 @@ class State:
         lambda; 0 for a method without one.
     iteration : int
         Iterations done.
-    memory : dict of str to ndarray or Tall
+    memory : dict of str to ndarray or Factor
         What a solver remembers between steps; kept in checkpoints.
-    schedule : dict of str to ndarray or Tall
+    schedule : dict of str to ndarray or Factor
         What a coupling remembers between steps; likewise.
     others : list of Point
         The third factor and the fourth, where a tensor's are held together by a coupling.
     looked : tuple or None
         A point, and what a solver has already found out there for its next step. Not kept in
         checkpoints, since it can be found out again.
-    spare : list of Tall
+    spare : list of Factor
         Factors that a step may overwrite, so that large ones are not paid for page by page in
         every iteration; empty after a resume.
     """
@@ -243,14 +243,14 @@ class State:
     V: Point
     coupling: float = 0.0
     iteration: int = 0
-    memory: dict[str, Tall] = field(default_factory=dict)
-    schedule: dict[str, Tall] = field(default_factory=dict)
+    memory: dict[str, Factor] = field(default_factory=dict)
+    schedule: dict[str, Factor] = field(default_factory=dict)
     others: list[Point] = field(default_factory=list)
     looked: tuple[Point, Any] | None = field(default=None, repr=False)
-    spare: list[Tall] = field(default_factory=list, repr=False)
+    spare: list[Factor] = field(default_factory=list, repr=False)
 
     @classmethod
-    def at(cls, f: Objective, U: Tall, V: Tall | None = None, **known: Tall) -> State:
+    def at(cls, f: Objective, U: Factor, V: Factor | None = None, **known: Factor) -> State:
         """Return the state at a factor, or at two; ``known`` are memory and the like."""
         first = Point(f.ops, U)
         return cls(first, first if V is None else Point(f.ops, V), **known)
@@ -265,15 +265,15 @@ class State:
         """The number of columns r."""
         return int(self.U.values.shape[1])
 
-    def scratch(self) -> Tall:
+    def scratch(self) -> Factor:
         """Return a factor like U to write to: a spare one, or a new one."""
         return self.spare.pop() if self.spare else self.U.ops.empty(self.U.values)
 
     def moved(
         self,
-        U: Tall,
+        U: Factor,
         *,
-        product: Tall | None = None,
+        product: Factor | None = None,
         gram: np.ndarray | None = None,
         misfit: Misfit | None = None,
     ) -> None:

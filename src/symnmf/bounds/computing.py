@@ -7,8 +7,8 @@ import time
 import numpy as np
 
 from symnmf.bounds.bound import GLOBAL_TOL, Bound, How
+from symnmf.bounds.dual_search import admm
 from symnmf.bounds.groups import between_groups
-from symnmf.bounds.prices import admm
 from symnmf.bounds.squares import ALL_UP_TO, Squares, by_factoring
 from symnmf.bounds.target import DENSE_UP_TO, SUMS, Target
 

@@ -10,7 +10,7 @@ import numpy as np
 from symnmf.objectives.frobenius import MatrixObjective
 from symnmf.objectives.objective import Coefficients
 from symnmf.objectives.terms import Term
-from symnmf.ops import Line, Tall
+from symnmf.ops import Factor, Line
 from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
 from symnmf.storage import SymmetricArray
@@ -64,7 +64,7 @@ class Added(MatrixObjective):
 
     # --- f at a point
 
-    def _pull(self, V: Tall) -> list[tuple[float, Tall]]:
+    def _pull(self, V: Factor) -> list[tuple[float, Factor]]:
         """Return what a product is lowered by."""
         return [(-1.0, term.half_gradient(self.ops, V)) for term in self.terms]
 
@@ -78,7 +78,7 @@ class Added(MatrixObjective):
             U.gram,
         )
 
-    def product_and_sums(self, U: Point) -> tuple[Tall, Sums | None]:
+    def product_and_sums(self, U: Point) -> tuple[Factor, Sums | None]:
         product, sums = self.base.product_and_sums(U)
         return self.ops.combine((1.0, product), *self._pull(U.values)), sums
 
@@ -126,17 +126,17 @@ class Added(MatrixObjective):
 
     def product_at(
         self,
-        factor: Tall,
-        other: Tall,
+        factor: Factor,
+        other: Factor,
         *,
         gram: np.ndarray | None = None,
-        out: Tall | None = None,
-    ) -> Tall:
+        out: Factor | None = None,
+    ) -> Factor:
         product = self.base.product_at(factor, other, gram=gram, out=out)
         return self.ops.combine((1.0, product), *self._pull(other))
 
     def along(
-        self, U: Tall, product: Tall, gram: np.ndarray, target: Tall, out: Tall
+        self, U: Factor, product: Factor, gram: np.ndarray, target: Factor, out: Factor
     ) -> tuple[Line, Coefficients]:
         ops = self.ops
         pulls = [term.half_gradient(ops, U) for term in self.terms]
@@ -152,11 +152,11 @@ class Added(MatrixObjective):
         return line, (c1, c2, *higher)
 
     def advance(
-        self, U: Tall, product: Tall, line: Line, t: float
-    ) -> tuple[Tall, Tall | None, Tall]:
+        self, U: Factor, product: Factor, line: Line, t: float
+    ) -> tuple[Factor, Factor | None, Factor]:
         return self.base.advance(U, product, line, t)
 
-    def aim(self, U: Point) -> Tall:
+    def aim(self, U: Point) -> Factor:
         U.product(self)  # the point keeps it, so the base sees this one
         return self.base.aim(U)
 
@@ -169,7 +169,7 @@ class Added(MatrixObjective):
             return np.inf
         return self.base.coupling_bound(twice) + 0.25 * sum(term.size for term in self.terms)
 
-    def residual_times(self, U: Tall, V: Tall, T: np.ndarray) -> np.ndarray:
+    def residual_times(self, U: Factor, V: Factor, T: np.ndarray) -> np.ndarray:
         image, ops = self.base.residual_times(U, V, T), self.ops
         thin = ops.put(np.ascontiguousarray(T, dtype=self.dtype))
         for term in self.terms:
@@ -181,16 +181,16 @@ class Added(MatrixObjective):
     # --- the same f elsewhere
 
     @property
-    def single(self) -> Added | None:
-        narrow = self.base.single
-        terms = tuple(one for term in self.terms if (one := term.single) is not None)
+    def as_float32(self) -> Added | None:
+        narrow = self.base.as_float32
+        terms = tuple(one for term in self.terms if (one := term.as_float32) is not None)
         if narrow is None or len(terms) < len(self.terms):
             return None
         assert isinstance(narrow, MatrixObjective)
         return Added(narrow, terms)
 
-    def over(self, storage: SymmetricArray) -> Added:
-        return Added(self.base.over(storage), self.terms)
+    def with_storage(self, storage: SymmetricArray) -> Added:
+        return Added(self.base.with_storage(storage), self.terms)
 
     def scaled(self, exponent: int) -> Added:
         if exponent == 0:
@@ -198,8 +198,8 @@ class Added(MatrixObjective):
         terms = tuple(term.scaled(exponent) for term in self.terms)
         return Added(self.base.scaled(exponent), terms)
 
-    def on(self, threads: Threads) -> Added:
-        return Added(self.base.on(threads), self.terms)
+    def with_threads(self, threads: Threads) -> Added:
+        return Added(self.base.with_threads(threads), self.terms)
 
     def for_rank(self, rank: int, *, warn: bool = True) -> Added:
         ready = self.base.for_rank(rank, warn=warn)

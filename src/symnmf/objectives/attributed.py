@@ -14,7 +14,7 @@ from symnmf.objectives.frobenius import (
     MatrixObjective,
 )
 from symnmf.objectives.objective import Coefficients, GramMaker, Objective, relative
-from symnmf.ops import Line, RowSolver, Tall, quartic
+from symnmf.ops import Factor, Line, RowSolver, quartic
 from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
 from symnmf.storage.bordered import Bordered
@@ -103,10 +103,10 @@ class Attributed(MatrixObjective):
 
     # --- f at a point
 
-    def _cut(self, Z: Tall) -> tuple[Tall, Tall]:
+    def _cut(self, Z: Factor) -> tuple[Factor, Factor]:
         return Z[: self.rows], Z[self.rows :]
 
-    def _joined(self, upper: Tall, lower: Tall, out: Tall | None = None) -> Tall:
+    def _joined(self, upper: Factor, lower: Factor, out: Factor | None = None) -> Factor:
         if out is None:
             ops = self.ops
             out = ops.zeros((self.shape[0], upper.shape[1]), ops.dtype(upper))
@@ -129,10 +129,10 @@ class Attributed(MatrixObjective):
             return np.vstack([U, np.maximum(below @ np.linalg.pinv(U.T @ U), 0.0)])
         return np.vstack([U, self.weight * W])
 
-    def product_and_sums(self, Z: Point) -> tuple[Tall, Sums | None]:
+    def product_and_sums(self, Z: Point) -> tuple[Factor, Sums | None]:
         return self.product_at(Z.values, Z.values), None
 
-    def _table_misfit(self, fit: float, size: float, U: Tall, W: Tall) -> float:
+    def _table_misfit(self, fit: float, size: float, U: Factor, W: Factor) -> float:
         total = self.table.sqnorm - 2.0 * fit + size
         if total > IDENTITY_TRUSTED_ABOVE[self.dtype] * self.table.sqnorm:
             return total
@@ -196,12 +196,12 @@ class Attributed(MatrixObjective):
 
     def product_at(
         self,
-        factor: Tall,
-        other: Tall,
+        factor: Factor,
+        other: Factor,
         *,
         gram: np.ndarray | None = None,
-        out: Tall | None = None,
-    ) -> Tall:
+        out: Factor | None = None,
+    ) -> Factor:
         ops = self.ops
         (F, G), (V, W) = self._cut(factor), self._cut(other)
         upper = ops.combine((1.0, self.base.product_at(F, V)), (1.0, self.table.times(W)))
@@ -210,9 +210,9 @@ class Attributed(MatrixObjective):
         return self._joined(upper, lower, out)
 
     def update(
-        self, rows: RowSolver, factor: Tall, other: Tall, gram: GramMaker, coupling: float,
-        out: Tall | None = None,
-    ) -> tuple[Tall, Tall | None]:  # fmt: skip
+        self, rows: RowSolver, factor: Factor, other: Factor, gram: GramMaker, coupling: float,
+        out: Factor | None = None,
+    ) -> tuple[Factor, Factor | None]:  # fmt: skip
         """Minimise over U with the curvature of V and W, and over W with that of V alone."""
         ops = self.ops
         (U, G), (V, W) = self._cut(factor), self._cut(other)
@@ -223,7 +223,7 @@ class Attributed(MatrixObjective):
         return self._joined(U, G), None
 
     def along(
-        self, Z: Tall, product: Tall, gram: np.ndarray, target: Tall, out: Tall
+        self, Z: Factor, product: Factor, gram: np.ndarray, target: Factor, out: Factor
     ) -> tuple[Line, Coefficients]:
         ops, table = self.ops, self.table
         U, W = self._cut(Z)
@@ -253,7 +253,7 @@ class Attributed(MatrixObjective):
         return way, (c1, c2, c3, c4)
 
     def _own_line(
-        self, U: Tall, W: Tall, product: Tall, gram: np.ndarray, target: Tall, out: Tall
+        self, U: Factor, W: Factor, product: Factor, gram: np.ndarray, target: Factor, out: Factor
     ) -> tuple[Line, Coefficients]:
         """Return what f alone does on the line; where it is plain, by the product of all of it."""
         ops, n = self.ops, self.rows
@@ -267,8 +267,8 @@ class Attributed(MatrixObjective):
         return line, quartic(gram, line)
 
     def advance(
-        self, Z: Tall, product: Tall, line: Line, t: float
-    ) -> tuple[Tall, Tall | None, Tall]:
+        self, Z: Factor, product: Factor, line: Line, t: float
+    ) -> tuple[Factor, Factor | None, Factor]:
         ops = self.ops
         if not self.plain:
             moved = ops.combine((t, line.D))
@@ -281,7 +281,7 @@ class Attributed(MatrixObjective):
         product[self.rows :] += ops.times(W, ops.gram(W))
         return Z, product, moved
 
-    def aim(self, Z: Point) -> Tall:
+    def aim(self, Z: Point) -> Factor:
         """Return the product with longer steps for W, whose curvature is that of U alone."""
         ops = self.ops
         size = float(np.trace(ops.gram(Z.values[: self.rows])))
@@ -293,7 +293,7 @@ class Attributed(MatrixObjective):
         gap = ops.weigh_rows(ops.combine((1.0, Z.product(self)), (-1.0, curved)), longer)
         return ops.combine((1.0, curved), (1.0, gap))
 
-    def residual_times(self, U: Tall, V: Tall, T: np.ndarray) -> np.ndarray:
+    def residual_times(self, U: Factor, V: Factor, T: np.ndarray) -> np.ndarray:
         n, ops = self.rows, self.ops
         (A, G), (B, H) = self._cut(U), self._cut(V)
         upper = self.base.residual_times(A, B, T[:n])
@@ -308,9 +308,9 @@ class Attributed(MatrixObjective):
 
     # --- the same f elsewhere
 
-    def over(self, storage: SymmetricArray) -> Attributed:
+    def with_storage(self, storage: SymmetricArray) -> Attributed:
         assert isinstance(storage, Bordered)
-        return Attributed(self.base.over(storage.inner), storage.table, self.weight)
+        return Attributed(self.base.with_storage(storage.inner), storage.table, self.weight)
 
     def scaled(self, exponent: int) -> Attributed:
         if exponent == 0:
@@ -320,8 +320,10 @@ class Attributed(MatrixObjective):
             table = table.scaled(2.0**-exponent)
         return Attributed(self.base.scaled(exponent), table, self.weight)
 
-    def on(self, threads: Threads) -> Attributed:
-        return Attributed(self.base.on(threads), self.table.on(threads), self.weight)
+    def with_threads(self, threads: Threads) -> Attributed:
+        return Attributed(
+            self.base.with_threads(threads), self.table.with_threads(threads), self.weight
+        )
 
     def threads_for(self, rank: int) -> int:
         return self.base.threads_for(rank)

@@ -14,7 +14,7 @@ from symnmf.objectives.objective import (
     downscaled,
     relative,
 )
-from symnmf.ops import Line, RowSolver, Tall, quartic
+from symnmf.ops import Factor, Line, RowSolver, quartic
 from symnmf.parallel import Threads
 from symnmf.state import Misfit, Point, State, Sums
 from symnmf.storage import Entries, SymmetricArray, SymmetricMatrix
@@ -41,9 +41,9 @@ class MatrixObjective(Objective):
         state.U, state.V = Point(self.ops, U, product, gram()), Point(self.ops, V)
 
     def update(
-        self, rows: RowSolver, factor: Tall, other: Tall, gram: GramMaker, coupling: float,
-        out: Tall | None = None,
-    ) -> tuple[Tall, Tall | None]:  # fmt: skip
+        self, rows: RowSolver, factor: Factor, other: Factor, gram: GramMaker, coupling: float,
+        out: Factor | None = None,
+    ) -> tuple[Factor, Factor | None]:  # fmt: skip
         """Minimise over ``factor`` >= 0 with ``other`` fixed; return it and the product at other.
 
         ``factor`` and ``out`` may be overwritten. None stands for a product that depends on more
@@ -58,7 +58,7 @@ class MatrixObjective(Objective):
         return 0.5 * float(np.sqrt(max(twice, 0.0)))
 
     @abstractmethod
-    def residual_times(self, U: Tall, V: Tall, T: np.ndarray) -> np.ndarray:
+    def residual_times(self, U: Factor, V: Factor, T: np.ndarray) -> np.ndarray:
         """Return the symmetric part of S, the weighted residual at U V^T, times a host array.
 
         With added terms it is S - Q/2. In float64.
@@ -110,7 +110,7 @@ class Frobenius(MatrixObjective):
 
     # --- f at a point
 
-    def product_and_sums(self, U: Point) -> tuple[Tall, Sums | None]:
+    def product_and_sums(self, U: Point) -> tuple[Factor, Sums | None]:
         return self.storage.matmul(U.values), None
 
     def sums(self, U: Point) -> Sums:
@@ -148,7 +148,7 @@ class Frobenius(MatrixObjective):
     def _identity(self, explained: float, U: Point, V: Point) -> float:
         return self.sqnorm - 2.0 * explained + float(np.vdot(U.gram, V.gram))
 
-    def _trusted(self, total: float, U: Tall, V: Tall) -> float:
+    def _trusted(self, total: float, U: Factor, V: Factor) -> float:
         if not total > IDENTITY_TRUSTED_ABOVE[self.dtype] * self.sqnorm:
             exact = self.storage.residual_sqnorm(U, V)
             if exact is not None:
@@ -159,32 +159,32 @@ class Frobenius(MatrixObjective):
 
     def product_at(
         self,
-        factor: Tall,
-        other: Tall,
+        factor: Factor,
+        other: Factor,
         *,
         gram: np.ndarray | None = None,
-        out: Tall | None = None,
-    ) -> Tall:
+        out: Factor | None = None,
+    ) -> Factor:
         return self.storage.matmul(other, out)
 
     def along(
-        self, U: Tall, product: Tall, gram: np.ndarray, target: Tall, out: Tall
+        self, U: Factor, product: Factor, gram: np.ndarray, target: Factor, out: Factor
     ) -> tuple[Line, Coefficients]:
         line = self.ops.line(U, product, target, self.storage.matmul(target, out=out))
         return line, quartic(gram, line)
 
     def advance(
-        self, U: Tall, product: Tall, line: Line, t: float
-    ) -> tuple[Tall, Tall | None, Tall]:
+        self, U: Factor, product: Factor, line: Line, t: float
+    ) -> tuple[Factor, Factor | None, Factor]:
         return self.ops.advance(U, product, line, t)
 
     def update(
-        self, rows: RowSolver, factor: Tall, other: Tall, gram: GramMaker, coupling: float,
-        out: Tall | None = None,
-    ) -> tuple[Tall, Tall | None]:  # fmt: skip
+        self, rows: RowSolver, factor: Factor, other: Factor, gram: GramMaker, coupling: float,
+        out: Factor | None = None,
+    ) -> tuple[Factor, Factor | None]:  # fmt: skip
         return self.storage.update(rows, factor, other, gram, coupling, out=out)
 
-    def residual_times(self, U: Tall, V: Tall, T: np.ndarray) -> np.ndarray:
+    def residual_times(self, U: Factor, V: Factor, T: np.ndarray) -> np.ndarray:
         thin = np.ascontiguousarray(T, dtype=self.dtype)
         image = self.ops.get(self.storage.matmul(self.ops.put(thin))).astype(np.float64)
         A, B = (self.ops.get(factor).astype(np.float64) for factor in (U, V))
@@ -193,15 +193,15 @@ class Frobenius(MatrixObjective):
     # --- the same f elsewhere
 
     @property
-    def single(self) -> Frobenius | None:
-        narrow = self.storage.single
+    def as_float32(self) -> Frobenius | None:
+        narrow = self.storage.as_float32
         return None if narrow is None else Frobenius(narrow, self.sqnorm)
 
-    def over(self, storage: SymmetricArray) -> Self:
+    def with_storage(self, storage: SymmetricArray) -> Self:
         return type(self)(storage)  # type: ignore[arg-type]
 
     def scaled(self, exponent: int) -> Self:
-        return self if exponent == 0 else self.over(downscaled(self.storage, exponent))
+        return self if exponent == 0 else self.with_storage(downscaled(self.storage, exponent))
 
-    def on(self, threads: Threads) -> Self:
-        return self.over(self.storage.on(threads))
+    def with_threads(self, threads: Threads) -> Self:
+        return self.with_storage(self.storage.with_threads(threads))

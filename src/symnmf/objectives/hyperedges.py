@@ -26,7 +26,7 @@ from symnmf.kernels.hyperedges import hyperedge_pull, hyperedge_rates
 from symnmf.kernels.products import balanced_chunks
 from symnmf.objectives.likelihood import Likelihood
 from symnmf.objectives.losses import PRIOR
-from symnmf.ops import Tall
+from symnmf.ops import Factor
 from symnmf.parallel import Threads
 from symnmf.state import Point, Sums
 from symnmf.storage import SymmetricArray
@@ -108,7 +108,7 @@ class HyperedgeLikelihood(Likelihood):
         )
         return rates, sums
 
-    def product_and_sums(self, U: Point) -> tuple[Tall, Sums | None]:
+    def product_and_sums(self, U: Point) -> tuple[Factor, Sums | None]:
         """Return the pull on U, prior included, which equals ``expected`` at a critical U."""
         values = np.ascontiguousarray(U.values)
         rates, sums = self.rates(values)
@@ -177,7 +177,7 @@ class HyperedgeLikelihood(Likelihood):
 
     # --- the same f elsewhere
 
-    def over(self, storage: SymmetricArray) -> Self:
+    def with_storage(self, storage: SymmetricArray) -> Self:
         return self._with(storage, self.weights)
 
     def scaled(self, exponent: int) -> Self:
@@ -186,8 +186,8 @@ class HyperedgeLikelihood(Likelihood):
         unit = 2.0**-exponent
         return self._with(self.storage.scaled(unit).scaled(unit), self.weights * unit * unit)
 
-    def on(self, threads: Threads) -> Self:
-        return self.over(self.storage.on(threads))
+    def with_threads(self, threads: Threads) -> Self:
+        return self.with_storage(self.storage.with_threads(threads))
 
     def _with(self, storage: Any, weights: np.ndarray) -> Self:
         return type(self)(storage, self.members, self.indptr, weights, prior=self.prior)

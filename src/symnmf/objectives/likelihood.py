@@ -29,7 +29,7 @@ from symnmf.objectives.objective import (
     downscaled,
 )
 from symnmf.objectives.observing import checked_weights, hide_missing
-from symnmf.ops import Tall
+from symnmf.ops import Factor
 from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
 from symnmf.storage import DenseMatrix, HostMatrix, SparseMatrix, SymmetricArray, as_symmetric
@@ -79,7 +79,7 @@ class Likelihood(Objective):
 
     # --- f at a point
 
-    def product_and_sums(self, U: Point) -> tuple[Tall, Sums | None]:
+    def product_and_sums(self, U: Point) -> tuple[Factor, Sums | None]:
         """Return sum_j x_ij l'(m_ij) u_j, which balances :meth:`expected` where U is critical."""
         X, values = self.storage, np.ascontiguousarray(U.values)
         pull, logs = np.empty_like(values), np.empty(len(values))
@@ -194,16 +194,16 @@ class Likelihood(Objective):
 
     # --- the same f elsewhere
 
-    def over(self, storage: SymmetricArray) -> Self:
+    def with_storage(self, storage: SymmetricArray) -> Self:
         return type(self)(storage, bernoulli=self.bernoulli, hidden=self.hidden)  # type: ignore[arg-type]
 
     def scaled(self, exponent: int) -> Self:
         if exponent == 0 or self.bernoulli:
             return self
-        return self.over(downscaled(self.storage, exponent))
+        return self.with_storage(downscaled(self.storage, exponent))
 
-    def on(self, threads: Threads) -> Self:
-        return self.over(self.storage.on(threads))
+    def with_threads(self, threads: Threads) -> Self:
+        return self.with_storage(self.storage.with_threads(threads))
 
     # --- what only methods ask that a likelihood refuses, see ``offers``
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from symnmf.ops import Line, Ops, RowSolver, Tall
+from symnmf.ops import Factor, Line, Ops, RowSolver
 from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
 from symnmf.storage import Entries, SymmetricArray
@@ -186,7 +186,7 @@ class Objective(ABC):
     # --- f at a point
 
     @abstractmethod
-    def product_and_sums(self, U: Point) -> tuple[Tall, Sums | None]:
+    def product_and_sums(self, U: Point) -> tuple[Factor, Sums | None]:
         """Return the product at U, see ``Point.product``, and the sums if they come along."""
 
     @abstractmethod
@@ -274,12 +274,12 @@ class Objective(ABC):
     @abstractmethod
     def product_at(
         self,
-        factor: Tall,
-        other: Tall,
+        factor: Factor,
+        other: Factor,
         *,
         gram: np.ndarray | None = None,
-        out: Tall | None = None,
-    ) -> Tall:
+        out: Factor | None = None,
+    ) -> Factor:
         """Return P with P - F (V^T V) = S V, S the weighted residual at F V^T.
 
         F is ``factor``, V is ``other`` and ``gram`` is V^T V where it is known; ``out`` may be
@@ -288,7 +288,7 @@ class Objective(ABC):
 
     @abstractmethod
     def along(
-        self, U: Tall, product: Tall, gram: np.ndarray, target: Tall, out: Tall
+        self, U: Factor, product: Factor, gram: np.ndarray, target: Factor, out: Factor
     ) -> tuple[Line, Coefficients]:
         """Return the way from U to ``target`` and the coefficients c_1, c_2, ... of f on it.
 
@@ -297,14 +297,14 @@ class Objective(ABC):
 
     @abstractmethod
     def advance(
-        self, U: Tall, product: Tall, line: Line, t: float
-    ) -> tuple[Tall, Tall | None, Tall]:
+        self, U: Factor, product: Factor, line: Line, t: float
+    ) -> tuple[Factor, Factor | None, Factor]:
         """Return max(U + t D, 0), the product there if it came for free, and t D.
 
         All four factors may be overwritten.
         """
 
-    def aim(self, U: Point) -> Tall:
+    def aim(self, U: Point) -> Factor:
         """Return the product that a step should aim with, whose curvature is that of U^T U.
 
         Where entries of a row are hidden, that curvature is too large and a step too short by as
@@ -333,17 +333,17 @@ class Objective(ABC):
     # --- the same f elsewhere
 
     @property
-    def single(self) -> Objective | None:
+    def as_float32(self) -> Objective | None:
         """The same f with X in float32, or None where that would cost more than it saves."""
         return None
 
     def in_precision(self, dtype: np.dtype) -> Objective:
         """Return f for factors of a type, which may be float32 where X is in float64."""
-        single = None if dtype == self.dtype else self.single
+        single = None if dtype == self.dtype else self.as_float32
         return self if single is None else single
 
     @abstractmethod
-    def over(self, storage: SymmetricArray) -> Self:
+    def with_storage(self, storage: SymmetricArray) -> Self:
         """Return the same f for another storage of the same X."""
 
     @abstractmethod
@@ -351,7 +351,7 @@ class Objective(ABC):
         """Return f in units in which factors are 2^-exponent times what they are."""
 
     @abstractmethod
-    def on(self, threads: Threads) -> Self:
+    def with_threads(self, threads: Threads) -> Self:
         """Return the same f for use on these threads of the host."""
 
     def threads_for(self, rank: int) -> int:

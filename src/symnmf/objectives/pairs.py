@@ -94,7 +94,7 @@ class Pairs:
     def scaled(self, factor: float) -> Pairs:
         return self._with(x=self.x * self.x.dtype.type(factor))
 
-    def on(self, threads: Threads) -> Pairs:
+    def with_threads(self, threads: Threads) -> Pairs:
         return self._with(threads=threads)
 
     def _with(self, **changed: object) -> Pairs:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.objectives.objective import Coefficients
-from symnmf.ops import Tall
+from symnmf.ops import Factor
 from symnmf.state import Sums
 from symnmf.storage.symmetric import Square, SymmetricMatrix
 
@@ -33,10 +33,10 @@ class Weights:
     n: int
     values: Any = None
     skip_diagonal: bool = False
-    place: Callable[[np.ndarray], Tall] | None = None
-    placed: dict[Square, Tall] = field(default_factory=dict, repr=False)
+    place: Callable[[np.ndarray], Factor] | None = None
+    placed: dict[Square, Factor] = field(default_factory=dict, repr=False)
 
-    def __call__(self, square: Square) -> Tall:
+    def __call__(self, square: Square) -> Factor:
         if self.place is None:
             return self._block(square)
         if square not in self.placed:  # moved there once, not in every pass
@@ -97,7 +97,7 @@ class Parts:
         """Fused passes, where the storage has them for X as it lies; else None."""
         return self.storage.weighted_kernels(self.weights.whole)
 
-    def add(self, F: Tall, V: Tall, T: Tall, out: Tall) -> Sums:
+    def add(self, F: Factor, V: Factor, T: Factor, out: Factor) -> Sums:
         """Add S T to ``out``, S = W o (X - F V^T); return the sums."""
         same = F is V
         if self.kernels is not None and F.shape == T.shape and self.kernels.fit(F, V, T, out):
@@ -119,7 +119,7 @@ class Parts:
         fit = self.sqnorm() - misfit - explained
         return misfit, fit, fit - explained
 
-    def sums(self, U: Tall, V: Tall) -> Sums:
+    def sums(self, U: Factor, V: Factor) -> Sums:
         same = U is V
         if self.kernels is not None and self.kernels.fit(U, V):
             return self._sums(*self.kernels.add(U, V, V, self.storage.ops.empty(U)))
@@ -130,7 +130,7 @@ class Parts:
         )
         return self._sums(misfit, explained)
 
-    def quartic(self, U: Tall, D: Tall) -> Coefficients:
+    def quartic(self, U: Factor, D: Factor) -> Coefficients:
         """Return c_1 to c_4 of f along U + t D."""
         if self.kernels is not None and self.kernels.fit(U, D):
             return tuple(self.kernels.quartic(U, D))
@@ -143,15 +143,17 @@ class Parts:
 # --- what is done with one part. NumPy arrays and tensors alike; sums are numbers of the host.
 
 
-def _dot(A: Tall, B: Tall) -> float:
+def _dot(A: Factor, B: Factor) -> float:
     return float((A * B).sum())
 
 
-def _squared(block: Tall, w: Tall, rows: list[Tall], columns: list[Tall], diagonal: bool) -> float:
+def _squared(
+    block: Factor, w: Factor, rows: list[Factor], columns: list[Factor], diagonal: bool
+) -> float:
     return (1.0 if diagonal else 2.0) * _dot(w * block, block)
 
 
-def _residual(block: Tall, w: Tall, F: Tall, V: Tall) -> tuple[Tall, Tall, Tall]:
+def _residual(block: Factor, w: Factor, F: Factor, V: Factor) -> tuple[Factor, Factor, Factor]:
     """Return the model F V^T, the residual, and the residual times the weights."""
     model = F @ V.T
     gap = block - model
@@ -159,8 +161,8 @@ def _residual(block: Tall, w: Tall, F: Tall, V: Tall) -> tuple[Tall, Tall, Tall]
 
 
 def _residual_product(
-    block: Tall, w: Tall, rows: list[Tall], columns: list[Tall], diagonal: bool
-) -> tuple[Tall, Tall | None, float, float]:
+    block: Factor, w: Factor, rows: list[Factor], columns: list[Factor], diagonal: bool
+) -> tuple[Factor, Factor | None, float, float]:
     (F, T), (G, R) = rows, columns
     model, gap, S = _residual(block, w, F, G)
     times = 1.0 if diagonal else 2.0
@@ -168,8 +170,8 @@ def _residual_product(
 
 
 def _residual_product_of_two(
-    block: Tall, w: Tall, rows: list[Tall], columns: list[Tall], diagonal: bool
-) -> tuple[Tall, Tall | None, float, float]:
+    block: Factor, w: Factor, rows: list[Factor], columns: list[Factor], diagonal: bool
+) -> tuple[Factor, Factor | None, float, float]:
     (F, V, T), (G, W, R) = rows, columns
     model, gap, S = _residual(block, w, F, W)
     apart, along = _dot(S, gap), _dot(S, model)
@@ -180,7 +182,7 @@ def _residual_product_of_two(
 
 
 def _sums(
-    block: Tall, w: Tall, rows: list[Tall], columns: list[Tall], diagonal: bool
+    block: Factor, w: Factor, rows: list[Factor], columns: list[Factor], diagonal: bool
 ) -> tuple[float, float]:
     model, gap, S = _residual(block, w, rows[0], columns[0])
     times = 1.0 if diagonal else 2.0
@@ -188,7 +190,7 @@ def _sums(
 
 
 def _sums_of_two(
-    block: Tall, w: Tall, rows: list[Tall], columns: list[Tall], diagonal: bool
+    block: Factor, w: Factor, rows: list[Factor], columns: list[Factor], diagonal: bool
 ) -> tuple[float, float]:
     model, gap, S = _residual(block, w, rows[0], columns[1])
     apart, along = _dot(S, gap), _dot(S, model)
@@ -199,7 +201,7 @@ def _sums_of_two(
 
 
 def _quartic(
-    block: Tall, w: Tall, rows: list[Tall], columns: list[Tall], diagonal: bool
+    block: Factor, w: Factor, rows: list[Factor], columns: list[Factor], diagonal: bool
 ) -> tuple[float, float, float, float]:
     (U, D), (V, E) = rows, columns
     _, _, S = _residual(block, w, U, V)

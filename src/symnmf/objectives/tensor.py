@@ -17,7 +17,7 @@ import numpy as np
 from symnmf.errors import InputError
 from symnmf.objectives.frobenius import IDENTITY_TRUSTED_ABOVE
 from symnmf.objectives.objective import Coefficients, Objective, downscaled, relative
-from symnmf.ops import Line, RowSolver, Tall
+from symnmf.ops import Factor, Line, RowSolver
 from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
 from symnmf.storage.spectrum import largest_eigenvalue
@@ -55,7 +55,7 @@ class TensorMisfit(Objective):
     def step_length(self) -> float:
         return float(self.norm ** -(2.0 - 2.0 / self.order))
 
-    def product_and_sums(self, U: Point) -> tuple[Tall, Sums | None]:
+    def product_and_sums(self, U: Point) -> tuple[Factor, Sums | None]:
         return self.product_at(U.values, U.values), None
 
     def sums(self, U: Point) -> Sums:
@@ -93,19 +93,19 @@ class TensorMisfit(Objective):
 
     def product_at(
         self,
-        factor: Tall,
-        other: Tall,
+        factor: Factor,
+        other: Factor,
         *,
         gram: np.ndarray | None = None,
-        out: Tall | None = None,
-    ) -> Tall:
+        out: Factor | None = None,
+    ) -> Factor:
         """Return T_(1)(U kr ... kr U) with unobserved entries taken as the model says."""
         product = self.storage.matmul(other, out)
         hidden = self.storage.model.hidden([other] * self.order, 0)
         return product if hidden is None else product + hidden
 
     def along(
-        self, U: Tall, product: Tall, gram: np.ndarray, target: Tall, out: Tall
+        self, U: Factor, product: Factor, gram: np.ndarray, target: Factor, out: Factor
     ) -> tuple[Line, Coefficients]:
         r"""Return the way to ``target``; f is a polynomial of degree 2d on it.
 
@@ -131,8 +131,8 @@ class TensorMisfit(Objective):
         return line, tuple(map(float, change))
 
     def advance(
-        self, U: Tall, product: Tall, line: Line, t: float
-    ) -> tuple[Tall, Tall | None, Tall]:
+        self, U: Factor, product: Factor, line: Line, t: float
+    ) -> tuple[Factor, Factor | None, Factor]:
         moved = self.ops.combine((t, line.D))
         return self.ops.clip(self.ops.combine((1.0, U), (1.0, moved))), None, moved
 
@@ -229,12 +229,12 @@ class TensorMisfit(Objective):
 
     # --- the same f elsewhere
 
-    def over(self, storage: SymmetricArray) -> TensorMisfit:
+    def with_storage(self, storage: SymmetricArray) -> TensorMisfit:
         assert isinstance(storage, SymmetricTensor)
         return TensorMisfit(storage)
 
     def scaled(self, exponent: int) -> TensorMisfit:
-        return self if exponent == 0 else self.over(downscaled(self.storage, exponent))
+        return self if exponent == 0 else self.with_storage(downscaled(self.storage, exponent))
 
-    def on(self, threads: Threads) -> TensorMisfit:
-        return self.over(self.storage.on(threads))
+    def with_threads(self, threads: Threads) -> TensorMisfit:
+        return self.with_storage(self.storage.with_threads(threads))

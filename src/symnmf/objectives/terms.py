@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from symnmf.ops import Ops, Tall
+from symnmf.ops import Factor, Ops
 
 __all__ = ["L1", "Links", "Ridge", "Term"]
 
@@ -21,14 +21,14 @@ class Term(ABC):
     """
 
     @abstractmethod
-    def value(self, ops: Ops, U: Tall, V: Tall) -> float:
+    def value(self, ops: Ops, U: Factor, V: Factor) -> float:
         """Return the term at the factors of a split problem; V is U if there is one factor."""
 
     @abstractmethod
-    def half_gradient(self, ops: Ops, V: Tall) -> Tall:
+    def half_gradient(self, ops: Ops, V: Factor) -> Factor:
         """Return 1/2 (Q V + C), which a product is lowered by."""
 
-    def half_curvature(self, ops: Ops, D: Tall) -> Tall | None:
+    def half_curvature(self, ops: Ops, D: Factor) -> Factor | None:
         """Return 1/2 Q D; None where Q is 0."""
         return None
 
@@ -48,7 +48,7 @@ class Term(ABC):
         return True
 
     @property
-    def single(self) -> Self | None:
+    def as_float32(self) -> Self | None:
         """The term for factors in float32; None if it has no such form."""
         return None
 
@@ -67,13 +67,13 @@ class L1(Term):
 
     weight: float
 
-    def value(self, ops: Ops, U: Tall, V: Tall) -> float:
+    def value(self, ops: Ops, U: Factor, V: Factor) -> float:
         total = float(ops.column_sums(U).sum())
         if V is not U:
             total = 0.5 * (total + float(ops.column_sums(V).sum()))
         return self.weight * total
 
-    def half_gradient(self, ops: Ops, V: Tall) -> Tall:
+    def half_gradient(self, ops: Ops, V: Factor) -> Factor:
         return ops.constant(V, 0.5 * self.weight)
 
     @property
@@ -81,7 +81,7 @@ class L1(Term):
         return self.weight
 
     @property
-    def single(self) -> Self:
+    def as_float32(self) -> Self:
         return self
 
     def scaled(self, exponent: int) -> Self:
@@ -101,16 +101,16 @@ class Ridge(Term):
     weight: float
     rows: np.ndarray | None = None
 
-    def _held(self, ops: Ops, T: Tall) -> Tall:
+    def _held(self, ops: Ops, T: Factor) -> Factor:
         return T if self.rows is None else ops.weigh_rows(T, self.rows)
 
-    def value(self, ops: Ops, U: Tall, V: Tall) -> float:
+    def value(self, ops: Ops, U: Factor, V: Factor) -> float:
         return 0.5 * self.weight * ops.inner(self._held(ops, U), V)
 
-    def half_gradient(self, ops: Ops, V: Tall) -> Tall:
+    def half_gradient(self, ops: Ops, V: Factor) -> Factor:
         return ops.combine((0.5 * self.weight, self._held(ops, V)))
 
-    def half_curvature(self, ops: Ops, D: Tall) -> Tall:
+    def half_curvature(self, ops: Ops, D: Factor) -> Factor:
         return self.half_gradient(ops, D)
 
     @property
@@ -118,7 +118,7 @@ class Ridge(Term):
         return self.weight
 
     @property
-    def single(self) -> Self:
+    def as_float32(self) -> Self:
         return self
 
     def scaled(self, exponent: int) -> Self:
@@ -136,13 +136,13 @@ class Links(Term):
 
     matrix: Any  # a storage of Q, which lives where X does
 
-    def value(self, ops: Ops, U: Tall, V: Tall) -> float:
+    def value(self, ops: Ops, U: Factor, V: Factor) -> float:
         return 0.5 * ops.inner(self.matrix.matmul(U), V)
 
-    def half_gradient(self, ops: Ops, V: Tall) -> Tall:
+    def half_gradient(self, ops: Ops, V: Factor) -> Factor:
         return ops.combine((0.5, self.matrix.matmul(V)))
 
-    def half_curvature(self, ops: Ops, D: Tall) -> Tall:
+    def half_curvature(self, ops: Ops, D: Factor) -> Factor:
         return self.half_gradient(ops, D)
 
     @property
@@ -154,8 +154,8 @@ class Links(Term):
         return not self.matrix.signed
 
     @property
-    def single(self) -> Self | None:
-        narrow = self.matrix.single
+    def as_float32(self) -> Self | None:
+        narrow = self.matrix.as_float32
         return None if narrow is None else replace(self, matrix=narrow)
 
     def scaled(self, exponent: int) -> Self:

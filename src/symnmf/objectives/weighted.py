@@ -15,7 +15,7 @@ from symnmf.objectives.objective import Coefficients, Objective, downscaled, rel
 from symnmf.objectives.pairs import Pairs
 from symnmf.objectives.parts import Parts
 from symnmf.objectives.terms import Ridge
-from symnmf.ops import Line, Tall, quartic
+from symnmf.ops import Factor, Line, quartic
 from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
 from symnmf.storage import SymmetricMatrix
@@ -109,7 +109,7 @@ class Weighted(MatrixObjective):
 
     # --- f at a point
 
-    def product_and_sums(self, U: Point) -> tuple[Tall, Sums | None]:
+    def product_and_sums(self, U: Point) -> tuple[Factor, Sums | None]:
         if self.corrects:
             return self.product_at(U.values, U.values), None
         product = self.ops.times(U.values, U.gram)
@@ -148,12 +148,12 @@ class Weighted(MatrixObjective):
 
     def product_at(
         self,
-        factor: Tall,
-        other: Tall,
+        factor: Factor,
+        other: Factor,
         *,
         gram: np.ndarray | None = None,
-        out: Tall | None = None,
-    ) -> Tall:
+        out: Factor | None = None,
+    ) -> Factor:
         if self.corrects:
             product = self.storage.matmul(other, out)
         else:
@@ -162,7 +162,7 @@ class Weighted(MatrixObjective):
         return product
 
     def along(
-        self, U: Tall, product: Tall, gram: np.ndarray, target: Tall, out: Tall
+        self, U: Factor, product: Factor, gram: np.ndarray, target: Factor, out: Factor
     ) -> tuple[Line, Coefficients]:
         ops = self.ops
         D = ops.combine((1.0, target), (-1.0, U))
@@ -178,8 +178,8 @@ class Weighted(MatrixObjective):
         return line, (first, c2 + higher[0], c3 + higher[1], c4 + higher[2])
 
     def advance(
-        self, U: Tall, product: Tall, line: Line, t: float
-    ) -> tuple[Tall, Tall | None, Tall]:
+        self, U: Factor, product: Factor, line: Line, t: float
+    ) -> tuple[Factor, Factor | None, Factor]:
         ops = self.ops
         if not self.corrects:
             moved = ops.combine((t, line.D))
@@ -192,14 +192,14 @@ class Weighted(MatrixObjective):
         self.passes.add(U, U, U, product)
         return U, product, moved
 
-    def aim(self, U: Point) -> Tall:
+    def aim(self, U: Point) -> Factor:
         ops = self.ops
         curved, product = ops.times(U.values, U.gram), U.product(self)
         longer = self.shape[0] / np.maximum(self.seen, 1.0)
         gap = ops.weigh_rows(ops.combine((1.0, product), (-1.0, curved)), longer)
         return ops.combine((1.0, curved), (1.0, gap))
 
-    def residual_times(self, U: Tall, V: Tall, T: np.ndarray) -> np.ndarray:
+    def residual_times(self, U: Factor, V: Factor, T: np.ndarray) -> np.ndarray:
         ops = self.ops
         thin = ops.put(np.ascontiguousarray(T, dtype=self.dtype))
         total = ops.zeros(T.shape, self.dtype)
@@ -220,8 +220,8 @@ class Weighted(MatrixObjective):
         return other
 
     @property
-    def single(self) -> Weighted | None:
-        narrow = self.storage.single
+    def as_float32(self) -> Weighted | None:
+        narrow = self.storage.as_float32
         if narrow is None or not isinstance(self.passes, Pairs):
             return None
         if self.dtype == np.float32:
@@ -231,7 +231,7 @@ class Weighted(MatrixObjective):
             self._single._sqnorm = self.sqnorm
         return self._single
 
-    def over(self, storage: Any) -> Weighted:
+    def with_storage(self, storage: Any) -> Weighted:
         passes = self.passes
         if isinstance(passes, Parts):
             passes = Parts(storage, passes.weights, passes.known_sqnorm)
@@ -248,12 +248,12 @@ class Weighted(MatrixObjective):
             passes = passes.scaled(2.0**-exponent)
         return self._with(storage, passes)
 
-    def on(self, threads: Threads) -> Weighted:
-        storage = self.storage.on(threads)
+    def with_threads(self, threads: Threads) -> Weighted:
+        storage = self.storage.with_threads(threads)
         passes = self.passes
         if isinstance(passes, Parts):
             return self._with(storage, Parts(storage, passes.weights, passes.known_sqnorm))
-        return self._with(storage, passes.on(threads))
+        return self._with(storage, passes.with_threads(threads))
 
     def threads_for(self, rank: int) -> int:
         own = self.storage.threads_for(rank)

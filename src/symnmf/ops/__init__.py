@@ -6,6 +6,6 @@ the operations; :class:`HostOps` does them on NumPy arrays with compiled kernels
 """
 
 from symnmf.ops.host import HostOps
-from symnmf.ops.operations import Hals, Line, Nnls, Ops, RowSolver, Tall, quartic
+from symnmf.ops.operations import Factor, Hals, Line, Nnls, Ops, RowSolver, quartic
 
-__all__ = ["Hals", "HostOps", "Line", "Nnls", "Ops", "RowSolver", "Tall", "quartic"]
+__all__ = ["Factor", "Hals", "HostOps", "Line", "Nnls", "Ops", "RowSolver", "quartic"]

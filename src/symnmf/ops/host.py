@@ -1,4 +1,4 @@
-"""Tall factors as NumPy arrays: compiled kernels over chunks of rows, on one pool of threads."""
+"""Factor factors as NumPy arrays: compiled kernels over chunks of rows, on one pool of threads."""
 
 from __future__ import annotations
 

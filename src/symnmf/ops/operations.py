@@ -12,7 +12,7 @@ import numpy as np
 from symnmf.kernels.quartics import quartic_sums
 
 #: An n x r factor, or a stack of them. Outside its backend it has a ``shape`` and nothing else.
-Tall = Any
+Factor = Any
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Line(NamedTuple):
     bend: float  # <X D, D>
     cross: np.ndarray  # U^T D
     gram: np.ndarray  # D^T D
-    D: Tall
-    image: Tall  # X D
+    D: Factor
+    image: Factor  # X D
 
 
 def quartic(gram: np.ndarray, line: Line) -> tuple[float, float, float, float]:
@@ -73,39 +73,39 @@ class Ops(ABC):
     # --- to and from the host
 
     @abstractmethod
-    def put(self, array: np.ndarray) -> Tall:
+    def put(self, array: np.ndarray) -> Factor:
         """Return a host array as a factor of its own, in the same precision."""
 
     @abstractmethod
-    def get(self, T: Tall) -> np.ndarray:
+    def get(self, T: Factor) -> np.ndarray:
         """Return a factor as a host array to read, which may be the factor itself."""
 
     @abstractmethod
-    def dtype(self, T: Tall) -> np.dtype:
+    def dtype(self, T: Factor) -> np.dtype:
         """Return the precision of a factor, as NumPy names it."""
 
     @abstractmethod
-    def cast(self, T: Tall, dtype: np.dtype) -> Tall:
+    def cast(self, T: Factor, dtype: np.dtype) -> Factor:
         """Return a factor in another precision."""
 
     @abstractmethod
-    def copy(self, T: Tall, out: Tall | None = None) -> Tall:
+    def copy(self, T: Factor, out: Factor | None = None) -> Factor:
         """Return a factor that shares nothing with ``T``; ``out`` may be overwritten."""
 
     @abstractmethod
-    def empty(self, T: Tall) -> Tall:
+    def empty(self, T: Factor) -> Factor:
         """Return a factor like ``T`` whose entries are anything."""
 
     @abstractmethod
-    def zeros(self, shape: tuple[int, ...], dtype: np.dtype) -> Tall:
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype) -> Factor:
         """Return a factor, or a stack of them, full of zeros."""
 
     @abstractmethod
-    def beside(self, *parts: Tall) -> Tall:
+    def beside(self, *parts: Factor) -> Factor:
         """Return factors side by side, as one with more columns."""
 
     @abstractmethod
-    def columns(self, T: Tall, left: int, right: int, out: Tall) -> Tall:
+    def columns(self, T: Factor, left: int, right: int, out: Factor) -> Factor:
         """Return some columns of a factor, written to ``out``."""
 
     def wait(self) -> None:  # noqa: B027
@@ -114,76 +114,76 @@ class Ops(ABC):
     # --- entry by entry
 
     @abstractmethod
-    def combine(self, *terms: tuple[float, Tall]) -> Tall:
+    def combine(self, *terms: tuple[float, Factor]) -> Factor:
         """Return the sum of the factors times their numbers."""
 
-    def constant(self, T: Tall, value: float) -> Tall:
+    def constant(self, T: Factor, value: float) -> Factor:
         """Return a factor like T with ``value`` everywhere."""
         return self.put(np.full(T.shape, value, self.dtype(T)))
 
     @abstractmethod
-    def weigh_rows(self, T: Tall, weights: np.ndarray) -> Tall:
+    def weigh_rows(self, T: Factor, weights: np.ndarray) -> Factor:
         """Return T with each row times its weight."""
 
     @abstractmethod
-    def clip(self, T: Tall) -> Tall:
+    def clip(self, T: Factor) -> Factor:
         """Return max(T, 0); ``T`` may be overwritten."""
 
     @abstractmethod
-    def descend(self, U: Tall, D: Tall, step: float) -> Tall:
+    def descend(self, U: Factor, D: Factor, step: float) -> Factor:
         """Return max(U - step D, 0)."""
 
     @abstractmethod
-    def times(self, T: Tall, small: np.ndarray) -> Tall:
+    def times(self, T: Factor, small: np.ndarray) -> Factor:
         """Return T @ small."""
 
     @abstractmethod
-    def gradient(self, U: Tall, product: Tall, gram: np.ndarray) -> Tall:
+    def gradient(self, U: Factor, product: Factor, gram: np.ndarray) -> Factor:
         """Return 2 (U gram - product), grad f(U) where ``product`` = X U and ``gram`` = U^T U."""
 
     @abstractmethod
     def multiplied(
-        self, U: Tall, product: Tall, gram: np.ndarray, power: float, share: float
-    ) -> Tall:
+        self, U: Factor, product: Factor, gram: np.ndarray, power: float, share: float
+    ) -> Factor:
         """Return U (1 - share + share R^power), R = product / (U gram), entry by entry."""
 
     # --- sums
 
     @abstractmethod
-    def inner(self, A: Tall, B: Tall) -> float:
+    def inner(self, A: Factor, B: Factor) -> float:
         """Return <A, B> = trace(A^T B)."""
 
     @abstractmethod
-    def gram(self, T: Tall) -> np.ndarray:
+    def gram(self, T: Factor) -> np.ndarray:
         """Return T^T T."""
 
-    def gram_ahead(self, T: Tall) -> Callable[[], np.ndarray]:
+    def gram_ahead(self, T: Factor) -> Callable[[], np.ndarray]:
         """Begin with T^T T; what is returned gives it. Until then ``T`` stays as it is."""
         gram = self.gram(T)
         return lambda: gram
 
     @abstractmethod
-    def cross(self, A: Tall, B: Tall) -> np.ndarray:
+    def cross(self, A: Factor, B: Factor) -> np.ndarray:
         """Return A^T B."""
 
     @abstractmethod
-    def column_sums(self, T: Tall) -> np.ndarray:
+    def column_sums(self, T: Factor) -> np.ndarray:
         """Return the sum of each column."""
 
     @abstractmethod
-    def pair(self, U: Tall, V: Tall) -> tuple[float, float, float]:
+    def pair(self, U: Factor, V: Factor) -> tuple[float, float, float]:
         """Return ||U - V||^2, <U, V> and ||V||^2."""
 
-    def distances(self, U: Tall, *others: Tall) -> tuple[float, ...]:
+    def distances(self, U: Factor, *others: Factor) -> tuple[float, ...]:
         """Return ||U - V||^2 for each of the others."""
         return tuple(self.pair(U, V)[0] for V in others)
 
     @abstractmethod
-    def split(self, product: Tall, U: Tall, V: Tall) -> tuple[float, float, float, float]:
+    def split(self, product: Factor, U: Factor, V: Factor) -> tuple[float, float, float, float]:
         """Return <product, U>, <product, V>, ||U - V||^2 and ||V||^2."""
 
     @abstractmethod
-    def natural_residual(self, U: Tall, product: Tall, gram: np.ndarray, step: float) -> float:
+    def natural_residual(self, U: Factor, product: Factor, gram: np.ndarray, step: float) -> float:
         """Return ||U - max(U - step grad f(U), 0)||_F."""
 
     # --- steps
@@ -192,12 +192,12 @@ class Ops(ABC):
     def solve_rows(
         self,
         rows: RowSolver,
-        factor: Tall,
-        product: Tall,
-        anchor: Tall,
+        factor: Factor,
+        product: Factor,
+        anchor: Factor,
         gram: np.ndarray,
         coupling: float,
-    ) -> Tall:
+    ) -> Factor:
         """Return the rows >= 0 that minimise, each by itself and started from ``factor``,
 
         1/2 <F (gram + coupling I), F> - <product + coupling anchor, F>; ``factor`` may be
@@ -208,26 +208,28 @@ class Ops(ABC):
     def sweep(
         self,
         rows: RowSolver,
-        U: Tall,
-        product: Tall,
+        U: Factor,
+        product: Factor,
         gram: np.ndarray,
         coupling: float,
-        out: Tall,
-    ) -> Tall:
+        out: Factor,
+    ) -> Factor:
         """Return the rows solved from U and held to U by ``coupling``; ``out`` may be overwritten.
 
         :meth:`solve_rows` with ``factor`` and ``anchor`` both U, which stays as it is.
         """
 
     @abstractmethod
-    def line(self, U: Tall, product: Tall, Z: Tall, image: Tall) -> Line:
+    def line(self, U: Factor, product: Factor, Z: Factor, image: Factor) -> Line:
         """Return what f on the way from U to Z is made of, given ``image`` = X Z.
 
         ``Z`` and ``image`` may be overwritten.
         """
 
     @abstractmethod
-    def advance(self, U: Tall, product: Tall, line: Line, t: float) -> tuple[Tall, Tall, Tall]:
+    def advance(
+        self, U: Factor, product: Factor, line: Line, t: float
+    ) -> tuple[Factor, Factor, Factor]:
         """Return max(U + t D, 0), X U + t X D and t D.
 
         All four factors may be overwritten; ``line.image`` is free afterwards and holds none of
@@ -235,28 +237,28 @@ class Ops(ABC):
         """
 
     @abstractmethod
-    def put_at_zero(self, U: Tall, product: Tall, gram: np.ndarray, curvature: float) -> int:
+    def put_at_zero(self, U: Factor, product: Factor, gram: np.ndarray, curvature: float) -> int:
         """Set the entries 0 < u <= (U G - X U) / curvature of U to zero; return how many."""
 
     @abstractmethod
-    def slot(self, ring: Tall, number: int) -> Tall:
+    def slot(self, ring: Factor, number: int) -> Factor:
         """Return factor ``number`` of a stack, to be overwritten."""
 
     @abstractmethod
-    def write_slot(self, ring: Tall, number: int, T: Tall) -> None:
+    def write_slot(self, ring: Factor, number: int, T: Factor) -> None:
         """Make T factor ``number`` of a stack."""
 
     @abstractmethod
     def pair_sums(
         self,
-        U: Tall,
-        product: Tall,
+        U: Factor,
+        product: Factor,
         gram: np.ndarray,
         level: float,
         reach: float,
-        gradient: Tall,
-        steps: Tall,
-        changes: Tall,
+        gradient: Factor,
+        steps: Factor,
+        changes: Factor,
         newest: int,
         slots: np.ndarray,
     ) -> np.ndarray:
@@ -265,29 +267,29 @@ class Ops(ABC):
     @abstractmethod
     def pair_target(
         self,
-        U: Tall,
-        gradient: Tall,
-        steps: Tall,
-        changes: Tall,
+        U: Factor,
+        gradient: Factor,
+        steps: Factor,
+        changes: Factor,
         own: float,
         step_weights: np.ndarray,
         change_weights: np.ndarray,
-        out: Tall,
-    ) -> Tall:
+        out: Factor,
+    ) -> Factor:
         """Return max(U + direction, 0) from weighted pairs; ``out`` may be overwritten."""
 
     @abstractmethod
     def gauss_newton(
         self,
-        U: Tall,
-        product: Tall,
+        U: Factor,
+        product: Factor,
         gram: np.ndarray,
         eigen: tuple[np.ndarray, np.ndarray],
         weights: tuple[float, float, float],
-        dual: Tall,
+        dual: Factor,
         steps: int,
-        spare: list[Tall] | None = None,
-    ) -> tuple[Tall, Tall]:
+        spare: list[Factor] | None = None,
+    ) -> tuple[Factor, Factor]:
         """Return the Gauss-Newton target Z and the multiplier, which may overwrite ``dual``.
 
         ``eigen`` are the eigenvalues and vectors of ``gram``; ``weights`` are rho, rho plus

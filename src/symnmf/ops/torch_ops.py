@@ -1,4 +1,4 @@
-"""Tall factors as torch tensors: every operation in plain torch, on whatever device they live.
+"""Factor factors as torch tensors: every operation in plain torch, on whatever device they live.
 
 This is what the kernels of :mod:`symnmf.ops.triton_ops` are held to, and what does the work if
 there are none. Sums leave the device together, one small read per operation.

@@ -141,7 +141,7 @@ def start_by_levels(f: Objective, rank: int, improve: Improve) -> np.ndarray:
         return spectral_start(f, rank, None)
     dtype = X.dtype
     if X.shape[0] * rank > LARGE:
-        X = X.single
+        X = X.as_float32
     levels = contractions(X, rank)
     coarsest = levels[-1].X if levels else X
     U = leading_subspace(coarsest, rank).start(coarsest, None)

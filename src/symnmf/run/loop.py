@@ -17,7 +17,7 @@ from symnmf.interchange import to_host
 from symnmf.objectives import Frobenius, Measurement, Objective
 from symnmf.objectives.objective import rounding_level
 from symnmf.objectives.units import Units
-from symnmf.ops import Tall
+from symnmf.ops import Factor
 from symnmf.parallel import one_blas_thread
 from symnmf.run.checkpoint import Checkpoint, Checkpointing, SavedRun
 from symnmf.run.confirming import belongs, confirmed
@@ -227,7 +227,7 @@ class Run:
     start_misfit: float = 0.0
     resumed: bool = False
     had_a_run: bool = False  # its start is where a run on a smaller problem ended
-    unrounded: Tall | None = None  # the start, as long as only its float32 is in use
+    unrounded: Factor | None = None  # the start, as long as only its float32 is in use
     state: State = field(init=False)
     latest: Measurement = field(init=False)
 
@@ -236,7 +236,7 @@ class Run:
         self.f, self.units = self.problem.scaled, self.problem.units
         self.inspection = Inspection(self.f)
 
-    def begin(self, U0: Tall) -> None:
+    def begin(self, U0: Factor) -> None:
         """Start from U_0 = V_0."""
         n, r = U0.shape
         threads = self.f.threads_for(r)

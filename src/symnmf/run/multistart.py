@@ -55,7 +55,7 @@ FIXED = ("nndsvd", LEVELS)
 
 #: Part of what the leading eigenvectors explain that makes more starts pointless: on twenty data
 #: sets the best of twelve others then was lower by at most a ten thousandth of the error.
-ENOUGH = 0.97
+SPECTRAL_SHARE_TO_STOP = 0.97
 
 #: Starts from which on a bound on the error costs less than the starts it may save.
 MANY = 10
@@ -221,7 +221,7 @@ class Plan:
                 if checkpointing is not None:
                     race.remember(start, values_so_far(checkpointing))
                 result = solve(
-                    problem if seat is None else problem.over(seat),
+                    problem if seat is None else problem.with_storage(seat),
                     self.rank,
                     settings,
                     init=spectral(start) if self.from_eigenvectors else self.init,
@@ -242,7 +242,7 @@ class Plan:
                 if apart and (len(group) > 1 or f.threads_for(int(self.rank)) == 1):
                     # one thread each wastes none on waiting, and makes the result independent of
                     # n_jobs
-                    problem = problem.on(Threads(1))
+                    problem = problem.with_threads(Threads(1))
                 if seats > 1:
                     results += _sharing(run, group, seats, problem.scaled.storage)
                 else:
@@ -268,7 +268,7 @@ class Plan:
         """Whether no other start can do better, or hardly."""
         if first is None or not problem.objective.unit_weights:
             return False
-        if spectral.explained(first.error) >= ENOUGH:
+        if spectral.explained(first.error) >= SPECTRAL_SHARE_TO_STOP:
             return True
         if self.starts < MANY or not np.isfinite(first.error):
             return False

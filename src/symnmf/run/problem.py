@@ -202,7 +202,7 @@ class Problem:
             raise InputError(
                 f"X is a Problem, which knows its {', '.join(named)}; say that when it is made."
             )
-        return X if n_jobs is None else X.on(Threads(n_jobs))
+        return X if n_jobs is None else X.with_threads(Threads(n_jobs))
 
     @classmethod
     def around(cls, f: Objective, given: Any = None) -> Problem:
@@ -271,18 +271,18 @@ class Problem:
         assert isinstance(f, Attributed)
         return Attached(U, V, f.weight, self.attribute_names)
 
-    def on(self, threads: Threads) -> Problem:
+    def with_threads(self, threads: Threads) -> Problem:
         """Return it for use on these threads."""
         other = copy.copy(self)
-        other.objective = self.objective.on(threads)
+        other.objective = self.objective.with_threads(threads)
         same = self.scaled is self.objective
-        other.scaled = other.objective if same else self.scaled.on(threads)
+        other.scaled = other.objective if same else self.scaled.with_threads(threads)
         return other
 
-    def over(self, storage: SymmetricArray) -> Problem:
+    def with_storage(self, storage: SymmetricArray) -> Problem:
         """Return it with another storage of the X of its runs, which several starts share, say."""
         other = copy.copy(self)
-        other.scaled = self.scaled.over(storage)
+        other.scaled = self.scaled.with_storage(storage)
         return other
 
 
@@ -314,7 +314,7 @@ def _of_tensor(T: Any, told: dict[str, Any]) -> Objective:
     from symnmf.objectives.tensor import TensorMisfit
 
     threads = told["n_jobs"]
-    return TensorMisfit(T if threads is None else T.on(Threads(threads)))
+    return TensorMisfit(T if threads is None else T.with_threads(Threads(threads)))
 
 
 def check_weight(value: Any, name: str) -> float:

@@ -25,7 +25,7 @@ from symnmf import calls
 from symnmf.kernels.small_products import multiplier
 from symnmf.kernels.turning import rotate, turned_moment
 from symnmf.objectives import Frobenius, Objective
-from symnmf.ops import Ops, Tall
+from symnmf.ops import Factor, Ops
 from symnmf.run.hasty import FLOOR, hasty_start
 from symnmf.state import Point
 from symnmf.storage import SymmetricArray, SymmetricMatrix
@@ -187,7 +187,7 @@ def leading_subspace(X: SymmetricMatrix, count: int) -> Basis:
     kept in float32.
     """
     n = X.shape[0]
-    single = X.single if n * count > DOUBLE_UP_TO else None
+    single = X.as_float32 if n * count > DOUBLE_UP_TO else None
     if single is not None:
         X = single
     if n <= EXACT_UP_TO or count + SPARE > n // 2:
@@ -236,7 +236,7 @@ def _affordable_degree(edge: float, top: float, dtype: np.dtype) -> int:
     return int(min(max(growth, 1), DEGREE))
 
 
-def basis_in(X: SymmetricMatrix, block: Tall, image: Tall, count: int) -> Basis:
+def basis_in(X: SymmetricMatrix, block: Factor, image: Factor, count: int) -> Basis:
     """Return the leading eigenpairs within the span of an orthonormal block and its image X B."""
     values, turn = np.linalg.eigh(_symmetric(X.ops.cross(block, image)))
     vectors = X.ops.get(X.ops.times(block, np.ascontiguousarray(turn[:, : -count - 1 : -1])))
@@ -257,7 +257,7 @@ def _symmetric(small: np.ndarray) -> np.ndarray:
     return 0.5 * (small + small.T)
 
 
-def random_block(X: SymmetricMatrix, width: int) -> Tall:
+def random_block(X: SymmetricMatrix, width: int) -> Factor:
     """Return a block to begin with, the same every time.
 
     Uniform numbers do as well as normal ones here, and take a fifth of the time.
@@ -267,7 +267,7 @@ def random_block(X: SymmetricMatrix, width: int) -> Tall:
     return X.ops.put(block)
 
 
-def orthonormal(ops: Ops, block: Tall) -> Tall:
+def orthonormal(ops: Ops, block: Factor) -> Factor:
     """Return an orthonormal basis of the columns, with zeros if there are too few directions.
 
     By the Gram matrix, once more against the rounding of the first time: a fifth of the time of

@@ -134,7 +134,7 @@ class RankSearch:
         """Return the factors of all ranks side by side, or None where it was stopped."""
         fold = self.tasks[name]
         source = self.null if name.startswith("null") else self.X
-        alone = source.on(Threads(1))
+        alone = source.with_threads(Threads(1))
         hidden: Objective
         if self.loss == FROBENIUS:
             hidden = hide(alone, fold.rows, fold.columns)

@@ -10,7 +10,7 @@ import numpy as np
 from symnmf.arguments import TINY_TO_HUGE, check_ranges
 from symnmf.errors import InputError
 from symnmf.objectives import Objective
-from symnmf.ops import Nnls, Tall
+from symnmf.ops import Factor, Nnls
 from symnmf.solvers.solver import Solver
 from symnmf.state import Kept, Layout, Point, State
 
@@ -105,7 +105,7 @@ class ADMM(Solver):
                 f"{type(f.storage).__name__} cannot give; use rule='residual'."
             )
 
-    def start(self, f: Objective, U0: Tall) -> State:
+    def start(self, f: Objective, U0: Factor) -> State:
         memory = {MULTIPLIER: f.ops.zeros(U0.shape, f.dtype), APART: np.array(np.inf)}
         first = self.first * f.norm
         if self.rule == "published":

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from symnmf.objectives import Objective
-from symnmf.ops import Tall
+from symnmf.ops import Factor
 from symnmf.solvers.solver import Solver
 from symnmf.state import Kept, Layout, Point, State
 
@@ -42,7 +42,7 @@ class ExpectationMaximization(Solver):
     def memory(self, f: Objective, rank: int) -> Layout:
         return {"power": Kept(least=1.0, most=2.0)}
 
-    def start(self, f: Objective, U0: Tall) -> State:
+    def start(self, f: Objective, U0: Factor) -> State:
         values = np.asarray(U0, dtype=np.float64)
         degrees = np.asarray(f.storage.matmul(np.ones((len(values), 1), f.dtype)))
         even = degrees / np.sqrt(max(float(degrees.sum()), 1e-300) * values.shape[1])

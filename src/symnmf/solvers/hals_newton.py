@@ -10,7 +10,7 @@ import numpy as np
 from symnmf.errors import InputError
 from symnmf.objectives import Objective
 from symnmf.objectives.objective import rounding_level
-from symnmf.ops import Hals, Tall
+from symnmf.ops import Factor, Hals
 from symnmf.solvers.solver import Solver
 from symnmf.state import Kept, Layout, Point, State
 from symnmf.steps import quasi_newton
@@ -112,12 +112,12 @@ class HalsNewton(Solver):
         return (self, replace(self, newton_below=1.0))
 
     def precisions(self, f: Objective, rank: int) -> tuple[np.dtype, ...]:
-        narrows = f.order == 2 and f.single is not None
+        narrows = f.order == 2 and f.as_float32 is not None
         return (f.dtype, np.dtype(np.float32)) if narrows else (f.dtype,)
 
-    def start(self, f: Objective, U0: Tall) -> State:
+    def start(self, f: Objective, U0: Factor) -> State:
         depth, narrows = self._layout(f, U0.shape[1])
-        single = f.single if narrows else None
+        single = f.as_float32 if narrows else None
         if single is not None:
             f, U0 = single, f.ops.cast(U0, single.dtype)
         memory = {

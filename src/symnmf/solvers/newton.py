@@ -9,7 +9,7 @@ import numpy as np
 
 from symnmf.arguments import TINY_TO_HUGE, check_ranges
 from symnmf.objectives import Objective
-from symnmf.ops import Tall
+from symnmf.ops import Factor
 from symnmf.solvers.original import OriginalSolver, enough, gradient, projected_move
 from symnmf.state import State
 
@@ -70,7 +70,7 @@ class Newton(OriginalSolver):
                     return
                 length *= self.shrink
 
-    def _direction(self, f: Objective, point: Tall, gradient: Tall) -> Tall:
+    def _direction(self, f: Objective, point: Factor, gradient: Factor) -> Factor:
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
         assert f.entries is not None

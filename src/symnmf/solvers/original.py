@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from symnmf.objectives import Objective
-from symnmf.ops import Tall, quartic
+from symnmf.ops import Factor, quartic
 from symnmf.solvers.solver import Solver
 from symnmf.state import Point, State
 
@@ -16,7 +16,7 @@ from symnmf.state import Point, State
 class OriginalSolver(Solver):
     """A method with one factor, V is U, whose steps begin with X U known and leave X U behind."""
 
-    def start(self, f: Objective, U0: Tall) -> State:
+    def start(self, f: Objective, U0: Factor) -> State:
         state = super().start(f, U0)
         state.U.product(f)  # here, so that the clock counts the first product as all others
         return state
@@ -26,8 +26,8 @@ class OriginalSolver(Solver):
 class Move:
     """A point that a step may go to: U, X U where it is known, and by how much f changes."""
 
-    U: Tall
-    product: Tall | None
+    U: Factor
+    product: Factor | None
     change: float
 
     def take(self, state: State) -> None:
@@ -35,12 +35,12 @@ class Move:
         state.moved(self.U, product=self.product)
 
 
-def gradient(f: Objective, U: Point) -> Tall:
+def gradient(f: Objective, U: Point) -> Factor:
     """Return grad f(U) = 2 (U U^T U - X U)."""
     return f.ops.gradient(U.values, U.product(f), U.gram)
 
 
-def move_to(f: Objective, state: State, U: Tall) -> Move:
+def move_to(f: Objective, state: State, U: Factor) -> Move:
     """Try a point, at the cost of one product: f on the way is a quartic, and this is its end."""
     ops, here = f.ops, state.U
     if "plain" not in f.offers:
@@ -51,12 +51,12 @@ def move_to(f: Objective, state: State, U: Tall) -> Move:
     return Move(U, product, sum(quartic(here.gram, line)))
 
 
-def projected_move(f: Objective, state: State, direction: Tall, step: float) -> Move:
+def projected_move(f: Objective, state: State, direction: Factor, step: float) -> Move:
     """Try max(U - step * direction, 0)."""
     return move_to(f, state, f.ops.descend(state.U.values, direction, step))
 
 
-def enough(f: Objective, state: State, move: Move, slope: Tall, share: float) -> bool:
+def enough(f: Objective, state: State, move: Move, slope: Factor, share: float) -> bool:
     """Armijo's test along a projected path: f(U+) - f(U) <= share * <grad f(U), U+ - U>.
 
     A move that empties a column is refused however far it descends: the gradient of a column of

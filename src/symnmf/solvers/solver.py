@@ -11,7 +11,7 @@ import numpy as np
 from symnmf.arguments import check_fields
 from symnmf.errors import InputError
 from symnmf.objectives import CAPABILITIES, Objective
-from symnmf.ops import RowSolver, Tall
+from symnmf.ops import Factor, RowSolver
 from symnmf.state import Layout, Point, State
 
 
@@ -70,7 +70,7 @@ class Solver(ABC):
                 f"{type(f.storage).__name__} does not offer; use 'auto' or 'a-symhals'."
             )
 
-    def start(self, f: Objective, U0: Tall) -> State:
+    def start(self, f: Objective, U0: Factor) -> State:
         """Return the state before the first iteration; V_0 = U_0 always."""
         if not self.second_factor:
             return State.at(f, U0)

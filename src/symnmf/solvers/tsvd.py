@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from symnmf.objectives import Objective
-from symnmf.ops import Tall
+from symnmf.ops import Factor
 from symnmf.solvers.solver import Solver
 from symnmf.state import Kept, Layout, State
 from symnmf.storage.spectrum import leading_eigenpairs
@@ -34,7 +34,7 @@ class TSVD(Solver):
     def memory(self, f: Objective, rank: int) -> Layout:
         return {ROOT: Kept((f.shape[0], rank), f.dtype, tall=True)}
 
-    def start(self, f: Objective, U0: Tall) -> State:
+    def start(self, f: Objective, U0: Factor) -> State:
         values, vectors = leading_eigenpairs(f.storage, U0.shape[1])
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         return State.at(f, U0, memory={ROOT: f.ops.put(root.astype(f.dtype))})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from symnmf.objectives import Objective
-from symnmf.ops import Tall
+from symnmf.ops import Factor
 from symnmf.state import Point
 
 INNER_STEPS = 10
@@ -15,8 +15,8 @@ LEAST_SHIFT = 1e-30  # ||X||_F is about 1, and the inverse of the shift may have
 
 
 def gauss_newton_target(
-    f: Objective, U: Point, weight: float, dual: Tall, spare: list[Tall] | None = None
-) -> tuple[Tall, Tall]:
+    f: Objective, U: Point, weight: float, dual: Factor, spare: list[Factor] | None = None
+) -> tuple[Factor, Factor]:
     r"""Return Z >= 0 that nearly minimises the Gauss-Newton model of f, and the new ``dual``.
 
     With A = X U, G = U^T U and D = Z - U the model is

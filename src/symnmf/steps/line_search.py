@@ -9,7 +9,7 @@ import numpy as np
 
 from symnmf.kernels.quartics import gram_along, quartic_step
 from symnmf.objectives import Objective
-from symnmf.ops import Tall
+from symnmf.ops import Factor
 from symnmf.state import State
 
 ROOT_STEPS = 4  # Newton steps on a zero found as an eigenvalue
@@ -53,11 +53,11 @@ def _between(slope: np.polynomial.Polynomial) -> np.ndarray:
 def line_step(
     f: Objective,
     state: State,
-    target: Tall,
+    target: Factor,
     *,
     enough: float = 0.0,
     per_length: float = 0.0,
-) -> tuple[float, Tall]:
+) -> tuple[float, Factor]:
     """Move U towards ``target`` to where f is lowest, by one product.
 
     U stays unless f falls by ``enough`` and by ``per_length`` ||t D||^2, where D is the way to

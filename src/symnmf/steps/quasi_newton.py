@@ -9,7 +9,7 @@ import numpy as np
 
 from symnmf.kernels import pairs as kernels
 from symnmf.objectives import Objective
-from symnmf.ops import Tall
+from symnmf.ops import Factor
 from symnmf.state import Kept, Layout, State
 
 FLATTEST = 1e-10  # curvature of a step worth keeping, in units of the mean diagonal of U^T U
@@ -18,7 +18,7 @@ FLATTEST = 1e-10  # curvature of a step worth keeping, in units of the mean diag
 USED, SLOT, PENDING = range(3)
 
 
-def buffers_for_pairs(f: Objective, depth: int, U0: Tall) -> dict[str, Tall]:
+def buffers_for_pairs(f: Objective, depth: int, U0: Factor) -> dict[str, Factor]:
     """Return what ``State.memory`` needs for ``depth`` pairs of a step and its change."""
     n, r = U0.shape
     ops, dtype = f.ops, f.ops.dtype(U0)
@@ -53,12 +53,12 @@ def leave_out(state: State) -> None:
     state.memory["counters"][PENDING] = 0
 
 
-def next_slot(state: State) -> Tall:
+def next_slot(state: State) -> Factor:
     """Return where the next target may be written; the step found there is remembered."""
     return state.U.ops.slot(state.memory["steps"], int(state.memory["counters"][SLOT]))
 
 
-def stepped(state: State, step: Tall) -> None:
+def stepped(state: State, step: Factor) -> None:
     """Say that U has moved by ``step``."""
     counters = state.memory["counters"]
     state.U.ops.write_slot(state.memory["steps"], int(counters[SLOT]), step)
@@ -117,7 +117,7 @@ def look(f: Objective, state: State, level: float) -> tuple[np.ndarray, float]:
     return slopes, promise
 
 
-def quasi_newton_target(f: Objective, state: State, slopes: np.ndarray) -> Tall:
+def quasi_newton_target(f: Objective, state: State, slopes: np.ndarray) -> Factor:
     """Return max(U - H g, 0), written to the next slot where it may be; there must be a pair."""
     memory = state.memory
     dots = memory["pair_dots"]

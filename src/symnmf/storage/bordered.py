@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from symnmf.ops import Tall
+from symnmf.ops import Factor
 from symnmf.parallel import Threads
 from symnmf.storage.symmetric import SymmetricMatrix
 from symnmf.storage.table import Table
@@ -25,7 +25,7 @@ class Bordered(SymmetricMatrix):
         self.inner, self.table = X, F
         self.signed = X.signed or F.signed
 
-    def matmul(self, V: Tall, out: Tall | None = None) -> Tall:
+    def matmul(self, V: Factor, out: Factor | None = None) -> Factor:
         n = self.inner.shape[0]
         product = self.ops.empty(V) if out is None else out
         product[:n] = self.inner.matmul(V[:n])
@@ -46,16 +46,19 @@ class Bordered(SymmetricMatrix):
         both = f"{self.inner.digest()} {self.table.digest()}"
         return hashlib.blake2b(both.encode(), digest_size=16).hexdigest()
 
-    def on(self, threads: Threads) -> Self:
+    def with_threads(self, threads: Threads) -> Self:
         other = copy.copy(self)
-        other.inner, other.table = self.inner.on(threads), self.table.on(threads)
+        other.inner, other.table = (
+            self.inner.with_threads(threads),
+            self.table.with_threads(threads),
+        )
         other.ops = other.inner.ops
         return other
 
     def threads_for(self, rank: int) -> int:
         return self.inner.threads_for(rank)
 
-    def residual_sqnorm(self, U: Tall, V: Tall) -> float | None:
+    def residual_sqnorm(self, U: Factor, V: Factor) -> float | None:
         """None: the lower right block would be part of it."""
         return None
 

@@ -59,7 +59,7 @@ class HostArray(SymmetricArray):
     def digest(self) -> str:
         return fingerprint(self, itertools.chain(self.pattern(), self.values()))
 
-    def on(self, threads: Threads) -> Self:
+    def with_threads(self, threads: Threads) -> Self:
         other = copy.copy(self)  # the caller's own keeps its threads
         other.ops = HostOps(threads)
         return other
@@ -140,7 +140,7 @@ class HostMatrix(HostArray, SymmetricMatrix):
     def low_rank(self, B: np.ndarray, C: np.ndarray) -> SymmetricMatrix:
         from symnmf.storage.lowrank import LowRank
 
-        return LowRank(B, C).on(self.threads)
+        return LowRank(B, C).with_threads(self.threads)
 
     def parts(self) -> Iterator[tuple[Square, np.ndarray]]:
         n, nothing = self.shape[0], np.zeros((self.shape[0], 1), self.dtype)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from symnmf.arguments import check
 from symnmf.errors import InputError
-from symnmf.ops import Tall
+from symnmf.ops import Factor
 from symnmf.parallel import Threads
 from symnmf.storage.dense import DenseMatrix
 from symnmf.storage.sparse import SparseMatrix
@@ -116,7 +116,7 @@ class Layers(SymmetricMatrix):
         mean.signed = self.signed
         return mean
 
-    def matmul(self, V: Tall, out: Tall | None = None) -> Tall:
+    def matmul(self, V: Factor, out: Factor | None = None) -> Factor:
         if self.mean is not None:
             return self.mean.matmul(V, out)
         products = ((w, X.matmul(V)) for w, X in zip(self.weights, self.layers, strict=True))
@@ -125,7 +125,7 @@ class Layers(SymmetricMatrix):
     def compute_sqnorm(self) -> float:
         return float(sum(w * X.sqnorm for w, X in zip(self.weights, self.layers, strict=True)))
 
-    def residual_sqnorm(self, U: Tall, V: Tall) -> float | None:
+    def residual_sqnorm(self, U: Factor, V: Factor) -> float | None:
         shares = [X.residual_sqnorm(U, V) for X in self.layers]
         if any(share is None for share in shares):
             return None
@@ -158,10 +158,10 @@ class Layers(SymmetricMatrix):
     def scaled(self, factor: float) -> Layers:
         return self._with([X.scaled(factor) for X in self.layers])
 
-    def on(self, threads: Threads) -> Self:
+    def with_threads(self, threads: Threads) -> Self:
         other = copy.copy(self)
-        other.layers = [X.on(threads) for X in self.layers]
-        other.mean = None if self.mean is None else self.mean.on(threads)
+        other.layers = [X.with_threads(threads) for X in self.layers]
+        other.mean = None if self.mean is None else self.mean.with_threads(threads)
         other.ops = other.layers[0].ops
         return other
 

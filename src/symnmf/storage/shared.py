@@ -6,12 +6,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from symnmf.ops import Tall
+from symnmf.ops import Factor
 from symnmf.pools import PATIENCE
 from symnmf.storage.symmetric import Entries, Square, SymmetricMatrix
 
 #: What a start asked for: its seat, the right factor and where the product goes.
-Request = tuple[int, Tall, Tall]
+Request = tuple[int, Factor, Factor]
 
 
 class SharedReading:
@@ -35,7 +35,7 @@ class SharedReading:
         self.X = X
         self._taken_up = seats
         self._asked: list[Request] = []
-        self._products: dict[int, Tall] = {}
+        self._products: dict[int, Factor] = {}
         self._round = 0
         self._failure: tuple[int, BaseException] | None = None
         # its lock is the right to compute: held by a start except while it waits
@@ -51,7 +51,7 @@ class SharedReading:
                 self._taken_up -= 1
                 self._compute_if_due()
 
-    def multiply(self, number: int, V: Tall, out: Tall) -> Tall:
+    def multiply(self, number: int, V: Factor, out: Factor) -> Factor:
         """Return X @ V when the others have asked for their products too."""
         mine = self._round
         self._asked.append((number, V, out))
@@ -101,17 +101,17 @@ class Seat(SymmetricMatrix):
         super().__init__(X.shape[0], X.dtype, X.ops)
         self._X, self._reading, self._number = X, reading, number
 
-    def matmul(self, V: Tall, out: Tall | None = None) -> Tall:
+    def matmul(self, V: Factor, out: Factor | None = None) -> Factor:
         product = self.ops.empty(V) if out is None else out
         return self._reading.multiply(self._number, V, product)
 
     def compute_sqnorm(self) -> float:
         return self._X.sqnorm
 
-    def residual_sqnorm(self, U: Tall, V: Tall) -> float | None:
+    def residual_sqnorm(self, U: Factor, V: Factor) -> float | None:
         return self._X.residual_sqnorm(U, V)
 
-    def parts(self) -> Iterator[tuple[Square, Tall]]:
+    def parts(self) -> Iterator[tuple[Square, Factor]]:
         return self._X.parts()
 
     @property

@@ -98,7 +98,7 @@ class SparseMatrix(HostMatrix):
         return U
 
     @property
-    def single(self) -> SparseMatrix:
+    def as_float32(self) -> SparseMatrix:
         if self.dtype == np.float32:
             return self
         single = self._single

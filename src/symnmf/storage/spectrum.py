@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symnmf import calls
-from symnmf.ops import Tall
+from symnmf.ops import Factor
 from symnmf.storage.symmetric import SymmetricMatrix
 
 if TYPE_CHECKING:
@@ -189,14 +189,14 @@ def lanczos_ends(n: int, multiply: Callable[[np.ndarray], np.ndarray], steps: in
 
 
 def filtered(
-    multiply: Callable[[Tall], Tall],
-    block: Tall,
-    image: Tall,
+    multiply: Callable[[Factor], Factor],
+    block: Factor,
+    image: Factor,
     ends: tuple[float, float, float],
     degree: int,
-    combine: Callable[..., Tall],
+    combine: Callable[..., Factor],
     needed: float = 0.0,
-) -> Tall:
+) -> Factor:
     """Return p(A) block, p the Chebyshev polynomial that is small on [low, edge], 1 at ``top``.
 
     ``ends`` are low, edge and top, ``image`` is A block, and ``combine`` is that of the

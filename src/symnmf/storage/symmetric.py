@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from symnmf.ops import Ops, RowSolver, Tall
+from symnmf.ops import Factor, Ops, RowSolver
 
 if TYPE_CHECKING:
     from symnmf.parallel import Threads
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 class Entries(Protocol):
     """What a matrix offers whose single entries can be read."""
 
-    def coordinate_sweep(self, U: Tall, gram: np.ndarray) -> Tall:
+    def coordinate_sweep(self, U: Factor, gram: np.ndarray) -> Factor:
         """Minimise f over each entry of U in turn, given ``gram`` = U^T U; return U.
 
         ``U`` and ``gram`` may be overwritten.
         """
 
-    def residual(self, U: Tall) -> np.ndarray:
+    def residual(self, U: Factor) -> np.ndarray:
         """Return X - U U^T as an n x n host array."""
 
 
@@ -41,7 +41,7 @@ class Square(NamedTuple):
     def on_diagonal(self) -> bool:
         return self.left == self.top
 
-    def of(self, factors: Sequence[Tall]) -> tuple[list[Tall], list[Tall]]:
+    def of(self, factors: Sequence[Factor]) -> tuple[list[Factor], list[Factor]]:
         """Return the rows of factors that belong to the rows, and to the columns, of the part."""
         rows = [factor[self.top : self.bottom] for factor in factors]
         return rows, [factor[self.left : self.right] for factor in factors]
@@ -49,7 +49,7 @@ class Square(NamedTuple):
 
 #: What is done with a part of X: the part, its weights, rows of the factors for its rows and for
 #: its columns, and whether it is on the diagonal.
-Work = Callable[[Tall, Tall, list[Tall], list[Tall], bool], Any]
+Work = Callable[[Factor, Factor, list[Factor], list[Factor], bool], Any]
 
 
 def square_parts(n: int, side: int) -> list[Square]:
@@ -90,7 +90,7 @@ class SymmetricArray(ABC):
         return len(self.shape)
 
     @abstractmethod
-    def matmul(self, V: Tall, out: Tall | None = None) -> Tall:
+    def matmul(self, V: Factor, out: Factor | None = None) -> Factor:
         """Return X times V in all indices but one (X @ V); ``out`` may be overwritten with it."""
 
     @abstractmethod
@@ -123,7 +123,7 @@ class SymmetricArray(ABC):
 
     # --- several starts
 
-    def on(self, threads: Threads) -> Self:
+    def with_threads(self, threads: Threads) -> Self:
         """Return X for use on these threads of the host; X itself where it uses none."""
         return self
 
@@ -152,7 +152,7 @@ class SymmetricMatrix(SymmetricArray):
         return None
 
     @property
-    def single(self) -> SymmetricMatrix | None:
+    def as_float32(self) -> SymmetricMatrix | None:
         """X in float32, or None where a copy of X would cost more than it saves."""
         return None
 
@@ -165,18 +165,18 @@ class SymmetricMatrix(SymmetricArray):
         """Whether reading X costs so much that a run should begin on a sketch of it."""
         return False
 
-    def low_rank(self, B: Tall, C: np.ndarray) -> SymmetricMatrix | None:
+    def low_rank(self, B: Factor, C: np.ndarray) -> SymmetricMatrix | None:
         """Return B C B^T, kept by its factors where X is; None if there is no such storage."""
         return None
 
-    def residual_sqnorm(self, U: Tall, V: Tall) -> float | None:
+    def residual_sqnorm(self, U: Factor, V: Factor) -> float | None:
         """Return ||X - U V^T||_F^2 from the entries, exact down to rounding of each entry.
 
         None where that would cost much more than a product.
         """
         return None
 
-    def parts(self) -> Iterator[tuple[Square, Tall]]:
+    def parts(self) -> Iterator[tuple[Square, Factor]]:
         """Yield parts of the upper triangle of X, dense, on the device of X.
 
         A part on the diagonal is a square with both its halves; every other part stands for its
@@ -190,7 +190,7 @@ class SymmetricMatrix(SymmetricArray):
         return type(self).parts is not SymmetricMatrix.parts
 
     def visit(
-        self, work: Work, factors: Sequence[Tall], weights: Callable[[Square], Tall]
+        self, work: Work, factors: Sequence[Factor], weights: Callable[[Square], Factor]
     ) -> Iterator[tuple[Square, Any]]:
         """Yield what ``work`` says of every part of X, in order, from that part of the factors.
 
@@ -218,12 +218,12 @@ class SymmetricMatrix(SymmetricArray):
     def update(
         self,
         rows: RowSolver,
-        factor: Tall,
-        other: Tall,
+        factor: Factor,
+        other: Factor,
         gram: Callable[[], np.ndarray],
         coupling: float,
-        out: Tall | None = None,
-    ) -> tuple[Tall, Tall]:
+        out: Factor | None = None,
+    ) -> tuple[Factor, Factor]:
         """Minimise 1/2 ||X - F V^T||^2 + coupling/2 ||F - V||^2 over F >= 0; return F and X V.
 
         F is ``factor``, V is ``other`` and ``gram`` gives V^T V, asked for when the product is

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
 from symnmf.kernels.products import balanced_chunks, csr_rows
-from symnmf.ops import Ops, Tall
+from symnmf.ops import Factor, Ops
 from symnmf.parallel import Threads
 from symnmf.storage.dtypes import float_dtype
 from symnmf.storage.indices import check_indices
@@ -54,15 +54,15 @@ class Table(ABC):
         return np.asarray(self.host.data if self.sparse else self.host)
 
     @abstractmethod
-    def times(self, W: Tall) -> Tall:
+    def times(self, W: Factor) -> Factor:
         """Return F W, with a row for each row of X."""
 
     @abstractmethod
-    def transposed(self, U: Tall) -> Tall:
+    def transposed(self, U: Factor) -> Factor:
         """Return F^T U, with a row for each column of the table."""
 
     @abstractmethod
-    def residual_sqnorm(self, U: Tall, W: Tall) -> float:
+    def residual_sqnorm(self, U: Factor, W: Factor) -> float:
         """Return ||F - U W^T||_F^2 from the entries."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class Table(ABC):
             digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
 
-    def on(self, threads: Threads) -> Self:
+    def with_threads(self, threads: Threads) -> Self:
         """Return it for use on these threads of the host."""
         return self
 
@@ -138,7 +138,7 @@ class HostTable(Table):
     def scaled(self, factor: float) -> HostTable:
         return HostTable(self.host * self.dtype.type(factor), self.threads)
 
-    def on(self, threads: Threads) -> HostTable:
+    def with_threads(self, threads: Threads) -> HostTable:
         other = copy.copy(self)
         other.threads = threads
         return other

@@ -48,7 +48,7 @@ def as_tensor(
             )
         if n_jobs is None:
             return T
-        return T.on(Threads(n_jobs))
+        return T.with_threads(Threads(n_jobs))
     observed = repeats_observed("observed" if repeated is None else repeated)
     tensor = DenseTensor(_array(T, name), Threads(n_jobs), repeats_observed=observed)
     _check_entries(tensor.array, name)

@@ -356,9 +356,9 @@ class TiledMatrix(SymmetricMatrix):
     def low_rank(self, B: np.ndarray, C: np.ndarray) -> SymmetricMatrix:
         from symnmf.storage.lowrank import LowRank
 
-        return LowRank(B, C).on(self.threads)
+        return LowRank(B, C).with_threads(self.threads)
 
-    def on(self: Self, threads: Threads) -> Self:
+    def with_threads(self: Self, threads: Threads) -> Self:
         other = copy.copy(self)
         other.ops = HostOps(threads)
         return other

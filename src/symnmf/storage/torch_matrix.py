@@ -369,7 +369,7 @@ class TorchSparse(TorchMatrix):
                 yield Square(top, bottom, bottom, n), block[:, bottom:]
 
     @property
-    def single(self) -> TorchSparse:
+    def as_float32(self) -> TorchSparse:
         if self.dtype == np.float32:
             return self
         if self._single is None:

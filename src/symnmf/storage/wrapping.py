@@ -73,7 +73,7 @@ def as_symmetric(
         return X
     threads = Threads(n_jobs)
     if isinstance(X, SymmetricArray):
-        return X.on(threads)
+        return X.with_threads(threads)
     if sp.issparse(X):
         return checked_sparse(X, threads, name, allow_negative)
     if is_dask(X):
