@@ -28,7 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import datasets, factorize, graphs, metrics
-from symnmf.fit import DEFAULT_THRESHOLD
+from symnmf.cluster import DEFAULT_THRESHOLD
 from symnmf.outputs import write_atomically
 from symnmf.parallel import one_blas_thread
 

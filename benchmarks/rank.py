@@ -320,7 +320,7 @@ def verdicts(args: argparse.Namespace) -> None:
 
 
 def verdict_cost(args: argparse.Namespace) -> None:
-    from symnmf.fit import pipeline as pipeline_module
+    from symnmf.cluster import pipeline as pipeline_module
 
     pipeline: Any = pipeline_module
 

@@ -65,7 +65,7 @@ def cpu(call: Callable[[], Any]) -> tuple[float, Any]:
 
 def clusterings(repeats: int) -> None:
     """Print the first table."""
-    from symnmf.fit.pipeline import Prepared
+    from symnmf.cluster.pipeline import Prepared
 
     judge, verdict = Prepared._judge, [0.0]
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import symnmf
-from symnmf.fit.holding_out import hold_out, ranked_above
-from symnmf.fit.joint import choose_weight
+from symnmf.cluster.holding_out import hold_out, ranked_above
+from symnmf.cluster.joint import choose_weight
 from symnmf.metrics import adjusted_rand, clustering_accuracy, normalized_mutual_info
 from symnmf.objectives.attributed import Attributed
 from symnmf.state import Point

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import symnmf
-from symnmf.fit import Pipeline, pipeline
+from symnmf.cluster import Pipeline, pipeline
 from symnmf.graphs import degree_offsets
 from symnmf.graphs.degree_offsets import STEPS, Coarse, Scaled, choose_degree_offset
 from symnmf.graphs.partitions import Partition

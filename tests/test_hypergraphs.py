@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import symnmf
 from symnmf import InputError, metrics
-from symnmf.fit.hyperedges import choose_sizes
+from symnmf.cluster.hyperedges import choose_sizes
 from symnmf.graphs import GraphWarning, Hypergraph, from_graph
 from symnmf.state import Point
 

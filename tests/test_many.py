@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from symnmf import InputError, communities, datasets, factorize, metrics
 from symnmf.kernels.neighborhoods import triangle_weights
-from symnmf.many.factor import RowSparse
-from symnmf.many.finding import find_many
-from symnmf.many.sparse_loss import Loss
-from symnmf.many.sparse_result import SparseResult
 from symnmf.parallel import Threads
+from symnmf.rowsparse.factor import RowSparse
+from symnmf.rowsparse.finding import find_many
+from symnmf.rowsparse.sparse_loss import Loss
+from symnmf.rowsparse.sparse_result import SparseResult
 from symnmf.run.seeds import as_edges, neighborhood_count, neighborhood_seeds
 from symnmf.run.settings import Limits
 from symnmf.storage import LowRank
@@ -281,7 +281,7 @@ def test_a_sparse_result_is_saved_and_read(tmp_path):
 
 def test_it_is_used_where_a_dense_factor_would_be_wasteful(monkeypatch):
     A, _ = caves(250, 6)
-    monkeypatch.setattr("symnmf.many.finding.ENTRIES_FROM", 300_000)
+    monkeypatch.setattr("symnmf.rowsparse.finding.ENTRIES_FROM", 300_000)
     with pytest.warns(UserWarning, match="a dense U of 1500 x 250 would be mostly zeros"):
         found = communities(A, 250, overlapping=True)
     assert isinstance(found.result, SparseResult)

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import symnmf
-from symnmf.fit.signed import explained_by, weighted_signs
+from symnmf.cluster.signed import explained_by, weighted_signs
 from symnmf.metrics import adjusted_rand
 
 #: most of these graphs are weak on purpose

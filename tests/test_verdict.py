@@ -14,7 +14,7 @@ from sklearn import datasets as sklearn_datasets
 import symnmf
 from conftest import long_count
 from symnmf import verdict
-from symnmf.fit import Pipeline
+from symnmf.cluster import Pipeline
 from symnmf.graphs.partitions import Partition
 from symnmf.metrics import clustering_accuracy
 from symnmf.quality import Quality
@@ -251,7 +251,7 @@ def test_a_verdict_survives_a_pickle():
 
 
 def test_an_interrupt_while_draws_are_clustered_keeps_the_fit(monkeypatch):
-    from symnmf.fit import pipeline
+    from symnmf.cluster import pipeline
 
     def interrupted(*_: object, by_likelihood: bool) -> None:
         raise KeyboardInterrupt

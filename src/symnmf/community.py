@@ -11,12 +11,12 @@ import scipy.sparse as sp
 
 from symnmf import graphs
 from symnmf.arguments import checked
+from symnmf.cluster import CLUSTER_TOL, DEFAULT_THRESHOLD, Fitted, Pipeline
+from symnmf.cluster.about import about
+from symnmf.cluster.outside import outlier_scores
+from symnmf.cluster.pipeline import check_threshold
+from symnmf.cluster.sparse import SparseFitted, SparsePipeline
 from symnmf.errors import InputError, said_as_input_errors
-from symnmf.fit import CLUSTER_TOL, DEFAULT_THRESHOLD, Fitted, Pipeline
-from symnmf.fit.about import about
-from symnmf.fit.outside import outlier_scores
-from symnmf.fit.pipeline import check_threshold
-from symnmf.fit.sparse import SparseFitted, SparsePipeline
 from symnmf.graphs.assigning import LIKELIHOOD
 from symnmf.graphs.edge_tables import with_edges_read
 from symnmf.notebook import card
@@ -28,10 +28,10 @@ from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
 
 if TYPE_CHECKING:
+    from symnmf.cluster.joint import AttributeWeight
+    from symnmf.cluster.layers import LayerWeights
+    from symnmf.cluster.signed import NegativeWeight
     from symnmf.coupling import Coupling
-    from symnmf.fit.joint import AttributeWeight
-    from symnmf.fit.layers import LayerWeights
-    from symnmf.fit.signed import NegativeWeight
     from symnmf.selection.found import RankSelection
 
 #: What a notebook shows at most.

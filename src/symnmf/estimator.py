@@ -19,9 +19,9 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symnmf.arguments import check_all
+from symnmf.cluster import CLUSTER_TOL, PRECOMPUTED, Fitted, Pipeline, rows_of
+from symnmf.cluster.outside import outlier_scores
 from symnmf.errors import InputError, said_as_input_errors
-from symnmf.fit import CLUSTER_TOL, PRECOMPUTED, Fitted, Pipeline, rows_of
-from symnmf.fit.outside import outlier_scores
 from symnmf.graphs.adjacency import check_order, refuse_foreign
 from symnmf.graphs.assigning import LIKELIHOOD
 from symnmf.graphs.attributes import refuse_text

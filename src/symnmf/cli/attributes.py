@@ -11,7 +11,7 @@ from symnmf.cli.inputs import Loaded, places, say_order
 from symnmf.cli.output import note, say
 
 if TYPE_CHECKING:
-    from symnmf.fit import Fitted
+    from symnmf.cluster import Fitted
     from symnmf.readers import MatrixFile
 
 #: Columns that are told of each cluster.
@@ -54,8 +54,8 @@ def check(path: Path | None, weight: str | None, given: str, streamed: bool) -> 
 
 def beside(loaded: Loaded, path: Path, affinity: str) -> dict[str, Any]:
     """Read the table; return what the pipeline is told of it, its rows in the order of INPUT."""
+    from symnmf.cluster import PRECOMPUTED
     from symnmf.errors import InputError
-    from symnmf.fit import PRECOMPUTED
     from symnmf.readers import read_matrix
 
     if affinity != PRECOMPUTED:
@@ -171,6 +171,6 @@ def tell(fitted: Fitted) -> None:
 
 
 def _about(fitted: Fitted) -> list[list[Any]]:
-    from symnmf.fit.about import about
+    from symnmf.cluster.about import about
 
     return about(fitted.result, len(fitted.sets), TOLD)

@@ -25,7 +25,7 @@ from symnmf.cli.progress import Forecast, step, watched
 from symnmf.cli.signals import Signals, noticing
 
 if TYPE_CHECKING:
-    from symnmf.fit import Fitted, Prepared
+    from symnmf.cluster import Fitted, Prepared
 
 TABLES = (".csv", ".csv.gz")
 
@@ -139,10 +139,10 @@ def cluster(
       symnmf cluster big.npz -k 20 -o labels.csv --checkpoint run.npz
     """
     from symnmf import calls
+    from symnmf.cluster import Pipeline, in_shell
+    from symnmf.cluster.pipeline import check_threshold
+    from symnmf.cluster.sparse import SparsePipeline
     from symnmf.errors import InputError
-    from symnmf.fit import Pipeline, in_shell
-    from symnmf.fit.pipeline import check_threshold
-    from symnmf.fit.sparse import SparsePipeline
 
     check_distinct(
         {"INPUT": given, "--truth": truth, "--attributes": attributes},

@@ -18,7 +18,7 @@ from symnmf.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from symnmf.fit import Fitted, Pipeline
+    from symnmf.cluster import Fitted, Pipeline
 
 
 @dataclass(frozen=True)

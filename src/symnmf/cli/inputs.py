@@ -315,7 +315,7 @@ def similarities(
     scale: str | None = None,
 ) -> Any:
     """Return the similarities of INPUT for commands that do not cluster by them."""
-    from symnmf.fit import Building, in_shell
+    from symnmf.cluster import Building, in_shell
 
     how = chosen(loaded, affinity, neighbors, normalize)
     loaded, how = scaled(loaded, scale, how)

@@ -20,7 +20,7 @@ from symnmf.cli.progress import Forecast, watched
 from symnmf.cli.signals import noticing
 
 if TYPE_CHECKING:
-    from symnmf.fit.sparse import SparseFitted, SparsePipeline
+    from symnmf.cluster.sparse import SparseFitted, SparsePipeline
 
 
 def check_pages(**given: Any) -> None:

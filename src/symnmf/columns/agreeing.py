@@ -10,9 +10,9 @@ import numpy as np
 
 from symnmf.arguments import checked
 from symnmf.bars import bar
+from symnmf.cluster.fitted import in_order
 from symnmf.columns.matching import checked_options, matched, unit_columns
 from symnmf.errors import InputError
-from symnmf.fit.fitted import in_order
 from symnmf.interchange import to_host
 from symnmf.run.multistart import Plan
 from symnmf.run.problem import Problem

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from symnmf.arguments import checked
+from symnmf.cluster.fitted import in_order
 from symnmf.columns.matching import checked_options, checked_rows, cosines, matched
 from symnmf.errors import InputError
-from symnmf.fit.fitted import in_order
 from symnmf.interchange import to_host
 from symnmf.run.loop import solve, warn_unless_converged
 from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, Plan

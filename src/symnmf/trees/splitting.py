@@ -12,9 +12,9 @@ from scipy.sparse.csgraph import connected_components
 
 from symnmf import nulls
 from symnmf.arguments import checked
+from symnmf.cluster.nulls_of import clouds_of
+from symnmf.cluster.similarities import PRECOMPUTED, Building
 from symnmf.errors import InputError
-from symnmf.fit.nulls_of import clouds_of
-from symnmf.fit.similarities import PRECOMPUTED, Building
 from symnmf.graphs.adjacency import degrees as degrees_of
 from symnmf.graphs.adjacency import normalized
 from symnmf.graphs.locality import joins_neighbours

@@ -14,8 +14,8 @@ import scipy.sparse as sp
 
 from symnmf.kernels import row_sparse
 from symnmf.kernels.products import balanced_chunks
-from symnmf.many.factor import RowSparse
 from symnmf.parallel import SMALLEST_SHARE, Bounds, Threads
+from symnmf.rowsparse.factor import RowSparse
 
 #: Floating point operations that one edge takes for each place of a row, about.
 COST = 6.0

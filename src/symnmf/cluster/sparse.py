@@ -12,9 +12,9 @@ import scipy.sparse as sp
 
 from symnmf import errors, graphs
 from symnmf.bars import bar, together
+from symnmf.cluster.pipeline import Pipeline
+from symnmf.cluster.words import Spelling, in_python
 from symnmf.errors import InputError
-from symnmf.fit.pipeline import Pipeline
-from symnmf.fit.words import Spelling, in_python
 from symnmf.graphs.components import restrict
 from symnmf.membership import BACKGROUND
 from symnmf.objectives.losses import FROBENIUS
@@ -28,7 +28,7 @@ from symnmf.storage import SymmetricArray
 from symnmf.storage.wrapping import is_storage
 
 if TYPE_CHECKING:
-    from symnmf.many.finding import SparseFound
+    from symnmf.rowsparse.finding import SparseFound
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,7 +109,7 @@ class SparsePipeline:
         if isinstance(G, Problem | SymmetricArray) or is_storage(G):
             return False
         known = isinstance(self.n_clusters, int | np.integer) or self.n_clusters == "auto"
-        from symnmf.many.finding import worth_it
+        from symnmf.rowsparse.finding import worth_it
 
         return known and worth_it(_nodes(G), self.n_clusters)
 
@@ -135,7 +135,7 @@ class SparsePipeline:
         watched = None if told is None else (lambda _, now: told(now))
         with bar(bool(self.progress), 1) as shown:
             watcher = together(shown, watched)
-            from symnmf.many.finding import find_many  # loads kernels that few calls need
+            from symnmf.rowsparse.finding import find_many  # loads kernels that few calls need
 
             found = find_many(
                 A,

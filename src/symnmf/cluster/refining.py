@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from symnmf.cluster.similarities import Similarities
 from symnmf.errors import InputError
-from symnmf.fit.similarities import Similarities
 from symnmf.interchange import to_host
 from symnmf.run.loop import solve
 from symnmf.run.multistart import Search

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from symnmf import graphs
 from symnmf.arguments import is_number, shown
+from symnmf.cluster.words import Spelling, in_python
 from symnmf.errors import InputError, said_as_input_errors
-from symnmf.fit.words import Spelling, in_python
 from symnmf.graphs.adjacency import (
     affinities,
     as_storage,
@@ -37,8 +37,8 @@ from symnmf.storage.layers import Layers, is_layers, layer_weights
 from symnmf.storage.wrapping import in_memory, is_storage, stored
 
 if TYPE_CHECKING:
-    from symnmf.fit.layers import LayerWeights
-    from symnmf.fit.signed import NegativeWeight
+    from symnmf.cluster.layers import LayerWeights
+    from symnmf.cluster.signed import NegativeWeight
 
 PRECOMPUTED = "precomputed"
 
@@ -371,7 +371,7 @@ class Building:
             return Similarities(T, inside, H.names, int(np.count_nonzero(T.rows_in_use)))
         if not clusters:
             return replace(self._normalised(inside, inside, H.names, 0), hypergraph=H)
-        from symnmf.fit.hyperedges import choose_sizes
+        from symnmf.cluster.hyperedges import choose_sizes
 
         choice = choose_sizes(H, clusters)
         if choice.reason is not None:
@@ -395,7 +395,7 @@ class Building:
                 f"{self.spell('order', 2)} and no missing entries; make a symnmf.Problem of layers "
                 f"with masks."
             )
-        from symnmf.fit.layers import LayerWeights, choose_layer_weights, same_rows
+        from symnmf.cluster.layers import LayerWeights, choose_layer_weights, same_rows
 
         single = replace(self, layer_weights=None)
         parts = [single._of_matrix(layer, clusters) for layer in same_rows(data, self.argument)]
@@ -506,7 +506,7 @@ class Building:
 
     def _signed(self, A: Any, seen: Any, names: Any, clusters: int) -> Similarities:
         """Normalise a graph with negative edges, which count as much as they tell."""
-        from symnmf.fit.signed import (
+        from symnmf.cluster.signed import (
             NegativeWeight,
             choose_negative_weight,
             signed_parts,

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from symnmf import calls
-from symnmf.many.factor import RowSparse
-from symnmf.many.saving import SavedSparseRun, SparseCheckpoint
-from symnmf.many.sparse_loss import Loss, Point
+from symnmf.rowsparse.factor import RowSparse
+from symnmf.rowsparse.saving import SavedSparseRun, SparseCheckpoint
+from symnmf.rowsparse.sparse_loss import Loss, Point
 from symnmf.run.interrupts import Interrupt, watching
 from symnmf.run.loop import Snapshot
 from symnmf.run.result import History, Status

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import graphs, nulls
-from symnmf.fit.similarities import Building
+from symnmf.cluster.similarities import Building
 from symnmf.graphs.warning import unsaid
 
 Draw = Callable[[np.random.Generator], Any]

@@ -12,12 +12,12 @@ import scipy.sparse as sp
 
 from symnmf import calls
 from symnmf.errors import InputError
-from symnmf.many.factor import RowSparse
-from symnmf.many.fitting import SparseRun
-from symnmf.many.saving import SparseCheckpoint
-from symnmf.many.sparse_loss import Loss
-from symnmf.many.sparse_result import SparseCertificate, SparseResult
 from symnmf.parallel import Threads
+from symnmf.rowsparse.factor import RowSparse
+from symnmf.rowsparse.fitting import SparseRun
+from symnmf.rowsparse.saving import SparseCheckpoint
+from symnmf.rowsparse.sparse_loss import Loss
+from symnmf.rowsparse.sparse_result import SparseCertificate, SparseResult
 from symnmf.run.loop import Callback
 from symnmf.run.result import OUTSIDE
 from symnmf.run.seeds import Seeds, as_edges, neighborhood_seeds

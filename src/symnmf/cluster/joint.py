@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import calls
+from symnmf.cluster.holding_out import hold_out
 from symnmf.errors import InputError
-from symnmf.fit.holding_out import hold_out
 from symnmf.graphs.adjacency import normalized
 from symnmf.objectives.attributed import Attributed
 from symnmf.run.loop import solve

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import calls, nulls
-from symnmf.fit.nulls_of import Draw, graph_of_points, has_normal, table_of
-from symnmf.fit.similarities import Building, Similarities
+from symnmf.cluster.nulls_of import Draw, graph_of_points, has_normal, table_of
+from symnmf.cluster.similarities import Building, Similarities
 from symnmf.graphs.adjacency import normalized
 from symnmf.graphs.assigning import reassigned
 from symnmf.graphs.degree_offsets import with_degree_offset

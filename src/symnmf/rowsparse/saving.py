@@ -12,8 +12,8 @@ import numpy as np
 
 from symnmf.archives import read_archive
 from symnmf.errors import InputError
-from symnmf.many.factor import RowSparse
 from symnmf.outputs import clear_leftovers
+from symnmf.rowsparse.factor import RowSparse
 from symnmf.run.checkpoint import check_identity, written
 from symnmf.run.fits import check_path
 from symnmf.run.result import History

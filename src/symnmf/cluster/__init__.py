@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from symnmf.lazily import offered
 
 if TYPE_CHECKING:
-    from symnmf.fit.fitted import Fitted
-    from symnmf.fit.pipeline import CLUSTER_TOL, DEFAULT_THRESHOLD, Pipeline, Prepared, rows_of
-    from symnmf.fit.similarities import PRECOMPUTED, Building, Similarities
-    from symnmf.fit.words import in_python, in_shell
+    from symnmf.cluster.fitted import Fitted
+    from symnmf.cluster.pipeline import CLUSTER_TOL, DEFAULT_THRESHOLD, Pipeline, Prepared, rows_of
+    from symnmf.cluster.similarities import PRECOMPUTED, Building, Similarities
+    from symnmf.cluster.words import in_python, in_shell
 
 __all__ = [
     "CLUSTER_TOL",

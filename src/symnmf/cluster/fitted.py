@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symnmf.fit.outside import with_connected_rows
-from symnmf.fit.similarities import Similarities
+from symnmf.cluster.outside import with_connected_rows
+from symnmf.cluster.similarities import Similarities
 from symnmf.graphs.assigning import new_labels, reassigned
 from symnmf.interchange import as_given, to_host
 from symnmf.membership import BACKGROUND, background_strengths, members_of, shares_of
@@ -24,7 +24,7 @@ from symnmf.run.start import RandomState
 from symnmf.verdict import Verdict
 
 if TYPE_CHECKING:
-    from symnmf.fit.joint import AttributeWeight
+    from symnmf.cluster.joint import AttributeWeight
 
 
 def by_size(belongs: np.ndarray) -> np.ndarray:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf.cluster.nulls_of import clouds_of
+from symnmf.cluster.similarities import Building
 from symnmf.errors import InputError
-from symnmf.fit.nulls_of import clouds_of
-from symnmf.fit.similarities import Building
 from symnmf.membership import edges_of
 from symnmf.run.seeds import neighborhood_count
 from symnmf.run.start import RandomState

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from symnmf import calls
+from symnmf.cluster.holding_out import HeldOut, hold_out
 from symnmf.errors import InputError
-from symnmf.fit.holding_out import HeldOut, hold_out
 from symnmf.graphs.adjacency import normalized
 from symnmf.run.loop import solve
 from symnmf.run.problem import Problem

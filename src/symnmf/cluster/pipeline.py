@@ -11,13 +11,13 @@ import scipy.sparse as sp
 
 from symnmf import calls, graphs
 from symnmf.bars import bar, together
+from symnmf.cluster.counting import AUTO, choose_count, count_overlapping
+from symnmf.cluster.fitted import Fitted
+from symnmf.cluster.judging import NoTime, verdict_of
+from symnmf.cluster.refining import refined
+from symnmf.cluster.similarities import Building, Similarities
+from symnmf.cluster.words import Spelling, in_python
 from symnmf.errors import InputError
-from symnmf.fit.counting import AUTO, choose_count, count_overlapping
-from symnmf.fit.fitted import Fitted
-from symnmf.fit.judging import NoTime, verdict_of
-from symnmf.fit.refining import refined
-from symnmf.fit.similarities import Building, Similarities
-from symnmf.fit.words import Spelling, in_python
 from symnmf.graphs.adjacency import degrees
 from symnmf.graphs.assigning import ASSIGNMENTS, LIKELIHOOD, can_reassign
 from symnmf.graphs.attributes import aligned, check_scaling, scale_attributes
@@ -41,8 +41,8 @@ from symnmf.storage.wrapping import in_memory
 from symnmf.verdict import Verdict
 
 if TYPE_CHECKING:
+    from symnmf.cluster.joint import AttributeWeight
     from symnmf.coupling import Coupling
-    from symnmf.fit.joint import AttributeWeight
 
 #: How memberships are read where a row may belong to several clusters.
 DEFAULT_THRESHOLD = BACKGROUND
@@ -278,7 +278,7 @@ class Pipeline(Building):
                 f"{self.argument} is a Problem, which knows its attributes; say them when it is "
                 f"made."
             )
-        from symnmf.fit.joint import OFFSETS, AttributeWeight, choose_weight
+        from symnmf.cluster.joint import OFFSETS, AttributeWeight, choose_weight
 
         table = aligned(self.attributes, similar.names, self.spell("attributes"))
         F = scale_attributes(table, self.attribute_scaling)
