@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import symnmf
 from strict_backend import StrictMatrix
-from symnmf.bounds import best_bound, frobenius, prices, squares, weighted
+from symnmf.bounds import best_bound, dual_search, frobenius, squares, weighted
 from symnmf.bounds.bound import Bound, percent, rounded_down
 from symnmf.bounds.dual_search import admm, decrease
 from symnmf.bounds.groups import between_groups
@@ -225,7 +225,7 @@ def test_small_graphs(name: str, rank: int, error: float, gap: float) -> None:
 @pytest.mark.parametrize("all_up_to", [600, 50])
 def test_a_search_for_n_raises_the_bound(all_up_to: int, monkeypatch) -> None:
     """With all eigenpairs in float64, and with a block of them in float32."""
-    monkeypatch.setattr(prices, "ALL_UP_TO", all_up_to)
+    monkeypatch.setattr(dual_search, "ALL_UP_TO", all_up_to)
     X = block_model(90, 5)
     U = symnmf.factorize(X, 5, random_state=0).U
     alone, searched = bound_of(X, U, max_time=0), bound_of(X, U, max_time=60)
