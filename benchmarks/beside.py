@@ -1,7 +1,7 @@
 """Call to return of this checkout beside another one, problem by problem, in one run.
 
 Processes of both versions take turns, one thread each. A problem's time is the least of its calls
-in all rounds, so the ratios mean something on a busy machine too. Each process makes every call once
+in all rounds, so the ratios mean something on a busy machine too. Each makes every call once
 before it is timed, which loads or compiles what it needs.
 
     python benchmarks/beside.py ../other-checkout
