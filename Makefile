@@ -8,7 +8,7 @@ SITE := docs/_build/html
 MINIMUM := .venv-minimum
 
 .PHONY: install install-torch demo test test-gpu test-long test-minimum audit lint format docs paper test-wheel release-check \
-	bench bench-full clean
+	bench bench-full reproduce clean
 
 install: $(READY)
 
@@ -89,6 +89,10 @@ lint: $(READY)
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The paper's figures, table and verdicts in out/reproduction: hours; `make reproduce QUICK=--quick`: minutes
+reproduce: $(READY)
+	$(BIN)/python -m reproduction all $(QUICK)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/core.py

@@ -622,43 +622,6 @@ def test_compare_json_and_its_own_short_list(run, friends):
     assert all(math.isfinite(row["error"]) for row in content["runs"])
 
 
-def test_reproduce_passes_on_what_was_asked_and_says_the_time_first(run, monkeypatch):
-    from symnmf import experiments
-
-    def reproduce(names, *, quick, out, seeds, jobs, progress):
-        asked.append((list(names), quick, str(out), seeds, jobs))
-        progress(1, 1, "the only task")
-        out.mkdir(exist_ok=True)
-        rows = ["figure1,a,literal,holds", "figure1,a,literal,holds", "figure1,a,mirrored,fails"]
-        rows += ["table1,b,literal,partly", "table1,c,literal,holds", "table1,d,literal,partly"]
-        (out / "claims.csv").write_text("\n".join(["experiment,sentence,noise,verdict", *rows]))
-        return out / "report.html"
-
-    asked = []
-    monkeypatch.setattr(experiments, "reproduce", reproduce)
-    monkeypatch.setattr(experiments, "expected_seconds", lambda names, **_: 600.0)
-    answer = run("reproduce figure1 table1 --quick --out here --seeds 2 --jobs 3")
-    assert asked == [(["figure1", "table1"], True, "here", 2, 3)]
-    assert answer.stdout.strip() == "here/report.html"
-    assert re.search(r"about 10 min.*1 of 1 tasks", answer.stderr, re.DOTALL)
-    assert "figure1: 1 sentence of the paper: 1 holds.\n" in answer.stderr
-    assert "table1: 3 sentences of the paper: 2 partly, 1 holds.\n" in answer.stderr
-    run("reproduce all")
-    assert asked[1][0] == experiments.available()
-    assert len(run("reproduce").stdout.splitlines()) == len(experiments.available())
-
-
-def test_an_interrupted_reproduction_says_how_to_go_on(run, monkeypatch):
-    from symnmf import experiments
-
-    def stopped(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(experiments, "reproduce", stopped)
-    monkeypatch.setattr(experiments, "expected_seconds", lambda names, **_: 1.0)
-    assert "the same command resumes" in run("reproduce figure1", expected=130).stderr
-
-
 def test_info(run):
     text = run("info").stdout
     content = json.loads(run("info --json").stdout)

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from symnmf import __version__
-from symnmf.cli import cluster, compare, convert, datasets, factorize, info, rank, reproduce
+from symnmf.cli import cluster, compare, convert, datasets, factorize, info, rank
 from symnmf.cli.inputs import TITLE
 from symnmf.cli.output import FAILED, INTERRUPTED, MISUSED, UNREAD, drop_stdout, note
 
@@ -116,6 +116,5 @@ app.command("factorize")(factorize.factorize)
 app.command("rank")(rank.rank)
 app.command("compare")(compare.compare)
 app.command("convert")(convert.convert)
-app.command("reproduce")(reproduce.reproduce)
 app.command("info")(info.info)
 app.add_typer(datasets.app, name="datasets")

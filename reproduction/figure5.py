@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symnmf.experiments.checks import REST_TEXT, listed, lower_in_settings, stuck
-from symnmf.experiments.claims import Claim, Part
-from symnmf.experiments.drawing import ERROR, panels, shared_legend
-from symnmf.experiments.experiment import Experiment
-from symnmf.experiments.runs import LABELS, METHODS, OTHERS, OURS, Curve, Runs, Table, endings
-from symnmf.experiments.synthetic import R20_NOISY, R40_NOISY
-from symnmf.experiments.tasks import Instance, Task
+from reproduction.checks import REST_TEXT, listed, lower_in_settings, stuck
+from reproduction.claims import Claim, Part
+from reproduction.drawing import ERROR, panels, shared_legend
+from reproduction.experiment import Experiment
+from reproduction.runs import LABELS, METHODS, OTHERS, OURS, Curve, Runs, Table, endings
+from reproduction.synthetic import R20_NOISY, R40_NOISY
+from reproduction.tasks import Instance, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

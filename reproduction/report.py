@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
+from reproduction.claims import Part, PartVerdict, Verdict, gathered
+from reproduction.experiment import Experiment
+from reproduction.runs import Runs, Table, write_csv
 from symnmf import __version__
-from symnmf.experiments.claims import Part, PartVerdict, Verdict, gathered
-from symnmf.experiments.experiment import Experiment
-from symnmf.experiments.runs import Runs, Table, write_csv
 from symnmf.outputs import write_atomically
 from symnmf.parallel import available_cores
 
@@ -104,8 +104,7 @@ def _facts(
     each = ", ".join(f"{s.experiment.name} {len(s.runs.seeds)}" for s in sections)
     spent = np.concatenate([*{c.task: c["spent"] for s in sections for c in s.runs}.values(), []])
     return {
-        "Made by": f"symnmf.experiments.reproduce({names}, quick={quick}, seeds={seeds}, "
-        f"jobs={jobs})",
+        "Made by": f"reproduction.reproduce({names}, quick={quick}, seeds={seeds}, jobs={jobs})",
         "Mode": "quick: fewer iterations, settings and seeds than the full run"
         if quick
         else "full",
@@ -187,7 +186,7 @@ def html(sections: Sequence[Section], facts: dict[str, str], pictures: dict[str,
         f"<dt>{escape(name)}</dt><dd>{_fact(name, value)}</dd>" for name, value in facts.items()
     )
     body = "".join(_section(s, pictures.get(s.experiment.name)) for s in sections)
-    style = files("symnmf.experiments").joinpath("report.css").read_text()
+    style = files("reproduction").joinpath("report.css").read_text()
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -253,9 +252,8 @@ NOISE = (
     "it on the first seed."
 )
 LEGEND = (
-    "holds: in every decided case, and no part is open. partly: in some. fails: in none. "
-    "undecided: more than half of "
-    "the cases are, because a run had not come to rest."
+    "holds: in every decided case, and no part is open. partly: in some. fails: in none, and some "
+    "speak against it. undecided: otherwise, where more than half of the cases are."
 )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from symnmf.experiments import figure5, synthetic
-from symnmf.experiments.checks import (
+from reproduction import figure5, synthetic
+from reproduction.checks import (
     LEVEL_TEXT,
     REST_TEXT,
     SAME_TEXT,
@@ -17,12 +17,12 @@ from symnmf.experiments.checks import (
     stuck,
     together,
 )
-from symnmf.experiments.claims import Check, Claim, Part
-from symnmf.experiments.drawing import curves, panels, shared_legend
-from symnmf.experiments.experiment import Experiment
-from symnmf.experiments.runs import LABELS, METHODS, OTHERS, OURS, Runs, Table, histories
-from symnmf.experiments.synthetic import PROBLEMS, R20, R20_NOISY, R40, R40_NOISY
-from symnmf.experiments.tasks import Instance, Task
+from reproduction.claims import Check, Claim, Part
+from reproduction.drawing import curves, panels, shared_legend
+from reproduction.experiment import Experiment
+from reproduction.runs import LABELS, METHODS, OTHERS, OURS, Runs, Table, histories
+from reproduction.synthetic import PROBLEMS, R20, R20_NOISY, R40, R40_NOISY
+from reproduction.tasks import Instance, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from symnmf.experiments.claims import Claim
-from symnmf.experiments.runs import Runs, Table
-from symnmf.experiments.tasks import Task
+from reproduction.claims import Claim
+from reproduction.runs import Runs, Table
+from reproduction.tasks import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

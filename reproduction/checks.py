@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from symnmf.experiments.claims import Check, Part
-from symnmf.experiments.runs import LABELS, OURS, Absent, Curve, Needs, Runs
-from symnmf.experiments.tasks import Instance
+from reproduction.claims import Check, Part
+from reproduction.runs import LABELS, OURS, Absent, Curve, Needs, Runs
+from reproduction.tasks import Instance
 
 SAME = 1.05  # errors within 5 % of each other are "the same"
 CLEARLY = 1.01  # an error is lower than another when the other is more than 1 % above it

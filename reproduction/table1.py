@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symnmf.experiments import clustering
-from symnmf.experiments.checks import listed
-from symnmf.experiments.claims import Claim, Part
-from symnmf.experiments.clustering import (
+from reproduction import clustering
+from reproduction.checks import listed
+from reproduction.claims import Claim, Part
+from reproduction.clustering import (
     BESIDE,
     BESIDE_PROBLEMS,
     COIL20,
@@ -21,10 +21,10 @@ from symnmf.experiments.clustering import (
     TRAIN,
     paper_figure,
 )
-from symnmf.experiments.drawing import panels, shared_legend
-from symnmf.experiments.experiment import Experiment
-from symnmf.experiments.runs import LABELS, METHODS, OTHERS, OURS, Absent, Runs, Table, endings
-from symnmf.experiments.tasks import Instance, Task
+from reproduction.drawing import panels, shared_legend
+from reproduction.experiment import Experiment
+from reproduction.runs import LABELS, METHODS, OTHERS, OURS, Absent, Runs, Table, endings
+from reproduction.tasks import Instance, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from symnmf.experiments.runs import Absent, Runs
+from reproduction.runs import Absent, Runs
 
 
 class Part(NamedTuple):
@@ -114,15 +114,15 @@ class Verdict:
 
 
 def _word(outcomes: list[bool | None]) -> str:
-    """A sentence is undecided where more than half of its cases are."""
+    """A sentence fails where cases speak against it and none for it, however many are undecided."""
     decided = [holds for holds in outcomes if holds is not None]
     if not outcomes:
         return "not checked"
+    if decided and not any(decided):
+        return "fails"
     if 2 * len(decided) < len(outcomes):
         return "undecided"
-    if all(decided):
-        return "holds"
-    return "partly" if any(decided) else "fails"
+    return "holds" if all(decided) else "partly"
 
 
 def gathered(parts: Iterable[tuple[int, Part]]) -> list[PartVerdict]:

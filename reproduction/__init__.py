@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from symnmf.experiments.experiment import Experiment
-    from symnmf.experiments.tasks import Task
+    from reproduction.experiment import Experiment
+    from reproduction.tasks import Task
 
 __all__ = ["available", "expected_seconds", "reproduce"]
 
@@ -30,7 +30,7 @@ def load(name: str) -> Experiment:
     from symnmf.naming import lookup
 
     lookup(name, dict.fromkeys(NAMES), "experiment")
-    module = importlib.import_module(f"symnmf.experiments.{name}")
+    module = importlib.import_module(f"reproduction.{name}")
     experiment: Experiment = module.EXPERIMENT
     return experiment
 
@@ -87,7 +87,7 @@ def reproduce(
     names: Sequence[str],
     *,
     quick: bool = False,
-    out: str | Path = "reproduction",
+    out: str | Path = "out/reproduction",
     seeds: int | None = None,
     jobs: int | None = None,
     progress: Callable[[int, int, str], Any] | None = None,
@@ -118,13 +118,13 @@ def reproduce(
         The report, ``out/report.html``. Beside it lie ``summary.md``, ``claims.csv`` and, for
         every experiment, its table (csv) and picture (png and svg).
     """
-    from symnmf.experiments.claims import judge
-    from symnmf.experiments.report import Section, write
-    from symnmf.experiments.runs import Runs
-    from symnmf.experiments.tasks import execute
+    from reproduction.claims import judge
+    from reproduction.report import Section, write
+    from reproduction.runs import Runs
+    from reproduction.tasks import execute
 
     experiments = _chosen(names, seeds, jobs)
-    importlib.import_module("symnmf.experiments.drawing").need_matplotlib()
+    importlib.import_module("reproduction.drawing").need_matplotlib()
     folder = Path(out)
     kept = folder / "tasks"
     absent = _absent(experiments)

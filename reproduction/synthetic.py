@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from symnmf.experiments.tasks import Instance, Task
+from reproduction.tasks import Instance, Task
 
 ITERATIONS = (6000, 1000)  # full, quick
 KUANG_ITERATIONS = (4000, 3000)

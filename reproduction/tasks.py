@@ -173,7 +173,7 @@ def random_problem(problem: Instance, seed: int) -> tuple[np.ndarray, np.ndarray
 
 def run(task: Task) -> Record:
     """Do a task: the columns of the history, how the run ended, and what the data were."""
-    from symnmf.experiments import published  # which loads numba: not for an estimate
+    from reproduction import published  # which loads numba: not for an estimate
 
     problem = task.problem
     record: Record = {}
@@ -200,7 +200,7 @@ def run(task: Task) -> Record:
         record["asymmetric_share"] = np.array(asymmetry / np.sum(X**2))
         record["signal_to_noise"] = np.array(signal / noise if problem.noise else np.inf)
         if asymmetry > 0:
-            from symnmf.experiments.asymmetric import AsymmetricMatrix, LeftTSVD
+            from reproduction.asymmetric import AsymmetricMatrix, LeftTSVD
             from symnmf.parallel import Threads
 
             X = AsymmetricMatrix(X, Threads(1))
@@ -238,7 +238,7 @@ def _history(
     record: Record,
     watches: list[Callable[[Any], bool]],
 ) -> Record:
-    from symnmf.experiments import published
+    from reproduction import published
     from symnmf.run.loop import solve
     from symnmf.run.problem import Problem
     from symnmf.run.settings import Settings

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from symnmf.experiments import synthetic
-from symnmf.experiments.checks import LEVEL_TEXT, first_to_levels, together
-from symnmf.experiments.claims import Claim
-from symnmf.experiments.drawing import curves, panels, shared_legend
-from symnmf.experiments.experiment import Experiment
-from symnmf.experiments.runs import METHODS, OTHERS, OURS, Runs, Table, histories
-from symnmf.experiments.tasks import Instance, Task
+from reproduction import synthetic
+from reproduction.checks import LEVEL_TEXT, first_to_levels, together
+from reproduction.claims import Claim
+from reproduction.drawing import curves, panels, shared_legend
+from reproduction.experiment import Experiment
+from reproduction.runs import METHODS, OTHERS, OURS, Runs, Table, histories
+from reproduction.tasks import Instance, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

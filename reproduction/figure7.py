@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symnmf.experiments import clustering
-from symnmf.experiments.checks import listed
-from symnmf.experiments.claims import Claim, Part
-from symnmf.experiments.clustering import COIL20, COMPARABLE, ORL, TITLES, paper_figure, steady
-from symnmf.experiments.drawing import curves, panels, shared_legend
-from symnmf.experiments.experiment import Experiment
-from symnmf.experiments.runs import LABELS, METHODS, OURS, Needs, Runs, Table, histories
-from symnmf.experiments.tasks import Instance, Task
+from reproduction import clustering
+from reproduction.checks import listed
+from reproduction.claims import Claim, Part
+from reproduction.clustering import COIL20, COMPARABLE, ORL, TITLES, paper_figure, steady
+from reproduction.drawing import curves, panels, shared_legend
+from reproduction.experiment import Experiment
+from reproduction.runs import LABELS, METHODS, OURS, Needs, Runs, Table, histories
+from reproduction.tasks import Instance, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

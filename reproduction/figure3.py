@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symnmf.experiments import figure5, synthetic
-from symnmf.experiments.checks import (
+from reproduction import figure5, synthetic
+from reproduction.checks import (
     LEVEL_TEXT,
     SAME,
     SAME_TEXT,
@@ -18,12 +18,12 @@ from symnmf.experiments.checks import (
     together,
     within,
 )
-from symnmf.experiments.claims import Claim, Part
-from symnmf.experiments.drawing import curves, panels, shared_legend
-from symnmf.experiments.experiment import Experiment
-from symnmf.experiments.runs import LABELS, OURS, Curve, Runs, Table, histories
-from symnmf.experiments.synthetic import R20_NOISY, R40_NOISY
-from symnmf.experiments.tasks import Task
+from reproduction.claims import Claim, Part
+from reproduction.drawing import curves, panels, shared_legend
+from reproduction.experiment import Experiment
+from reproduction.runs import LABELS, OURS, Curve, Runs, Table, histories
+from reproduction.synthetic import R20_NOISY, R40_NOISY
+from reproduction.tasks import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

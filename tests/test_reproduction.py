@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, nnls
 
-from symnmf import datasets, experiments, factorize
-from symnmf.errors import InputError
-from symnmf.experiments import clustering, figure1, figure5, figure6, published, synthetic, tasks
-from symnmf.experiments.asymmetric import AsymmetricMatrix
-from symnmf.experiments.claims import Claim, Part, PartVerdict, Verdict, judge
-from symnmf.experiments.clustering import paper_figure
-from symnmf.experiments.report import Section, html, markdown
-from symnmf.experiments.runs import (
+import reproduction
+from reproduction import __main__ as command
+from reproduction import clustering, figure1, figure2, figure5, figure6, published, synthetic, tasks
+from reproduction.asymmetric import AsymmetricMatrix
+from reproduction.claims import Claim, Part, PartVerdict, Verdict, judge
+from reproduction.clustering import paper_figure
+from reproduction.report import Section, html, markdown
+from reproduction.runs import (
     METHODS,
     OURS,
     Curve,
@@ -31,13 +31,15 @@ from symnmf.experiments.runs import (
     with_median_clock,
     write_csv,
 )
-from symnmf.experiments.tasks import AtRest, Instance, Task
+from reproduction.tasks import AtRest, Instance, Task
+from symnmf import datasets, factorize
+from symnmf.errors import InputError
 from symnmf.parallel import Threads
 from symnmf.solvers import ADMM
 from symnmf.solvers.admm import shortened
 
-NAMES = experiments.available()
-CLAIMS = {c.key: (name, c) for name in NAMES for c in experiments.load(name).claims}
+NAMES = reproduction.available()
+CLAIMS = {c.key: (name, c) for name in NAMES for c in reproduction.load(name).claims}
 
 
 # Running --------------------------------------------------------------------------------------
@@ -69,7 +71,7 @@ def tiny(monkeypatch):
     monkeypatch.setattr(clustering, "BESIDE_ITERATIONS", short)
     monkeypatch.setattr(tasks, "synthetic", small_problem)
     monkeypatch.setattr(tasks, "_graph", small_graph)
-    monkeypatch.setattr(experiments, "_absent", lambda chosen: set())
+    monkeypatch.setattr(reproduction, "_absent", lambda chosen: set())
 
 
 def rows_of(path):
@@ -81,15 +83,15 @@ def test_every_experiment_leaves_its_table_pictures_and_claims_and_runs_once(
     tiny, tmp_path, monkeypatch
 ):
     told = []
-    page = experiments.reproduce(
+    page = reproduction.reproduce(
         NAMES, quick=True, out=tmp_path, seeds=1, jobs=1, progress=lambda *row: told.append(row)
     )
-    planned = {t for n in NAMES for t in experiments.load(n).plan(True, [0])}
+    planned = {t for n in NAMES for t in reproduction.load(n).plan(True, [0])}
     assert [row[0] for row in told] == list(range(1, len(planned) + 1))
     assert {row[1] for row in told} == {len(planned)}
     for name in NAMES:
         rows = rows_of(tmp_path / f"{name}.csv")
-        plan = set(experiments.load(name).plan(True, [0]))
+        plan = set(reproduction.load(name).plan(True, [0]))
         one_row_each = name in ("figure5", "table1")
         assert len(rows) == len(plan) if one_row_each else len(rows) > len(plan)
         assert {row["method"] for row in rows} == {task.method for task in plan}
@@ -112,7 +114,7 @@ def test_every_experiment_leaves_its_table_pictures_and_claims_and_runs_once(
     assert tasks.execute(planned, tmp_path / "tasks", jobs=1) == 0
     csv_before = (tmp_path / "figure1.csv").read_bytes()
     svg_before = (tmp_path / "figure1.svg").read_bytes()
-    experiments.reproduce(["figure1"], quick=True, out=tmp_path, seeds=1, jobs=1)
+    reproduction.reproduce(["figure1"], quick=True, out=tmp_path, seeds=1, jobs=1)
     assert (tmp_path / "figure1.csv").read_bytes() == csv_before
     assert (tmp_path / "figure1.svg").read_bytes() == svg_before
 
@@ -397,7 +399,7 @@ def test_the_published_admm_keeps_every_row_within_its_bound():
 def test_absent_data_are_skipped_and_the_report_says_so(tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("SYMNMF_DATA", str(tmp_path / "empty"))
-    page = experiments.reproduce(["figure7"], quick=True, out=tmp_path / "out", jobs=1)
+    page = reproduction.reproduce(["figure7"], quick=True, out=tmp_path / "out", jobs=1)
     text = page.read_text()
     assert "Skipped: coil20, orl, whose files are absent" in text
     assert "not checked: no run was done" in text
@@ -415,23 +417,23 @@ def test_absent_data_are_skipped_and_the_report_says_so(tmp_path, monkeypatch):
 )
 def test_wrong_arguments_are_refused_before_any_work(arguments, words, tmp_path):
     with pytest.raises(InputError, match=words):
-        experiments.reproduce(**arguments, out=tmp_path / "out")
+        reproduction.reproduce(**arguments, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_the_estimate_grows_with_the_work():
-    quick = experiments.expected_seconds(NAMES, quick=True, jobs=2)
-    full = experiments.expected_seconds(NAMES, quick=False, jobs=2)
+    quick = reproduction.expected_seconds(NAMES, quick=True, jobs=2)
+    full = reproduction.expected_seconds(NAMES, quick=False, jobs=2)
     assert quick < 600
     assert quick < full < 4 * 3600
-    assert experiments.expected_seconds(["figure7"], seeds=6, jobs=1) == pytest.approx(
-        2 * experiments.expected_seconds(["figure7"], seeds=3, jobs=1)
+    assert reproduction.expected_seconds(["figure7"], seeds=6, jobs=1) == pytest.approx(
+        2 * reproduction.expected_seconds(["figure7"], seeds=3, jobs=1)
     )
 
 
 def test_importing_the_package_is_cheap():
     code = (
-        "import sys, symnmf.experiments as e; e.available();"
+        "import sys, reproduction as e; e.available();"
         "print([m for m in ('numpy', 'numba', 'matplotlib') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -549,7 +551,7 @@ def still_moving(task, name):
 
 @functools.cache
 def world(name, make):
-    plan = experiments.load(name).plan(False, [0])
+    plan = reproduction.load(name).plan(False, [0])
     return Runs(with_median_clock(Curve(task, make(task, name)) for task in plan))
 
 
@@ -570,7 +572,7 @@ def test_a_sentence_holds_where_all_is_as_the_paper_says_and_every_part_can_fail
 
 
 def test_there_is_one_claim_per_sentence_each_with_its_reading():
-    assert len(CLAIMS) == sum(len(experiments.load(name).claims) for name in NAMES) >= 30
+    assert len(CLAIMS) == sum(len(reproduction.load(name).claims) for name in NAMES) >= 30
     assert len({claim.quote for _, claim in CLAIMS.values()}) == len(CLAIMS)
     assert all(claim.reading for _, claim in CLAIMS.values())
 
@@ -583,6 +585,7 @@ def test_there_is_one_claim_per_sentence_each_with_its_reading():
         ([False, False], "fails", "0 of 2 cases hold, 2 do not"),
         ([None, None], "undecided", "0 of 2 cases hold, 2 undecided"),
         ([None, None, True], "undecided", "1 of 3 cases hold, 2 undecided"),
+        ([None, None, False], "fails", "0 of 3 cases hold, 1 do not, 2 undecided"),
         ([None, True, True], "holds", "2 of 3 cases hold, 1 undecided"),
     ],
 )
@@ -599,6 +602,23 @@ def test_a_sentence_about_two_methods_does_not_hold_where_one_is_open():
     both = [Part("tSVD", True, "x"), Part("beta-SNMF", None, "x")]
     verdict = judge(Claim("key", "quote", "read", lambda runs, seed: both), Runs(runs.curves[:1]))
     assert (verdict.word, verdict.sentence) == ("partly", "1 of 2 cases hold, 1 undecided")
+
+
+@pytest.mark.parametrize(
+    ("objective", "holds"),
+    [
+        (lambda k: np.exp(-0.1 * k), True),
+        (lambda k: (1.0 + k) ** -3.0, False),
+        (lambda k: (200.0 + k) ** -8.0, None),  # both lines fit as well
+    ],
+)
+def test_a_rate_is_linear_only_where_a_power_law_fits_worse(objective, holds):
+    k = np.arange(1.0, 101.0)
+    curve = {"iteration": k, "objective": objective(k), "error": objective(k)}
+    task = Task("symanls", figure2.R20, 0, 100, 1)
+    curves = [Curve(replace(task, method=method), curve) for method in OURS]
+    (part, *_) = figure2._linear_to_zero(Runs(curves), 0)
+    assert part.holds is holds, part.figures
 
 
 @pytest.mark.parametrize(
@@ -672,7 +692,7 @@ def test_the_papers_own_table_can_fail_a_check():
 def test_the_report_escapes_everything():
     nasty = "<b>&\"'|*_`"
     experiment = replace(
-        experiments.load("figure1"), title=nasty, settings=lambda quick: nasty, claims=()
+        reproduction.load("figure1"), title=nasty, settings=lambda quick: nasty, claims=()
     )
     claim = Claim("key", nasty, nasty, lambda runs, seed: [])
     verdict = Verdict(claim, [PartVerdict(nasty, {0: Part(nasty, True, nasty)})])
@@ -689,7 +709,7 @@ def test_the_report_escapes_everything():
 def test_the_report_writes_formulas_as_formulas():
     quote = "||U_k - V_k||_F^2, lambda_0, 7x10^7, 10^-8, ||U*U*^T||^2, mnist_train"
     claim = Claim("key", quote, "read", lambda runs, seed: [])
-    sections = [Section(experiments.load("figure1"), Runs(), [Verdict(claim, [])])]
+    sections = [Section(reproduction.load("figure1"), Runs(), [Verdict(claim, [])])]
     assert (
         "‖U<sub>k</sub> - V<sub>k</sub>‖<sub>F</sub><sup>2</sup>, λ<sub>0</sub>, "
         "7 × 10<sup>7</sup>, 10<sup>-8</sup>, ‖U*U*<sup>T</sup>‖<sup>2</sup>, mnist_train"
@@ -697,7 +717,7 @@ def test_the_report_writes_formulas_as_formulas():
 
 
 def test_the_table_beside_the_papers_shows_both():
-    rows = experiments.load("table1").compared(world("table1", as_the_paper_says))
+    rows = reproduction.load("table1").compared(world("table1", as_the_paper_says))
     assert len(rows) == 1 + len(METHODS) + 2 * len(OURS)
     assert rows[0][1:3] == ["ORL: paper", "ORL: ours"]
     assert rows[1][:3] == ["SymANLS", "0.8000", "0.8000 (0.8000 to 0.8000)"]
@@ -709,3 +729,39 @@ def test_a_table_survives_the_csv(tmp_path):
     rows = rows_of(tmp_path / "t.csv")
     assert [row["method"] for row in rows] == ["a,b", 'c"d']
     assert [float(row["error"]) for row in rows] == [0.1, 1e-300]
+
+
+def test_the_command_says_the_time_first_and_how_the_sentences_came_out(
+    tmp_path, monkeypatch, capsys
+):
+    def reproduce(names, *, quick, out, seeds, jobs, progress):
+        asked.append((list(names), quick, seeds, jobs))
+        progress(1, 1, "the only task")
+        rows = ["figure1,a,literal,holds", "figure1,a,literal,holds", "figure1,a,mirrored,fails"]
+        rows += ["table1,b,literal,partly", "table1,c,literal,holds", "table1,d,literal,partly"]
+        (out / "claims.csv").write_text("\n".join(["experiment,sentence,noise,verdict", *rows]))
+        return out / "report.html"
+
+    asked = []
+    monkeypatch.setattr(reproduction, "reproduce", reproduce)
+    monkeypatch.setattr(reproduction, "expected_seconds", lambda names, **_: 600.0)
+    line = f"figure1 table1 --quick --out {tmp_path} --seeds 2 --jobs 3"
+    monkeypatch.setattr(sys, "argv", ["reproduction", *line.split()])
+    command.main()
+    assert asked == [(["figure1", "table1"], True, 2, 3)]
+    printed = capsys.readouterr()
+    assert printed.out.strip() == str(tmp_path / "report.html")
+    assert re.search(r"about 10 minutes.*1 of 1 tasks", printed.err, re.DOTALL)
+    assert "figure1: 1 sentence of the paper: 1 holds.\n" in printed.err
+    assert "table1: 3 sentences of the paper: 2 partly, 1 holds.\n" in printed.err
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), InputError("no such name")])
+def test_the_command_ends_in_a_sentence(monkeypatch, error):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(reproduction, "reproduce", fail)
+    monkeypatch.setattr(sys, "argv", ["reproduction", "figure1"])
+    with pytest.raises(SystemExit, match=r"the same command resumes|error: no such name"):
+        command.main()

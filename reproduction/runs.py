@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symnmf.experiments.tasks import Instance, Record, Task, load
+from reproduction.tasks import Instance, Record, Task, load
 from symnmf.outputs import write_atomically
 
 OURS = ("symanls", "symhals", "a-symhals")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from symnmf.experiments.claims import Claim, Part
-from symnmf.experiments.drawing import curves, panels, shared_legend
-from symnmf.experiments.experiment import Experiment
-from symnmf.experiments.runs import LABELS, OURS, Curve, Runs, Table, histories
-from symnmf.experiments.tasks import Instance, Task
+from reproduction.claims import Claim, Part
+from reproduction.drawing import curves, panels, shared_legend
+from reproduction.experiment import Experiment
+from reproduction.runs import LABELS, OURS, Curve, Runs, Table, histories
+from reproduction.tasks import Instance, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from symnmf.experiments.runs import LABELS, Runs
-from symnmf.experiments.tasks import Instance
+from reproduction.runs import LABELS, Runs
+from reproduction.tasks import Instance
 from symnmf.plots import convergence
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ ERROR = r"$E^k = \|X - UU^T\|_F^2\,/\,\|X\|_F^2$"
 def need_matplotlib() -> None:
     """Raise an error that says what to install, if there is no matplotlib."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise ImportError("symnmf.experiments needs matplotlib: pip install 'symnmf[plots]'.")
+        raise ImportError("reproduction needs matplotlib: pip install 'symnmf[plots]'.")
 
 
 def panels(rows: int, columns: int) -> tuple[Figure, list[Axes]]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from symnmf.experiments.runs import METHODS, OURS, Curve
-from symnmf.experiments.tasks import Instance, Task
+from reproduction.runs import METHODS, OURS, Curve
+from reproduction.tasks import Instance, Task
 
 ORL, COIL20 = Instance(dataset="orl"), Instance(dataset="coil20")
 TRAIN, TDT2 = Instance(dataset="mnist_train3147"), Instance(dataset="tdt2")
