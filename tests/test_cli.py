@@ -232,7 +232,7 @@ def test_the_same_command_goes_on_from_its_checkpoint_and_another_is_refused(run
     assert "did 40 iterations" in whole.stderr
     run(f"{options} --max-iter 9 -o part.csv --checkpoint c.npz")
     refused = run("cluster points.csv -k 3 --seed 1 --checkpoint c.npz", expected=2)
-    assert "random_state 1 (it has 0)" in refused.stderr
+    assert "--seed 1 (it has 0)" in refused.stderr
     rest = run(f"{options} --max-iter 40 -o rest.csv --checkpoint c.npz")
     assert "going on from c.npz" in rest.stderr
     folder = points.parent
@@ -300,7 +300,7 @@ def test_a_pickled_array_is_refused_unopened(run, tmp_path):
         ("cluster friends.edges -k 2 -o no/such/labels.csv", "does not exist"),
         ("cluster friends.edges -k 2 --plot p.bmp", "must end in .png"),
         ("cluster friends.edges -k 2 --truth short.csv", "3 labels, but the input has 8 rows"),
-        ("factorize friends.edges -r 9 -o U.npz", "rank must be"),
+        ("factorize friends.edges -r 9 -o U.npz", "-r must be"),
         ("factorize table.csv -r 2 -o U.npz", "is 2 x 3"),
         ("factorize friends.edges -r 2 -o U.npz --init nothing", "init 'nothing'"),
         ("compare friends.edges -r 2 -s pdg", "did you mean 'pgd'"),

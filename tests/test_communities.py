@@ -84,7 +84,7 @@ def test_a_weight_that_no_edge_has_is_refused():
     for G in with_attributes():
         with pytest.raises(InputError, match=r"'flow' .* which have none; pass weight=None"):
             graphs.from_graph(G, weight="flow")
-    with pytest.raises(InputError, match="weight must be the name of an edge attribute"):
+    with pytest.raises(InputError, match="weight must be text or None, got list"):
         graphs.from_graph(G, weight=["flow"])
 
 
@@ -304,12 +304,12 @@ def test_options_reach_the_solver():
         (
             nx.path_graph(3),
             {"k": 0},
-            "n_clusters must be a whole number of at least 1, or 'auto', got 0",
+            "n_clusters must be a whole number of at least 1 or 'auto', got 0",
         ),
         (
             nx.path_graph(3),
             {"k": 2, "threshold": 1},
-            r"threshold must be 'background' or a number in \[0, 1\)",
+            "threshold must be 'background' or a number of at least 0 and below 1",
         ),
         (nx.path_graph(3), {"k": 2, "solver": "hals"}, "solver 'hals' is not known"),
         (
@@ -351,7 +351,7 @@ def test_errors_say_what_to_do(graph, arguments, said):
 
 @pytest.mark.parametrize("name", ["foo", "rank", "resume"])
 def test_an_option_that_is_not_known_is_named(name):
-    with pytest.raises(TypeError, match=rf"unexpected keyword argument '{name}'"):
+    with pytest.raises(TypeError, match=rf"^communities has no argument '{name}'"):
         communities(nx.path_graph(3), 2, **{name: 1})
 
 

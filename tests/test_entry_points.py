@@ -409,7 +409,7 @@ def test_refusals_name_the_same_fault(faces, kind, k, options):
             (r"-k |n_clusters ", "K "),
             (r"--degree-offset|degree_offset", "OFFSET"),
             (r"--components|components", "COMPONENTS"),
-            (r"--l1", "l1"),
+            (r"--(l1|solver|init)", r"\1"),
             (r" \(the nearest.*", ""),
         ):
             fault = re.sub(spelt, plain, fault)

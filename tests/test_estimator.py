@@ -417,7 +417,7 @@ def test_a_column_of_text_or_dates_is_named(name):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"n_clusters": 0}, "n_clusters must be a whole number of at least 1, or 'auto', got 0"),
+        ({"n_clusters": 0}, "n_clusters must be a whole number of at least 1 or 'auto', got 0"),
         ({"n_clusters": 91}, "n_clusters=91 is more than the 90 samples of X"),
         ({"n_init": 0}, "n_init must be a whole number of at least 1, got 0"),
         ({"affinity": "selftuning"}, "did you mean 'self-tuning'"),

@@ -90,7 +90,7 @@ def test_a_sparse_matrix_with_a_one_sided_entry_is_refused():
 
 
 BAD_ARGUMENTS = {
-    "rank 0": ({"rank": 0}, "rank must be a whole number from 1 to the 8"),
+    "rank 0": ({"rank": 0}, "rank must be a whole number of at least 1, got 0"),
     "rank above n": ({"rank": 9}, "rank .* got 9"),
     "rank not whole": ({"rank": 2.5}, "rank .* got 2.5"),
     "rank true": ({"rank": True}, "rank .* got True"),

@@ -579,7 +579,7 @@ def test_the_estimator_counts_clusters_itself():
     refined = model.set_params(warm_start=True).fit(A)
     assert refined.n_clusters_ == 3
     points, _ = make_blobs(60, centers=3, random_state=0)
-    with pytest.raises(symnmf.InputError, match="at least 1, or 'auto', got 'Auto'"):
+    with pytest.raises(symnmf.InputError, match="at least 1 or 'auto', got 'Auto'"):
         symnmf.SymNMF("Auto").fit(points)
 
 

@@ -14,7 +14,6 @@ from symnmf.arguments import checked
 from symnmf.cluster import CLUSTER_TOL, DEFAULT_THRESHOLD, Fitted, Pipeline
 from symnmf.cluster.about import about
 from symnmf.cluster.outside import outlier_scores
-from symnmf.cluster.pipeline import check_threshold
 from symnmf.cluster.sparse import SparseFitted, SparsePipeline
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.assigning import LIKELIHOOD
@@ -413,10 +412,6 @@ def communities(
     >>> [len(community) for community in found]
     [18, 16]
     """
-    for name, flag in (("overlapping", overlapping), ("normalize", normalize)):
-        if not isinstance(flag, bool | np.bool_):
-            raise InputError(f"{name} must be True or False, got {flag!r}.")
-    check_threshold(threshold)  # even if it is not used
     hypergraph = graphs.hypergraph_of(G, weight)
     G = with_edges_read(G, weight) if hypergraph is None else hypergraph
     pipeline = Pipeline(

@@ -11,9 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from symnmf.arguments import check_fields, is_number, shown
+from symnmf.arguments import check_fields
 from symnmf.errors import InputError
-from symnmf.naming import lookup
+from symnmf.kinds import is_number
+from symnmf.naming import lookup, shown
 from symnmf.objectives import MatrixObjective, Objective
 from symnmf.state import Kept, Layout, State
 from symnmf.storage.spectrum import lanczos_ends, spectrum

@@ -18,7 +18,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from symnmf.arguments import check_all
+from symnmf.arguments import check_options
 from symnmf.cluster import CLUSTER_TOL, PRECOMPUTED, Fitted, Pipeline, rows_of
 from symnmf.cluster.outside import outlier_scores
 from symnmf.errors import InputError, said_as_input_errors
@@ -387,7 +387,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def _pipeline(self, told: dict[str, Any]) -> Pipeline:
         kind: Any = type(self)
         given = {name: getattr(self, name) for name in _parameters(kind)}
-        check_all(given, normalize=("flag", "chosen", "none"))
+        check_options(given)
         settings = {name: given[name] for name in given if name not in (*OBJECTIVE, *OWN)}
         if self._warm:
             settings["init"] = self.embedding_

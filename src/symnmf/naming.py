@@ -6,10 +6,22 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from symnmf.arguments import shown
+import numpy as np
+
 from symnmf.errors import InputError
 
 T = TypeVar("T")
+
+
+def shown(value: object) -> str:
+    """Return a value for a message: itself where it is short, else what it is."""
+    if isinstance(value, str | bytes | int | float | np.generic | type(None)):
+        try:
+            text = repr(value)
+        except ValueError:  # Python writes no number of many thousand digits
+            return "a number of thousands of digits"
+        return text if len(text) <= 60 else f"{text[:60]}..."
+    return type(value).__name__
 
 
 def lookup(

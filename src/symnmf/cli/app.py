@@ -64,8 +64,11 @@ def _closed_stdout() -> Iterator[None]:
 
 def _in_shell(error: Exception, title: str | None) -> str:
     """Return the sentence for the command line, with INPUT by its name."""
+    from symnmf.options import in_shell
+
     said: str = getattr(error, "in_shell", str(error))
     own = said != str(error)  # not where INPUT stands beside another argument
+    said = said if own else in_shell(said)
     return said.replace("INPUT", title, 1) if own and title and said.startswith("INPUT ") else said
 
 

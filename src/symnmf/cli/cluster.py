@@ -139,8 +139,8 @@ def cluster(
       symnmf cluster big.npz -k 20 -o labels.csv --checkpoint run.npz
     """
     from symnmf import calls
+    from symnmf.arguments import check_options
     from symnmf.cluster import Pipeline, in_shell
-    from symnmf.cluster.pipeline import check_threshold
     from symnmf.cluster.sparse import SparsePipeline
     from symnmf.errors import InputError
 
@@ -160,7 +160,7 @@ def cluster(
         checkpoint_every=checkpoint_every,
     )
     reading = options.number_or_word(threshold)
-    check_threshold(reading, in_shell)
+    check_options({"threshold": reading})
     streamed = memory is not None or inputs.is_stored(given)
     table = tables.Table(header, decimal, columns)
     table.check(given, streamed)

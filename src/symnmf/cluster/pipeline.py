@@ -10,33 +10,32 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import calls, graphs
+from symnmf.arguments import check_options
 from symnmf.bars import bar, together
 from symnmf.cluster.counting import AUTO, choose_count, count_overlapping
 from symnmf.cluster.fitted import Fitted
 from symnmf.cluster.judging import NoTime, verdict_of
 from symnmf.cluster.refining import refined
 from symnmf.cluster.similarities import Building, Similarities
-from symnmf.cluster.words import Spelling, in_python
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import degrees
-from symnmf.graphs.assigning import ASSIGNMENTS, LIKELIHOOD, can_reassign
-from symnmf.graphs.attributes import aligned, check_scaling, scale_attributes
+from symnmf.graphs.assigning import LIKELIHOOD, can_reassign
+from symnmf.graphs.attributes import aligned, scale_attributes
 from symnmf.graphs.degree_offsets import STEPS
 from symnmf.graphs.partitions import Partition
 from symnmf.interchange import column_names, to_host
 from symnmf.membership import BACKGROUND
-from symnmf.naming import lookup
-from symnmf.objectives.losses import FROBENIUS, LOSSES
+from symnmf.objectives.losses import FROBENIUS
+from symnmf.options import OPTIONS
 from symnmf.run.loop import Callback
 from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, Plan, Search, StartProgress
-from symnmf.run.problem import Problem, check_weight, says
+from symnmf.run.problem import Problem, says
 from symnmf.run.result import Result
 from symnmf.run.settings import Settings
 from symnmf.run.spectral import SpectralStarts
 from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
 from symnmf.storage import SymmetricMatrix
-from symnmf.storage.border import check_missing
 from symnmf.storage.wrapping import in_memory
 from symnmf.verdict import Verdict
 
@@ -116,30 +115,14 @@ class Pipeline(Building):
     plan: Plan = field(init=False)
 
     def __post_init__(self) -> None:
+        own = {name: getattr(self, name, None) for name in OPTIONS}
+        # None is no value of all of them, and says that nothing is to be done here
+        check_options({k: v for k, v in (own | {**self.objective}).items() if v is not None})
         super().__post_init__()
-        spell, count = self.spell, self.n_clusters
-        whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
-        if not self.automatic and (not whole or count < 1):  # type: ignore[operator]
-            raise InputError(
-                f"{spell('n_clusters')} must be a whole number of at least 1, or {AUTO!r}, got "
-                f"{count!r}."
-            )
-        if self.threshold is not None:
-            check_threshold(self.threshold, spell)
-        lookup(self.loss, dict.fromkeys(LOSSES, self.loss), spell("loss"))
-        rules = dict.fromkeys(ASSIGNMENTS, self.assign_labels)
-        lookup(self.assign_labels, rules, spell("assign_labels"))
+        count = self.n_clusters
         if self.loss != FROBENIUS:
             self._check_loss()
         self._check_attributes()
-        check_missing(self.objective.get("missing"), spell("missing"))
-        for name in ("ignore_diagonal", "allow_negative"):
-            if not isinstance(self.objective.get(name, False), bool | np.bool_):
-                raise InputError(f"{name} must be True or False, got {self.objective[name]!r}.")
-        for name in ("l1", "ridge"):
-            check_weight(self.objective.get(name, 0.0), spell(name))
-        if self.callback is not None and not callable(self.callback):
-            raise InputError(f"callback must be a function of one snapshot, got {self.callback!r}.")
         if self.constrained and self.hides:
             raise InputError(
                 "missing entries and constraints were both given; leave one of them out."
@@ -160,15 +143,7 @@ class Pipeline(Building):
         )
 
     def _check_attributes(self) -> None:
-        weight, spell = self.attribute_weight, self.spell
-        check_scaling(self.attribute_scaling)
-        if not (isinstance(weight, str) and weight == AUTO):
-            number = isinstance(weight, int | float) and not isinstance(weight, bool)
-            if not (number and 0.0 < float(weight) < np.inf):
-                raise InputError(
-                    f"{spell('attribute_weight')} must be {AUTO!r} or a number above 0, got "
-                    f"{weight!r}."
-                )
+        spell = self.spell
         if self.attributes is None:
             return
         for said, refused in (
@@ -457,17 +432,6 @@ class Prepared:
             )
         except (KeyboardInterrupt, NoTime):
             return None
-
-
-def check_threshold(threshold: Any, spell: Spelling = in_python) -> None:
-    """Refuse a share that is none, or that no row could exceed."""
-    if isinstance(threshold, str) and threshold == BACKGROUND:
-        return
-    number = isinstance(threshold, int | float | np.number)
-    if not (number and 0 <= threshold < 1):
-        raise InputError(
-            f"{spell('threshold')} must be {BACKGROUND!r} or a number in [0, 1), got {threshold!r}."
-        )
 
 
 def rows_of(data: Any) -> Any:

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import graphs
-from symnmf.arguments import is_number, shown
 from symnmf.cluster.words import Spelling, in_python
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.adjacency import (
@@ -28,7 +27,8 @@ from symnmf.graphs.degree_offsets import Scaled, with_degree_offset, with_scalin
 from symnmf.graphs.pairwise import DISTANCES, KERNELS
 from symnmf.graphs.scales import describe_dominance, dominant_columns
 from symnmf.graphs.warning import warn
-from symnmf.naming import lookup
+from symnmf.kinds import is_number
+from symnmf.naming import lookup, shown
 from symnmf.run.problem import Problem, says
 from symnmf.run.spectral import Basis
 from symnmf.storage import LowRank, SymmetricArray, as_symmetric

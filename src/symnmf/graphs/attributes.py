@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.arguments import TINY_TO_HUGE, shown
+from symnmf.arguments import TINY_TO_HUGE
 from symnmf.errors import InputError
 from symnmf.interchange import column_names, is_tensor, to_host
-from symnmf.naming import lookup
+from symnmf.naming import lookup, shown
 from symnmf.storage.indices import check_indices
 
 #: Ways to scale a table.

@@ -10,9 +10,10 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.arguments import TINY_TO_HUGE, checked, is_sparse
+from symnmf.arguments import TINY_TO_HUGE, checked
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.adjacency import Graph
+from symnmf.kinds import is_sparse
 from symnmf.naming import USUAL_WEIGHT
 from symnmf.objectives.losses import PRIOR
 from symnmf.parallel import Threads

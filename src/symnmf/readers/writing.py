@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from symnmf.arguments import checked, is_sparse
+from symnmf.arguments import checked
 from symnmf.errors import InputError
+from symnmf.kinds import is_sparse
 from symnmf.outputs import write_atomically
 from symnmf.readers.source import AnyPath, checked_path, shown, split_ending
 

@@ -14,10 +14,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import plots
-from symnmf.arguments import checked, is_sparse
+from symnmf.arguments import checked
 from symnmf.cluster import Fitted
 from symnmf.cluster.about import about
 from symnmf.errors import InputError, said_as_input_errors
+from symnmf.kinds import is_sparse
 from symnmf.metrics import adjusted_rand, clustering_accuracy, normalized_mutual_info
 from symnmf.outputs import write_atomically
 from symnmf.placing import top_features

@@ -12,10 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import calls
-from symnmf.arguments import checked, is_sparse, shown
+from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import edge_list, from_graph
-from symnmf.naming import lookup
+from symnmf.kinds import is_sparse
+from symnmf.naming import lookup, shown
 from symnmf.objectives.losses import FROBENIUS, LOSSES
 from symnmf.parallel import Threads, one_blas_thread
 from symnmf.run.interrupts import watching

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from symnmf.arguments import check
 from symnmf.errors import InputError
+from symnmf.kinds import SEQUENCE
 from symnmf.ops import Factor
 from symnmf.parallel import Threads
 from symnmf.storage.dense import DenseMatrix
@@ -75,7 +76,7 @@ class Layers(SymmetricMatrix):
         device: Any = None,
         allow_negative: bool = False,
     ) -> None:
-        check("layers", layers, ("matrices",))
+        check("layers", layers, (SEQUENCE,))
         if not len(layers):
             raise InputError("layers is empty; pass at least one matrix.")
         told: dict[str, Any] = {

@@ -10,6 +10,7 @@ import numpy as np
 
 from symnmf.arguments import check
 from symnmf.errors import InputError
+from symnmf.kinds import whole
 from symnmf.run.result import OUTSIDE
 
 
@@ -124,7 +125,7 @@ class Hierarchy:
 
     def size(self, node: int) -> int:
         """Return how many rows a cluster of the tree has."""
-        check("node", node, ("whole",))
+        check("node", node, (whole(),))
         known = {0, *self.splits, *self.parts[self.parts >= 0].tolist()}
         if node not in known:
             raise InputError(f"node must be the number of a cluster of the tree, got {node}.")
