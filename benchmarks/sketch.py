@@ -145,12 +145,12 @@ def main() -> None:
                 flush=True,
             )
         began = time.process_time()
-        U = sketch_start(problem.scaled, rank, None, tol=2 * arguments.tol)
+        U = sketch_start(problem.objective, rank, None, tol=2 * arguments.tol)
         seconds = time.process_time() - began
-        error = problem.scaled.storage.residual_sqnorm(U, U) or np.nan
+        error = problem.objective.storage.residual_sqnorm(U, U) or np.nan
         print(
             f"| {name} | {len(X)} | {rank} | low-rank input, no polish | {seconds:.2f} | 6 | "
-            f"{error / problem.scaled.sqnorm:.6f} | |",
+            f"{error / problem.objective.sqnorm:.6f} | |",
             flush=True,
         )
         gains.append([seen["scaled-random"][k] / seen["sketch"][k] for k in (0, 1)])

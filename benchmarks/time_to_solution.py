@@ -150,7 +150,7 @@ def run_own(
     limits = Settings.of(**settings, tol=1e-9, max_iter=10**6, max_time=limit, clock=tick)
     run = partial(solve, problem, start.shape[1], init=start)
     run(settings=limits.within(tol=0.0, max_iter=12))  # compile
-    products = count_products(problem.scaled.storage)
+    products = count_products(problem.objective.storage)
     clock = time.perf_counter()
 
     def record(now: symnmf.Snapshot) -> None:

@@ -236,8 +236,5 @@ class StrictMatrix(SymmetricMatrix):
     def largest(self):
         return float(xp.max(self.array))
 
-    def scaled(self, factor):
-        return StrictMatrix(factor * get(self.array))
-
     def digest(self):
         return get(self.array).tobytes().hex()[:64]

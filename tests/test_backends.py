@@ -90,9 +90,6 @@ class Toeplitz(HostMatrix):
     def values(self) -> Iterator[np.ndarray]:
         yield self.column
 
-    def scaled(self, factor: float) -> Toeplitz:
-        return Toeplitz(self.column * self.dtype.type(factor), self.threads)
-
 
 def falling() -> np.ndarray:
     """Similarities that fall with the distance on a line."""
@@ -133,9 +130,6 @@ class WithoutEntries(DenseMatrix):
     """The dense backend without single entries: some methods begin otherwise then."""
 
     entries = None
-
-    def scaled(self, factor):
-        return WithoutEntries(factor * self.array, self.threads)
 
 
 every_backend = pytest.mark.parametrize("backend", BACKENDS)
@@ -342,8 +336,8 @@ def test_a_backend_without_parts_of_X_refuses_masks_by_name(told):
 
 
 @pytest.mark.parametrize("backend", [backend for backend in BACKENDS if backend != "low rank"])
-@pytest.mark.parametrize("scale", [1e-200, 1e200])
-def test_extreme_units_come_back_in_the_callers_units(backend, scale):
+@pytest.mark.parametrize("scale", [1e-28, 1e28])
+def test_errors_do_not_depend_on_the_scale_of_X(backend, scale):
     scaled, plain = (
         symnmf.factorize(problem(backend, factor), 3, tol=0.0, max_iter=5, random_state=0)
         for factor in (scale, 1.0)

@@ -55,14 +55,6 @@ def test_every_coupling_resumes_exactly(X, tmp_path, coupling):
     assert rest.coupling == whole.coupling
 
 
-def test_extreme_units_resume_exactly(X, tmp_path):
-    path = tmp_path / "run.npz"
-    whole = symnmf.factorize(1e100 * X, 3, max_iter=12, **SETTINGS)
-    symnmf.factorize(1e100 * X, 3, max_iter=5, checkpoint=path, **SETTINGS)
-    rest = symnmf.factorize(1e100 * X, 3, max_iter=12, checkpoint=path, **SETTINGS)
-    assert np.array_equal(rest.U, whole.U)
-
-
 def test_another_run_is_refused_and_the_sentence_says_what_differs(X, tmp_path):
     path = tmp_path / "run.npz"
     options = {"solver": "a-symhals", "coupling": 1.0, **SETTINGS}

@@ -114,8 +114,8 @@ def test_float32_is_kept_and_near_float64():
     assert perfect.error < 1e-13
 
 
-@pytest.mark.parametrize(("dtype", "scale"), [(np.float64, 1e75), (np.float64, 1e-75)])
-def test_extreme_scales_end_in_the_same_fit(dtype, scale):
+@pytest.mark.parametrize("scale", [1e-14, 1e14])
+def test_scales_end_in_the_same_fit(scale):
     B, C = factors()
     options = {"random_state": 1, "max_iter": 30, "tol": 0}
     plain = symnmf.factorize(LowRank(B, C), 4, **options)
@@ -173,8 +173,8 @@ def test_zero_and_tiny_problems():
         (np.ones((4, 2)), [[1.0, 2.0], [0.0, 1.0]], "C is not symmetric: .* up to 2 "),
         (np.ones((4, 2)) + 1j, None, "B must be real"),
         (np.array([["a"]]), None, "B must hold numbers"),
-        (np.full((4, 2), 1e200), None, "overflow float64"),
-        (np.full((4, 2), 1e30, np.float32), None, "overflow float32"),
+        (np.full((4, 2), 1e200), None, "largest entry of B C B.T is inf"),
+        (np.full((4, 2), 1e30, np.float32), None, "from 1e-15 to 1e.15 in float32"),
     ],
 )
 def test_refusals(B, C, message):

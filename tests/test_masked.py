@@ -351,4 +351,3 @@ def test_a_problem_with_weights_is_taken_to_float32_once():
     assert single.dtype == np.float32
     assert f.as_float32 is single  # every iteration asks for it
     assert single.sqnorm == f.sqnorm
-    assert f.scaled(1).as_float32 is not single

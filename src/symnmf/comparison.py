@@ -159,14 +159,10 @@ def _labelled(
 def _starts(
     problem: Problem, rank: int, init: Any, random_state: RandomState, count: int
 ) -> Iterator[np.ndarray]:
-    """Yield the starts in the caller's units."""
+    """Yield the starts."""
     generator = as_generator(random_state)
     for _ in range(count):
-        if isinstance(init, str) or callable(init):
-            with one_blas_thread():
-                U = starting_point(problem.scaled, rank, init, generator)
-            yield problem.units.factor_out(U)
-        else:
+        with one_blas_thread():
             yield starting_point(problem.objective, rank, init, generator)
 
 

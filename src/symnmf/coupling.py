@@ -44,8 +44,6 @@ def _require_positive(value: float, argument: str) -> None:
 class Coupling(ABC):
     """A rule for lambda. Parameters only: what it remembers goes into ``state.schedule``."""
 
-    #: how the first lambda grows with X: 0 for the caller's own number, 1 for one in X's units
-    power: ClassVar[int] = 1
     #: whether it is defined for tensors too
     any_order: ClassVar[bool] = True
 
@@ -86,8 +84,6 @@ class Adaptive(Coupling):
     The rule has no unit of its own, so ``initial`` does not follow the scale of X.
     """
 
-    power: ClassVar[int] = 0
-
     initial: float = 1e-5
 
     def __post_init__(self) -> None:
@@ -111,8 +107,6 @@ class Adaptive(Coupling):
 class Fixed(Coupling):
     """A constant lambda."""
 
-    power: ClassVar[int] = 0
-
     value: float
 
     def __post_init__(self) -> None:
@@ -125,8 +119,6 @@ class Fixed(Coupling):
 @dataclass(frozen=True)
 class Geometric(Coupling):
     """Kuang, Yun and Park (2015): lambda grows by ``factor`` until ||U-V||/||V|| < ``until``."""
-
-    power: ClassVar[int] = 0
 
     initial: float = 1e-5
     factor: float = 1.01
@@ -154,8 +146,6 @@ class Geometric(Coupling):
 @dataclass(frozen=True)
 class LargestEntrySquared(Coupling):
     """The fixed lambda = max(X)^2 of Kuang's published code; it does not follow the scale of X."""
-
-    power: ClassVar[int] = 2
 
     def start(self, f: Objective, state: State) -> float:
         return f.largest() ** 2

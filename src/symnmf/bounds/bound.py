@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import decimal
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -71,11 +71,6 @@ class Bound:
     seconds: float = field(default=0.0, repr=False, compare=False)
     rounding: float = 0.0
     tol: float = GLOBAL_TOL
-
-    def scaled(self, unit: float) -> Bound:
-        """Return it for an X in units in which its entries are ``unit`` times as large."""
-        # unit**2 may be out of range where the objective is not
-        return replace(self, value=self.value * unit * unit, reached=self.reached * unit * unit)
 
     @property
     def known(self) -> bool:

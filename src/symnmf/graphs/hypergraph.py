@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.arguments import TINY_TO_HUGE, checked
+from symnmf.arguments import checked
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.adjacency import Graph
 from symnmf.kinds import is_sparse
@@ -18,6 +18,7 @@ from symnmf.naming import USUAL_WEIGHT
 from symnmf.objectives.losses import PRIOR
 from symnmf.parallel import Threads
 from symnmf.run.problem import Problem
+from symnmf.storage.border import check_range
 from symnmf.storage.sparse import SparseMatrix
 
 #: Nodes in no hyperedge that numbers alone may stand for; all of them take memory.
@@ -322,11 +323,7 @@ def checked_weights(weights: Any, count: int) -> np.ndarray:
         )
     if not (np.isfinite(values).all() and values.min(initial=0.0) >= 0):
         raise InputError("weights must be finite and at least 0.")
-    if values.max(initial=0.0) > TINY_TO_HUGE[1]:
-        raise InputError(
-            f"weights has a largest entry of {values.max():.2g}, whose square is no number of "
-            f"float64; divide it by a constant first."
-        )
+    check_range(float(values.max(initial=0.0)), values.dtype, "weights")
     return values
 
 

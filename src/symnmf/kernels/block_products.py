@@ -26,7 +26,6 @@ def dense_facts(
     bits: np.ndarray,
     top: int,
     left: int,
-    scales: tuple[float, float],
     begin: int,
     end: int,
 ) -> tuple[bool, float, float, np.uint64]:
@@ -45,14 +44,12 @@ def dense_facts(
             x = block[i, j]
             good = good and (x >= 0) and (x <= most)
             high = max(high, np.float64(x))
-            scaled = np.float64(x) * scales[0] * scales[1]
-            squares += scaled * scaled
+            squares += np.float64(x) ** 2
             mixed = _mixed(np.uint64(bits[i, j]), np.uint64(top + i), np.uint64(left + j))
             hashed += mixed if x != 0 else np.uint64(0)
         squares *= 2.0
         if top + i >= left and first < block.shape[1]:
-            scaled = np.float64(block[i, first]) * scales[0] * scales[1]
-            squares -= scaled * scaled  # the diagonal has no mirror image
+            squares -= np.float64(block[i, first]) ** 2  # the diagonal has no mirror image
         valid = valid and good
         largest = max(largest, high)
         total += squares
@@ -68,7 +65,6 @@ def csr_facts(
     bits: np.ndarray,
     top: int,
     left: int,
-    scales: tuple[float, float],
     begin: int,
     end: int,
 ) -> tuple[bool, float, float, np.uint64]:
@@ -83,8 +79,8 @@ def csr_facts(
             if column < row or x == 0:
                 continue
             largest = max(largest, np.float64(x))
-            scaled = np.float64(x) * scales[0] * scales[1]
-            squares += scaled * scaled if column == row else 2.0 * scaled * scaled
+            square = np.float64(x) ** 2
+            squares += square if column == row else 2.0 * square
             content += _mixed(np.uint64(bits[p]), np.uint64(row), np.uint64(column))
         total += squares
     return valid, largest, total, content

@@ -192,12 +192,6 @@ class Added(MatrixObjective):
     def with_storage(self, storage: SymmetricArray) -> Added:
         return Added(self.base.with_storage(storage), self.terms)
 
-    def scaled(self, exponent: int) -> Added:
-        if exponent == 0:
-            return self
-        terms = tuple(term.scaled(exponent) for term in self.terms)
-        return Added(self.base.scaled(exponent), terms)
-
     def with_threads(self, threads: Threads) -> Added:
         return Added(self.base.with_threads(threads), self.terms)
 

@@ -312,14 +312,6 @@ class Attributed(MatrixObjective):
         assert isinstance(storage, Bordered)
         return Attributed(self.base.with_storage(storage.inner), storage.table, self.weight)
 
-    def scaled(self, exponent: int) -> Attributed:
-        if exponent == 0:
-            return self
-        table = self.table
-        for _ in range(2):
-            table = table.scaled(2.0**-exponent)
-        return Attributed(self.base.scaled(exponent), table, self.weight)
-
     def with_threads(self, threads: Threads) -> Attributed:
         return Attributed(
             self.base.with_threads(threads), self.table.with_threads(threads), self.weight

@@ -11,7 +11,6 @@ from symnmf.objectives.objective import (
     Coefficients,
     GramMaker,
     Objective,
-    downscaled,
     relative,
 )
 from symnmf.ops import Factor, Line, RowSolver, quartic
@@ -199,9 +198,6 @@ class Frobenius(MatrixObjective):
 
     def with_storage(self, storage: SymmetricArray) -> Self:
         return type(self)(storage)  # type: ignore[arg-type]
-
-    def scaled(self, exponent: int) -> Self:
-        return self if exponent == 0 else self.with_storage(downscaled(self.storage, exponent))
 
     def with_threads(self, threads: Threads) -> Self:
         return self.with_storage(self.storage.with_threads(threads))

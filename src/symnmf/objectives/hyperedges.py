@@ -180,12 +180,6 @@ class HyperedgeLikelihood(Likelihood):
     def with_storage(self, storage: SymmetricArray) -> Self:
         return self._with(storage, self.weights)
 
-    def scaled(self, exponent: int) -> Self:
-        if exponent == 0:
-            return self
-        unit = 2.0**-exponent
-        return self._with(self.storage.scaled(unit).scaled(unit), self.weights * unit * unit)
-
     def with_threads(self, threads: Threads) -> Self:
         return self.with_storage(self.storage.with_threads(threads))
 

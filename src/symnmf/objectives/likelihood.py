@@ -26,7 +26,6 @@ from symnmf.objectives.objective import (
     REFERENCE_SHARE,
     Measurement,
     Objective,
-    downscaled,
 )
 from symnmf.objectives.observing import checked_weights, hide_missing
 from symnmf.ops import Factor
@@ -196,11 +195,6 @@ class Likelihood(Objective):
 
     def with_storage(self, storage: SymmetricArray) -> Self:
         return type(self)(storage, bernoulli=self.bernoulli, hidden=self.hidden)  # type: ignore[arg-type]
-
-    def scaled(self, exponent: int) -> Self:
-        if exponent == 0 or self.bernoulli:
-            return self
-        return self.with_storage(downscaled(self.storage, exponent))
 
     def with_threads(self, threads: Threads) -> Self:
         return self.with_storage(self.storage.with_threads(threads))

@@ -20,7 +20,7 @@ from symnmf.storage import Entries, SymmetricArray
 #: a gradient with nothing balanced yet; a tenth is nearer to where ordinary starts begin.
 REFERENCE_SHARE = 0.1
 
-#: ||U||_F, in the units of a run, below which squares of what is left are too small to be numbers:
+#: ||U||_F below which squares of what is left are too small to be numbers:
 #: as good as U = 0.
 LEAST_SIZE = 1e-140
 
@@ -40,7 +40,7 @@ Coefficients = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Measurement:
-    """One evaluation of a state, in the units of the objective it was taken on.
+    """One evaluation of a state.
 
     Attributes
     ----------
@@ -347,10 +347,6 @@ class Objective(ABC):
         """Return the same f for another storage of the same X."""
 
     @abstractmethod
-    def scaled(self, exponent: int) -> Self:
-        """Return f in units in which factors are 2^-exponent times what they are."""
-
-    @abstractmethod
     def with_threads(self, threads: Threads) -> Self:
         """Return the same f for use on these threads of the host."""
 
@@ -375,15 +371,6 @@ def relative(apart: float, size: float) -> float:
 def rounding_level(dtype: np.dtype) -> float:
     """Return the stationarity under which nothing but rounding is left."""
     return float(64.0 * np.finfo(dtype).eps / REFERENCE_SHARE)
-
-
-def downscaled(storage: Any, exponent: int) -> Any:
-    """Return 2^(-d exponent) X; factor by factor, since 2^(-d exponent) itself may overflow."""
-    if exponent == 0:
-        return storage
-    for _ in range(storage.order):
-        storage = storage.scaled(2.0**-exponent)
-    return storage
 
 
 #: Gives V^T V, asked for when a product is under way.

@@ -91,9 +91,6 @@ class Pairs:
     def cast(self, dtype: np.dtype) -> Pairs:
         return self._with(x=self.x.astype(dtype), w=self.w.astype(dtype))
 
-    def scaled(self, factor: float) -> Pairs:
-        return self._with(x=self.x * self.x.dtype.type(factor))
-
     def with_threads(self, threads: Threads) -> Pairs:
         return self._with(threads=threads)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.objectives.frobenius import IDENTITY_TRUSTED_ABOVE
-from symnmf.objectives.objective import Coefficients, Objective, downscaled, relative
+from symnmf.objectives.objective import Coefficients, Objective, relative
 from symnmf.ops import Factor, Line, RowSolver
 from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
@@ -232,9 +232,6 @@ class TensorMisfit(Objective):
     def with_storage(self, storage: SymmetricArray) -> TensorMisfit:
         assert isinstance(storage, SymmetricTensor)
         return TensorMisfit(storage)
-
-    def scaled(self, exponent: int) -> TensorMisfit:
-        return self if exponent == 0 else self.with_storage(downscaled(self.storage, exponent))
 
     def with_threads(self, threads: Threads) -> TensorMisfit:
         return self.with_storage(self.storage.with_threads(threads))

@@ -53,10 +53,6 @@ class Term(ABC):
         return None
 
     @abstractmethod
-    def scaled(self, exponent: int) -> Self:
-        """Return the term in units in which factors are 2^-exponent times what they are."""
-
-    @abstractmethod
     def describe(self) -> str:
         """Return the term in a formula, for people; it is part of the fingerprint of a problem."""
 
@@ -83,9 +79,6 @@ class L1(Term):
     @property
     def as_float32(self) -> Self:
         return self
-
-    def scaled(self, exponent: int) -> Self:
-        return replace(self, weight=float(np.ldexp(self.weight, -3 * exponent)))
 
     def describe(self) -> str:
         return f"{self.weight:.12g} sum(U)"
@@ -121,9 +114,6 @@ class Ridge(Term):
     def as_float32(self) -> Self:
         return self
 
-    def scaled(self, exponent: int) -> Self:
-        return replace(self, weight=float(np.ldexp(self.weight, -2 * exponent)))
-
     def describe(self) -> str:
         if self.rows is None:
             return f"{self.weight:.12g}/2 ||U||^2"
@@ -157,9 +147,6 @@ class Links(Term):
     def as_float32(self) -> Self | None:
         narrow = self.matrix.as_float32
         return None if narrow is None else replace(self, matrix=narrow)
-
-    def scaled(self, exponent: int) -> Self:
-        return replace(self, matrix=self.matrix.scaled(2.0 ** (-2 * exponent)))
 
     def describe(self) -> str:
         return f"1/2 <Q U, U> with Q {self.matrix.digest()}"

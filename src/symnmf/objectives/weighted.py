@@ -11,7 +11,7 @@ import numpy as np
 from symnmf.errors import warn as warn_reader
 from symnmf.objectives.added import Added
 from symnmf.objectives.frobenius import MatrixObjective
-from symnmf.objectives.objective import Coefficients, Objective, downscaled, relative
+from symnmf.objectives.objective import Coefficients, Objective, relative
 from symnmf.objectives.pairs import Pairs
 from symnmf.objectives.parts import Parts
 from symnmf.objectives.terms import Ridge
@@ -235,17 +235,6 @@ class Weighted(MatrixObjective):
         passes = self.passes
         if isinstance(passes, Parts):
             passes = Parts(storage, passes.weights, passes.known_sqnorm)
-        return self._with(storage, passes)
-
-    def scaled(self, exponent: int) -> Weighted:
-        if exponent == 0:
-            return self
-        storage = downscaled(self.storage, exponent)
-        passes = self.passes
-        if isinstance(passes, Parts):
-            return self._with(storage, Parts(storage, passes.weights))
-        for _ in range(2):
-            passes = passes.scaled(2.0**-exponent)
         return self._with(storage, passes)
 
     def with_threads(self, threads: Threads) -> Weighted:

@@ -14,7 +14,6 @@ from symnmf.objectives import L1, Added, Frobenius, Links, MatrixObjective, Obje
 from symnmf.parallel import one_blas_thread
 from symnmf.run.problem import Problem
 from symnmf.run.result import Result
-from symnmf.state import Point
 
 #: Up to this n the weights of all entries are formed as an array.
 WEIGHTS_UP_TO = 2000
@@ -49,21 +48,16 @@ def quick_bound(problem: Problem, result: Result) -> Bound | None:
 
 def _bound(problem: Problem, result: Result, **options: Any) -> Bound:
     ready = problem.for_rank(result.U.shape[1], warn=False)
-    f, units = ready.scaled, ready.units
-    U = units.factor_in(result.factors[0]).astype(np.float64)
+    f, U = ready.objective, result.factors[0].astype(np.float64)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        reached = result.value / units.data / units.data
-        if not np.finfo(float).tiny < abs(result.value) < np.inf:  # out of the range of numbers
-            reached = f.value(Point(f.ops, f.ops.put(U.astype(f.dtype))))
-        bound = best_bound(
+        return best_bound(
             target_of(f, U),
             U,
-            reached,
+            result.value,
             plain=not isinstance(f, Added),
             reached_error=result.error,
             **options,
         )
-    return bound.scaled(units.data)
 
 
 def target_of(f: Objective, U: np.ndarray) -> Target | None:

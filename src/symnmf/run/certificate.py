@@ -297,19 +297,19 @@ def certify(problem: Any, result: Result, *, tol: float = 1e-5) -> Certificate:
     the problem that the result remembers.
     """
     problem = problem_of(problem, result).for_rank(result.U.shape[1], warn=False)
-    f, units = problem.scaled, problem.units
+    f = problem.objective
     splits = result.coupling > 0.0
     given = (*result.factors, *result.others) if splits else result.factors[:1]
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        points = [Point(f.ops, f.ops.put(units.factor_in(to_host(factor)))) for factor in given]
+        points = [Point(f.ops, f.ops.put(to_host(factor))) for factor in given]
         state = State(points[0], points[1] if splits else points[0], others=points[2:])
-        state.coupling = units.coupling_in(result.coupling, 0) if splits else 0.0
+        state.coupling = result.coupling if splits else 0.0
         bound = np.nan
         if f.bounded and splits:
-            start = result.start_misfit / units.data
-            bound = f.coupling_bound(start * start) * units.coupling  # ** raises where it overflows
+            start = result.start_misfit
+            bound = f.coupling_bound(start * start)  # ** raises where it overflows
         return Certificate(
-            **_measured(f, state, splits, units.coupling),
+            **_measured(f, state, splits),
             coupling=result.coupling,
             coupling_bound=bound,
             constant_coupling=bool(np.all(result.history["coupling"] == result.coupling)),
@@ -369,20 +369,19 @@ def _same_problem(problem: Problem, result: Result) -> bool:
     if result.digest() and result.digest() == problem.digest:
         return True
     rank, expected = result.U.shape[1], result.elsewhere()
-    f, units = problem.scaled, problem.units
+    f = problem.objective
     if np.isfinite(expected):
         value = problem.elsewhere(rank)
     else:  # only the value at its own U is known
-        f, expected = problem.for_rank(rank, warn=False).scaled, result.value
+        f, expected = problem.for_rank(rank, warn=False).objective, result.value
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            U = f.ops.put(units.factor_in(result.factors[0]).astype(f.dtype))
-            value = f.value(Point(f.ops, U)) * units.data * units.data
-    value, expected = (number / units.data / units.data for number in (value, expected))
+            U = f.ops.put(result.factors[0].astype(f.dtype))
+            value = f.value(Point(f.ops, U))
     return bool(abs(value - expected) <= SAME_VALUE[f.dtype] * (f.sqnorm + abs(expected)))
 
 
-def _measured(f: Objective, state: State, splits: bool, unit: float) -> dict[str, Any]:
-    """Return what is computed from the factors; ``unit`` is that of lambda."""
+def _measured(f: Objective, state: State, splits: bool) -> dict[str, Any]:
+    """Return what is computed from the factors."""
     found = {"at_rounding": False, "curvature": np.nan, "consensus_bound": np.inf}
     if f.sqnorm == 0.0:
         number = 0.0 if not state.U.gram.any() else np.inf
@@ -397,11 +396,11 @@ def _measured(f: Objective, state: State, splits: bool, unit: float) -> dict[str
         "at_rounding": now.stationarity <= rounding_level(f.dtype),
     }
     if splits and np.isfinite(now.error):
-        found |= _split_measured(f, state, unit)
+        found |= _split_measured(f, state)
     return found
 
 
-def _split_measured(f: Objective, state: State, unit: float) -> dict[str, Any]:
+def _split_measured(f: Objective, state: State) -> dict[str, Any]:
     """Return what concerns the split problem at its factors with lambda."""
     factors = [f.ops.get(point.values).astype(np.float64) for point in state.factors]
     slopes, step = f.split_gradients(state), f.step_length()
@@ -418,7 +417,7 @@ def _split_measured(f: Objective, state: State, unit: float) -> dict[str, Any]:
         "penalized_stationarity": float(
             np.linalg.norm(np.hstack(moved)) / (REFERENCE_SHARE * np.linalg.norm(factors[0]))
         ),
-        "curvature": curvature * unit,
+        "curvature": curvature,
         "consensus_bound": bound,
     }
 

@@ -165,7 +165,9 @@ class Checkpointing:
         }
         begun = self.begun
         saved = (
-            read_checkpoint(self.checkpoint, identity, problem.scaled, settings) if begun else None
+            read_checkpoint(self.checkpoint, identity, problem.objective, settings)
+            if begun
+            else None
         )
         return Checkpoint(Path(self.checkpoint), self.every, identity), saved
 

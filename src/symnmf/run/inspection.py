@@ -127,7 +127,7 @@ class Inspection:
 
 
 def grown_rows(f: Objective, U: np.ndarray) -> np.ndarray:
-    """Return the rows of U (in the units of f) that hidden entries let grow without limit.
+    """Return the rows of U that hidden entries let grow without limit.
 
     Where x_ii is not observed, a column on row i alone costs nothing: it can grow for ever, and
     the others shrink against it, at a vanishing gradient. An observed diagonal forbids that.

@@ -13,10 +13,8 @@ import numpy as np
 
 from symnmf import calls, errors
 from symnmf.errors import InputError
-from symnmf.interchange import to_host
 from symnmf.objectives import Frobenius, Measurement, Objective
 from symnmf.objectives.objective import rounding_level
-from symnmf.objectives.units import Units
 from symnmf.ops import Factor
 from symnmf.parallel import one_blas_thread
 from symnmf.run.checkpoint import Checkpoint, Checkpointing, SavedRun
@@ -126,7 +124,7 @@ def solve(
     settings = settings.checked(problem.objective)
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function of one snapshot, got {callback!r}.")
-    f, units = problem.scaled, problem.units
+    f = problem.objective
     init = as_start(init)
     if isinstance(init, str) and init == AUTO:
         init = chosen_start(f, rank, at_random=settings.solver.starts_at_random)
@@ -148,7 +146,7 @@ def solve(
                         tol = SKETCH_TOL * settings.limits.tol
                         U0 = sketch_start(f, rank, random_state, tol)
                     else:
-                        U0 = starting_point(f, rank, _start_in(init, units), random_state)
+                        U0 = starting_point(f, rank, init, random_state)
                     U0 = f.ops.put(U0)
                 run.begin(U0)
             else:
@@ -206,16 +204,9 @@ def levels_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarr
 STARTS[LEVELS] = levels_start
 
 
-def _start_in(init: Any, units: Units) -> Any:
-    """Bring a given U_0 to the run's units."""
-    if units.exponent == 0 or isinstance(init, str) or callable(init):
-        return init
-    return units.factor_in(np.asarray(to_host(init), dtype=np.float64))
-
-
 @dataclass
 class Run:
-    """One run of one solver, in the run's own units."""
+    """One run of one solver."""
 
     problem: Problem
     settings: Settings
@@ -233,7 +224,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.solver, self.limits = self.settings.solver, self.settings.limits
-        self.f, self.units = self.problem.scaled, self.problem.units
+        self.f = self.problem.objective
         self.inspection = Inspection(self.f)
 
     def begin(self, U0: Factor) -> None:
@@ -248,8 +239,7 @@ class Run:
             if self.solver.has_coupling and self.f.sqnorm > 0.0:
                 schedule = self.settings.coupling
                 assert schedule is not None
-                first = schedule.start(self.f, self.state)
-                self.state.coupling = self.units.coupling_in(first, schedule.power)
+                self.state.coupling = schedule.start(self.f, self.state)
             self.f.ops.wait()
         self.seconds = self.limits.clock() - began
         self.unrounded = U0 if self._narrow else None
@@ -299,10 +289,7 @@ class Run:
         if true is self.latest:
             return status
         self.latest = true
-        scale = self.units.data * self.units.data
-        self.history.amend(
-            error=true.error, value=true.value * scale, objective=true.objective * scale
-        )
+        self.history.amend(error=true.error, value=true.value, objective=true.objective)
         return self._status(status == "stopped")
 
     def _iterate(self) -> None:
@@ -339,25 +326,24 @@ class Run:
     def _measure_again(self) -> None:
         """Measure what the last row of the history is about once more."""
         self._measure()
-        scale = self.units.data * self.units.data
         self.history.amend(
             error=self.latest.error,
-            value=self.latest.value * scale,
-            objective=self.latest.objective * scale,
+            value=self.latest.value,
+            objective=self.latest.objective,
             stationarity=self.latest.stationarity,
         )
 
     def _record(self) -> bool:
         """Add a row to the history, show it to the callback, return whether to stop."""
-        now, units = self.latest, self.units
+        now = self.latest
         row = (
             self.state.iteration,
             self.seconds,
-            now.objective * units.data * units.data,
-            now.value * units.data * units.data,
+            now.objective,
+            now.value,
             now.error,
-            self.state.coupling * units.coupling,
-            now.consensus * units.root,
+            self.state.coupling,
+            now.consensus,
             now.stationarity,
         )
         self.history.append(row)
@@ -371,9 +357,9 @@ class Run:
             return True
 
     def _shown(self, point: Point, rows: int | None = None) -> np.ndarray:
-        """Return a factor, or the first rows of it, on the host, in the caller's units."""
+        """Return a factor, or the first rows of it, on the host."""
         values = self.f.ops.get(point.values)[:rows]  # in float32, perhaps, while the run is
-        return self.units.factor_out(values.astype(self.f.dtype, copy=False))
+        return values.astype(self.f.dtype, copy=False)
 
     def _at_limit(self) -> bool:
         limits = self.limits
@@ -480,15 +466,15 @@ class Run:
             attached=self.problem.attached(whole[n:], other[n:]),
             others=tuple(self._shown(point) for point in self.state.others),
             order=self.f.order,
-            value=self.latest.value * self.units.data * self.units.data,
+            value=self.latest.value,
             error=self.latest.error,
             n_iter=self.state.iteration,
             status=status,
-            coupling=self.state.coupling * self.units.coupling,
+            coupling=self.state.coupling,
             history=self.history,
             solver=self.solver.name,
             tol=float(self.limits.tol),
-            start_misfit=self.start_misfit * self.units.data,
+            start_misfit=self.start_misfit,
             problem=self.problem,
         )
 
@@ -518,12 +504,12 @@ def warn_unless_converged(result: Result, limits: Limits, starts: int = 1) -> No
 def _warn_of_growth(result: Result) -> None:
     """Say that rows of U have grown away, where hidden entries let them."""
     problem = result.problem
-    if problem is None or problem.scaled.order > 2 or problem.scaled.unit_weights:
+    if problem is None or problem.objective.order > 2 or problem.objective.unit_weights:
         return
-    U = problem.units.factor_in(result.factors[0])
+    U = result.factors[0]
     if not np.isfinite(U).all():
         return
-    rows = grown_rows(problem.scaled, U)
+    rows = grown_rows(problem.objective, U)
     if len(rows):
         errors.warn(
             f"{len(rows)} row(s) of U grow without limit (row {rows[0]} first), since entries of X "

@@ -208,8 +208,7 @@ class Plan:
         kept, seed = self._opened(problem)
         generators = _generators(seed, self.starts)
         at_once = max(workers, seats)
-        known = self.basis if problem.scaled is f else None  # it is in the caller's units
-        halt, race, spectral = threading.Event(), Race(), SpectralStarts(known)
+        halt, race, spectral = threading.Event(), Race(), SpectralStarts(self.basis)
         settings = settings.within(max_time=self._seconds(at_once))
         signals = [signal.SIGINT, *([signal.SIGTERM] if kept else [])] if at_once > 1 else []
 
@@ -244,7 +243,7 @@ class Plan:
                     # n_jobs
                     problem = problem.with_threads(Threads(1))
                 if seats > 1:
-                    results += _sharing(run, group, seats, problem.scaled.storage)
+                    results += _sharing(run, group, seats, problem.objective.storage)
                 else:
                     results += _in_order(run, group, workers)
                 if interrupt or halt.is_set() or _stopped(results) or calls.out_of_time():
@@ -252,9 +251,9 @@ class Plan:
                 if self.from_eigenvectors:
                     race.open(results)
                     # a resumed start had no need of them
-                    if not spectral.can_prepare(problem.scaled.storage, int(self.rank)):
+                    if not spectral.can_prepare(problem.objective.storage, int(self.rank)):
                         break
-                    spectral.prepare(problem.scaled.storage, int(self.rank))
+                    spectral.prepare(problem.objective.storage, int(self.rank))
                     if self._nothing_left(problem, results[0], spectral):
                         break
         ended = bool(interrupt) or halt.is_set()
@@ -393,7 +392,7 @@ def _best(results: list[Result | None], ended: bool) -> Result:
 
 def _without_remainders(result: Result, problem: Problem) -> Result:
     """Set the rows of the factors to 0 where the row of X is."""
-    f, X = problem.scaled, problem.scaled.storage
+    f, X = problem.objective, problem.objective.storage
     if not f.unit_weights:  # rows of which nothing is observed are 0 from the start
         return result
     # positive, and such that entries of both signs do not cancel: only a row of zeros gives 0
@@ -415,16 +414,14 @@ def _without_remainders(result: Result, problem: Problem) -> Result:
     others = map(without, result.others)
     if f.order > 2 or isinstance(f, Added) or U is result.U:
         return dataclasses.replace(result, U=U, V=V, others=tuple(others))
-    units, sqnorm = problem.units, X.sqnorm
+    sqnorm = X.sqnorm
     # the error falls by what the rows had of U U^T: almost nothing after convergence
-    lost, kept = (
-        units.factor_in(factor).astype(np.float64, copy=False) for factor in (result.U[alone], U)
-    )
+    lost, kept = (factor.astype(np.float64, copy=False) for factor in (result.U[alone], U))
     # of <lost^T lost, kept^T kept> and ||kept lost^T||^2, which are the same, the cheaper
     few = len(lost) < lost.shape[1]
     mixed = np.square(kept @ lost.T).sum() if few else np.vdot(lost.T @ lost, kept.T @ kept)
     share = (np.square(lost @ lost.T).sum() if few else np.square(lost.T @ lost).sum()) + 2 * mixed
     share /= sqnorm or np.inf
     error = max(result.error - float(share), 0.0)
-    value = max(result.value - 0.5 * float(share) * sqnorm * units.data**2, 0.0)
+    value = max(result.value - 0.5 * float(share) * sqnorm, 0.0)
     return dataclasses.replace(result, U=U, V=V, error=error, value=value)

@@ -24,7 +24,6 @@ from symnmf.objectives import (
 )
 from symnmf.objectives.losses import FROBENIUS, LOSSES
 from symnmf.objectives.observing import observed
-from symnmf.objectives.units import Units
 from symnmf.parallel import Threads, one_blas_thread
 from symnmf.run.result import Attached
 from symnmf.state import Point
@@ -101,7 +100,7 @@ class Problem:
     Attributes
     ----------
     objective : Objective
-        f in the caller's units.
+        f.
 
     Notes
     -----
@@ -181,8 +180,6 @@ class Problem:
 
     def _set(self, f: Objective, given: Any, names: list[Any] | None = None) -> None:
         self.objective, self.given = f, given
-        self.units = Units.of(f)
-        self.scaled: Objective = f.scaled(self.units.exponent)
         self.rank: int | None = None
         self.attribute_names = names
 
@@ -231,17 +228,16 @@ class Problem:
         return self.objective.digest()
 
     def elsewhere(self, rank: int) -> float:
-        """Return f at a random U of the size of X, in the caller's units.
+        """Return f at a random U of the size of X.
 
         It tells problems apart whatever holds X: two that agree at the U of a result may differ
         in entries that U explains.
         """
-        f, units = self.for_rank(rank, warn=False).scaled, self.units
+        f = self.for_rank(rank, warn=False).objective
         U = np.random.default_rng(0).random((f.shape[0], int(rank)))
         U *= f.norm ** (1.0 / f.order) / np.linalg.norm(U)
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            value = f.value(Point(f.ops, f.ops.put(U.astype(f.dtype))))
-        return float(value * units.data * units.data)
+            return float(f.value(Point(f.ops, f.ops.put(U.astype(f.dtype)))))
 
     def __repr__(self) -> str:
         n = self.objective.shape[0]
@@ -275,14 +271,12 @@ class Problem:
         """Return it for use on these threads."""
         other = copy.copy(self)
         other.objective = self.objective.with_threads(threads)
-        same = self.scaled is self.objective
-        other.scaled = other.objective if same else self.scaled.with_threads(threads)
         return other
 
     def with_storage(self, storage: SymmetricArray) -> Problem:
         """Return it with another storage of the X of its runs, which several starts share, say."""
         other = copy.copy(self)
-        other.scaled = self.scaled.with_storage(storage)
+        other.objective = self.objective.with_storage(storage)
         return other
 
 

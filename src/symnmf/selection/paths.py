@@ -30,7 +30,7 @@ def rank_path(
     if isinstance(problem.objective, Likelihood):
         start = scaled_start(problem, ranks[-1])
     else:
-        basis = leading_subspace(problem.scaled.storage, ranks[-1])
+        basis = leading_subspace(problem.objective.storage, ranks[-1])
 
         def start(X: SymmetricMatrix, rank: int, random_state: Any) -> np.ndarray:
             return basis.leading(rank).start(X, None)
@@ -49,7 +49,7 @@ def scaled_start(problem: Problem, most: int) -> Callable[..., np.ndarray]:
 
     Likelihoods have degrees in the model. Of X itself the leading eigenvectors are those of hubs.
     """
-    A: Any = in_memory(problem.scaled.storage)
+    A: Any = in_memory(problem.objective.storage)
     known = degrees(A)
     scaled: Any = as_symmetric(normalized(A, 0.0, known), n_jobs=1)
     basis, roots = leading_subspace(scaled, most), np.sqrt(known)[:, None]

@@ -116,7 +116,7 @@ def select_rank(
             X, _ = from_graph(X)
         _refuse_nan(X)
         problem = X if isinstance(X, Problem) else Problem(X, n_jobs=n_jobs, loss=loss)
-        matrix = problem.scaled.storage
+        matrix = problem.objective.storage
         _check(criteria, n_runs, n_folds, matrix)
         n = matrix.shape[0]
         wanted = _checked_ranks(range(2, min(MOST, n) + 1) if ranks is None else ranks, n)

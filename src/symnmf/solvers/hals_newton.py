@@ -17,6 +17,7 @@ from symnmf.steps import quasi_newton
 from symnmf.steps.gauss_newton import gauss_newton_target
 from symnmf.steps.line_search import line_step
 from symnmf.steps.revival import column_from_residual, dead_columns
+from symnmf.storage.border import in_range
 
 PROXIMAL = 0.01  # lambda of the sweep, in units of the mean diagonal of U^T U
 SUFFICIENT_DECREASE = 1e-4  # of what a projected gradient step would gain to first order
@@ -117,7 +118,7 @@ class HalsNewton(Solver):
 
     def start(self, f: Objective, U0: Factor) -> State:
         depth, narrows = self._layout(f, U0.shape[1])
-        single = f.as_float32 if narrows else None
+        single = f.as_float32 if narrows and in_range(f.largest(), np.dtype(np.float32)) else None
         if single is not None:
             f, U0 = single, f.ops.cast(U0, single.dtype)
         memory = {

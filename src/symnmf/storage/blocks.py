@@ -99,13 +99,13 @@ class Blocks(TiledMatrix):
             most = size // 2 // self.store.dtype.itemsize
             self._pairs = squares(self.store.n, most, self.store.grain)
         super().__init__(self.store.n, self.store.dtype, threads, Facts())
-        self.facts = self.look_again((1.0, 1.0))
+        self.facts = self._look()
 
     @property
     def is_sparse(self) -> bool:
         return self.store.is_sparse
 
-    def look_again(self, scales: tuple[float, float]) -> Facts:
+    def _look(self) -> Facts:
         read_once()
 
         def facts(tile: Tile, block: Any, mirror: Any = None) -> Facts:
@@ -115,7 +115,6 @@ class Blocks(TiledMatrix):
                 self.store.where(tile),
                 self.threads,
                 mirror=mirror,
-                scales=scales,
                 name=self.name,
             )
 
@@ -142,7 +141,7 @@ class Blocks(TiledMatrix):
                 (U[first:last],) * 2 if U is V else (U[first:last], V[first:last])
                 for first, last in (tile[:2], tile[2:])
             )
-            yield residual_share(block, tile, above, beside, self.scales)
+            yield residual_share(block, tile, above, beside)
 
     @property
     def entries(self) -> Blocks | None:
@@ -152,13 +151,9 @@ class Blocks(TiledMatrix):
         read_once()
         n = self.shape[0]
         product = np.empty_like(U)
-        before, after = (self.dtype.type(scale) for scale in self.scales)
         rows = max(1, self._numbers() // n // SWEPT_ROWS) * SWEPT_ROWS
         panels = [Tile(top, min(top + rows, n), 0, n) for top in range(0, n, rows)]
         for tile, panel in self._stream(panels):
-            if before != 1 or after != 1:
-                panel *= before
-                panel *= after
             for first in range(tile.top, tile.bottom, SWEPT_ROWS):
                 last = min(first + SWEPT_ROWS, tile.bottom)
                 part = panel[first - tile.top : last - tile.top]
@@ -173,17 +168,14 @@ class Blocks(TiledMatrix):
         result = np.empty((n, n))
         for tile, block in self._stream(squares(n, self._numbers())):
             rows, columns = slice(tile.top, tile.bottom), slice(tile.left, tile.right)
-            part = block.astype(np.float64) * self.scales[0] * self.scales[1]
+            part = block.astype(np.float64)
             result[rows, columns] = part - U[rows].astype(np.float64) @ U[columns].T
             result[columns, rows] = result[rows, columns].T
         return result
 
     def parts(self) -> Iterator[tuple[Square, np.ndarray]]:
-        before, after = (self.dtype.type(scale) for scale in self.scales)
         for tile, stored in self._stream():
             block = stored.toarray() if self.is_sparse else stored
-            if before != 1 or after != 1:
-                block = block * before * after
             yield from split_tile(tile, block)
 
     def squares(self, side: int) -> Iterator[tuple[Tile, np.ndarray]]:

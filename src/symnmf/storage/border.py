@@ -14,6 +14,9 @@ from symnmf.errors import InputError
 ASYMMETRY_ALLOWED = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-5}
 ROUNDING = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 
+#: What the largest entry may be, so that squares of X and fourth powers of U are numbers.
+RANGE = {np.dtype(np.float64): (1e-30, 1e30), np.dtype(np.float32): (1e-15, 1e15)}
+
 #: What else can be done about NaN in an array, NaN in a sparse matrix and negative entries.
 NAN_IN_ARRAY = (
     ", or pass missing='nan' to symnmf.factorize or symnmf.SymNMF if NaN stands for entries that "
@@ -79,6 +82,24 @@ def check_values(
             f"{negative}.",
             in_shell=f"{_in_shell(name)} {fault}; shift them or set them to 0 in the file first"
             f"{meant}.",
+        )
+
+
+def in_range(largest: float, dtype: np.dtype) -> bool:
+    """Whether runs in this type can work on entries of this size."""
+    low, high = RANGE[np.dtype(dtype)]
+    return largest == 0.0 or low <= largest <= high
+
+
+def check_range(largest: float, dtype: np.dtype, name: str = "X") -> None:
+    """Refuse an X whose largest entry is too small or too large."""
+    if not in_range(largest, dtype):
+        low, high = RANGE[np.dtype(dtype)]
+        raise InputError(
+            f"the largest entry of {name} is {largest:.6g} and must be from {low:g} to {high:g} in "
+            f"{dtype}; divide {name} by a constant first.",
+            in_shell=f"the largest entry of {_in_shell(name)} is {largest:.6g} and must be from "
+            f"{low:g} to {high:g}; divide all entries by a constant first.",
         )
 
 

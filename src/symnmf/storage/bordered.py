@@ -39,9 +39,6 @@ class Bordered(SymmetricMatrix):
     def largest(self) -> float:
         return max(self.inner.largest(), self.table.largest())
 
-    def scaled(self, factor: float) -> Bordered:
-        return Bordered(self.inner.scaled(factor), self.table.scaled(factor))
-
     def digest(self) -> str:
         both = f"{self.inner.digest()} {self.table.digest()}"
         return hashlib.blake2b(both.encode(), digest_size=16).hexdigest()

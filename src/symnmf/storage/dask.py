@@ -164,7 +164,6 @@ def _multiplied(
 def _looked_at(
     recipe: Recipe,
     across: Recipe | None,
-    scales: tuple[float, float],
     given: Any,
     given_across: Any,
     name: str,
@@ -176,12 +175,11 @@ def _looked_at(
         recipe.where,
         Threads(1),
         mirror=mirror,
-        scales=(scales[0], scales[1]),
         name=name,
     )
 
 
-def _apart(recipe: Recipe, scales: tuple[float, float], given: Any, *parts: Part) -> float:
+def _apart(recipe: Recipe, given: Any, *parts: Part) -> float:
     """Return ``residual_share`` for U and V of the tile's rows, then of its columns."""
     tile = recipe.tile
     above = [part.at(tile.top, tile.bottom) for part in parts[:2]]
@@ -190,15 +188,15 @@ def _apart(recipe: Recipe, scales: tuple[float, float], given: Any, *parts: Part
         above[1] = above[0]
     with one_blas_thread():
         return residual_share(
-            recipe.make(given), tile, (above[0], above[1]), (beside[0], beside[1]), scales
+            recipe.make(given), tile, (above[0], above[1]), (beside[0], beside[1])
         )
 
 
-def _made(recipe: Recipe, given: Any, scales: tuple[float, float]) -> np.ndarray:
+def _made(recipe: Recipe, given: Any) -> np.ndarray:
     """Return a block as a dense array."""
     block = recipe.make(given)
-    dense = block.toarray() if sp.issparse(block) else block
-    return dense if scales == (1.0, 1.0) else dense * np.prod(scales, dtype=dense.dtype)
+    dense: np.ndarray = block.toarray() if sp.issparse(block) else block
+    return dense
 
 
 def _squares_of(tile: Tile) -> list[Square]:
@@ -208,7 +206,6 @@ def _squares_of(tile: Tile) -> list[Square]:
 def _visited(
     recipe: Recipe,
     given: Any,
-    scales: tuple[float, float],
     work: Work,
     weights: list[np.ndarray],
     above: list[Part],
@@ -217,7 +214,7 @@ def _visited(
     """Return what ``work`` says of the squares of one block."""
     found = []
     with one_blas_thread():
-        block = _made(recipe, given, scales)
+        block = _made(recipe, given)
         for (square, part), weight in zip(split_tile(recipe.tile, block), weights, strict=True):
             rows = [factor.at(square.top, square.bottom) for factor in above]
             columns = [factor.at(square.left, square.right) for factor in beside]
@@ -277,7 +274,7 @@ class DaskMatrix(TiledMatrix):
             X = X.rechunk((sizes, sizes))
         check_workers(patience)
         self._plan(X, assume_symmetric)
-        self.facts = self.look_again((1.0, 1.0))
+        self.facts = self._look()
 
     def _plan(self, X: Any, assume_symmetric: bool) -> None:
         """Cut the array's graph into a recipe for each block."""
@@ -324,7 +321,7 @@ class DaskMatrix(TiledMatrix):
     def is_sparse(self) -> bool:
         return self._is_sparse
 
-    def look_again(self, scales: tuple[float, float]) -> Facts:
+    def _look(self) -> Facts:
         read_once()
         graph: dict[Any, Any] = {}
         prefix = _named("look")
@@ -334,7 +331,6 @@ class DaskMatrix(TiledMatrix):
                 _looked_at,
                 self.recipes[i, j],
                 across,
-                scales,
                 self._given(i, j),
                 self._given(j, i) if across is not None else None,
                 self.name,
@@ -391,7 +387,7 @@ class DaskMatrix(TiledMatrix):
         keys = [(prefix, i, j) for i, j in self.pairs]
         for key, (i, j) in zip(keys, self.pairs, strict=True):
             parts = (part_U[i], part_V[i], part_U[j], part_V[j])
-            graph[key] = (_apart, self.recipes[i, j], self.scales, self._given(i, j), *parts)
+            graph[key] = (_apart, self.recipes[i, j], self._given(i, j), *parts)
         return self._compute(graph, keys)
 
     def visit(
@@ -412,7 +408,6 @@ class DaskMatrix(TiledMatrix):
                 _visited,
                 self.recipes[i, j],
                 self._given(i, j),
-                self.scales,
                 work,
                 [weights(square) for square in _squares_of(tile)],
                 [part[i] for part in parts],
@@ -424,7 +419,7 @@ class DaskMatrix(TiledMatrix):
     def parts(self) -> Iterator[tuple[Square, np.ndarray]]:
         for i, j in self.pairs:
             key = (_named("part"), i, j)
-            task = (_made, self.recipes[i, j], self._given(i, j), self.scales)
+            task = (_made, self.recipes[i, j], self._given(i, j))
             block = self._compute({key: task}, [key])[0]
             yield from split_tile(self.recipes[i, j].tile, block)
 

@@ -118,11 +118,6 @@ class DenseMatrix(HostMatrix):
         pays = self.shape[0] >= SHARED_ROWS and rank <= SHARED_RANK
         return WIDEST // rank if pays else 1
 
-    def scaled(self, factor: float) -> DenseMatrix:
-        other = DenseMatrix(self.array * self.dtype.type(factor), self.threads)
-        other.signed = self.signed
-        return other
-
     def values(self) -> Iterator[np.ndarray]:
         yield from self._blocks(0, self.shape[0])
 

@@ -57,10 +57,6 @@ class DenseTensor(SymmetricTensor):
     def slice(self, i: int) -> np.ndarray:
         return self.array[i]
 
-    def scaled(self, factor: float) -> DenseTensor:
-        array = self.array * self.dtype.type(factor)
-        return DenseTensor(array, self.threads, repeats_observed=self.repeats_observed)
-
     def values(self) -> Iterator[np.ndarray]:
         yield from self.array
 

@@ -156,9 +156,6 @@ class Layers(SymmetricMatrix):
         other.mean = other._mean()
         return other
 
-    def scaled(self, factor: float) -> Layers:
-        return self._with([X.scaled(factor) for X in self.layers])
-
     def with_threads(self, threads: Threads) -> Self:
         other = copy.copy(self)
         other.layers = [X.with_threads(threads) for X in self.layers]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ from symnmf.calls import read_once
 from symnmf.errors import InputError
 from symnmf.kernels.coordinate import sweep_factors
 from symnmf.parallel import Bounds, Threads
+from symnmf.storage.border import check_range
 from symnmf.storage.dtypes import float_dtype
 from symnmf.storage.host import HostMatrix
 from symnmf.storage.symmetric import SymmetricMatrix
@@ -72,12 +72,7 @@ class LowRank(HostMatrix):
         super().__init__(n, rows.dtype, Threads())
         self.B, self.C = rows, 0.5 * (core + core.T)
         with np.errstate(over="ignore", invalid="ignore"):
-            scale = max(float(block.max()) for block in self.values())
-        if not scale <= float(np.finfo(self.dtype).max):
-            raise InputError(
-                f"the entries of B C B^T overflow {self.dtype}; scale B and C down, or pass them "
-                f"as float64."
-            )
+            check_range(self.largest(), self.dtype, "B C B^T")
 
     def _coefficients(self, V: np.ndarray) -> np.ndarray:
         """Return C B^T V, k x r, summed in float64."""
@@ -129,11 +124,6 @@ class LowRank(HostMatrix):
         right = (self.B @ self.C).astype(self.dtype)
         sweep_factors(self.B, right, self.ops.cross(right, U), U, gram)
         return U
-
-    def scaled(self, factor: float) -> LowRank:
-        other = copy.copy(self)
-        other.C, other._sqnorm = factor * self.C, None
-        return other
 
     def values(self) -> Iterator[np.ndarray]:
         r"""Yield b with :math:`|x_{ij}| \le \max(b_i, b_j)`: how large X is, without forming it.

@@ -125,8 +125,5 @@ class Seat(SymmetricMatrix):
     def largest(self) -> float:
         return self._X.largest()
 
-    def scaled(self, factor: float) -> SymmetricMatrix:
-        return self._X.scaled(factor)
-
     def digest(self) -> str:
         return self._X.digest()

@@ -107,12 +107,6 @@ class SparseMatrix(HostMatrix):
             single = self._single = SparseMatrix(self.indptr, self.indices, data, self.threads)
         return single
 
-    def scaled(self, factor: float) -> SparseMatrix:
-        data = self.data * self.dtype.type(factor)
-        other = SparseMatrix(self.indptr, self.indices, data, self.threads)
-        other.signed = self.signed
-        return other
-
     def values(self) -> Iterator[np.ndarray]:
         yield self.data
 

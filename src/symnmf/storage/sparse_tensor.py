@@ -102,9 +102,6 @@ class SparseTensor(SymmetricTensor):
             full[places] = values
         return full
 
-    def scaled(self, factor: float) -> SparseTensor:
-        return self.reweighted(self.data * self.dtype.type(factor))
-
     def reweighted(self, data: np.ndarray) -> SparseTensor:
         """Return a tensor of the same tuples with other values."""
         return SparseTensor(

@@ -102,10 +102,6 @@ class SymmetricArray(ABC):
         """Return the largest entry of X, or a bound of that order."""
 
     @abstractmethod
-    def scaled(self, factor: float) -> SymmetricArray:
-        """Return ``factor * X``, a new array."""
-
-    @abstractmethod
     def digest(self) -> str:
         """Return a fingerprint of all there is to X."""
 
@@ -141,10 +137,6 @@ class SymmetricMatrix(SymmetricArray):
 
     def __init__(self, n: int, dtype: np.dtype, ops: Ops) -> None:
         super().__init__((n, n), dtype, ops)
-
-    @abstractmethod
-    def scaled(self, factor: float) -> SymmetricMatrix:
-        """Return ``factor * X``, a new matrix."""
 
     @property
     def entries(self) -> Entries | None:

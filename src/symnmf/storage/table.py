@@ -16,6 +16,7 @@ from symnmf.interchange import is_tensor, to_host
 from symnmf.kernels.products import balanced_chunks, csr_rows
 from symnmf.ops import Factor, Ops
 from symnmf.parallel import Threads
+from symnmf.storage.border import check_range
 from symnmf.storage.dtypes import float_dtype
 from symnmf.storage.indices import check_indices
 
@@ -166,11 +167,7 @@ def as_table(F: Any, n: int, dtype: np.dtype, ops: Ops, name: str = "attributes"
         raise InputError(f"{name} has NaN or infinite entries; remove or replace them first.")
     if not held.any():
         raise InputError(f"{name} has only zeros; leave it out.")
-    if not np.finfo(dtype).tiny < float(np.abs(held).max()) ** 2 < np.finfo(dtype).max:
-        raise InputError(
-            f"{name} has a largest entry of {np.abs(held).max():.2g}, whose square is no number of "
-            f"{dtype}; divide it by a constant first."
-        )
+    check_range(float(np.abs(held).max()), dtype, name)
     if sp.issparse(matrix):
         matrix.sum_duplicates()
         matrix.sort_indices()

@@ -76,10 +76,6 @@ class SymmetricTensor(HostArray):
         cost = 2.0 * n ** (self.order - 1) * r
         return float(sum(self.threads.run(task, self.threads.split(n, cost))))
 
-    @abstractmethod
-    def scaled(self, factor: float) -> SymmetricTensor:
-        """Return ``factor * T``, a new tensor."""
-
     def digest(self) -> str:
         seen = "" if self.repeats_observed else " distinct"
         return super().digest() + seen

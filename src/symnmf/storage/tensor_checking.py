@@ -11,7 +11,7 @@ from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.naming import lookup
 from symnmf.parallel import Threads
-from symnmf.storage.border import ASYMMETRY_ALLOWED, check_values
+from symnmf.storage.border import ASYMMETRY_ALLOWED, check_range, check_values
 from symnmf.storage.dense_tensor import DenseTensor
 from symnmf.storage.dtypes import float_dtype
 from symnmf.storage.sparse_tensor import SparseTensor
@@ -143,6 +143,7 @@ def _check_entries(array: np.ndarray, name: str) -> None:
             smallest = float(np.minimum(smallest, part.min()))
             largest = float(np.maximum(largest, part.max()))
     check_values(smallest, largest, name)
+    check_range(largest, array.dtype, name)
     asymmetry = 0.0
     for i, part in enumerate(array):
         # swaps of neighbouring indices generate all orders
@@ -194,6 +195,7 @@ def _values(values: Any, count: int) -> np.ndarray:
         raise InputError("values has NaN or infinite entries; remove or replace them first.")
     if count and data.min() < 0:
         raise InputError(f"values has negative entries (the smallest is {data.min():.6g}).")
+    check_range(float(data.max(initial=0.0)), data.dtype, "values")
     return data
 
 

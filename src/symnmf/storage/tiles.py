@@ -23,7 +23,7 @@ from symnmf.kernels import block_products as kernels
 from symnmf.kernels.products import WIDEST
 from symnmf.ops.host import HostOps
 from symnmf.parallel import Threads
-from symnmf.storage.border import check_asymmetry, check_values
+from symnmf.storage.border import check_asymmetry, check_range, check_values
 from symnmf.storage.dense import SKETCHED_SHARE
 from symnmf.storage.sparse import RESIDUAL_UP_TO
 from symnmf.storage.symmetric import Square, SymmetricMatrix
@@ -32,8 +32,6 @@ from symnmf.storage.symmetric import Square, SymmetricMatrix
 PIECES = 16
 #: Numbers compared or subtracted at a time (2 MB).
 AT_ONCE = 262_144
-#: Squares of entries whose sum is this far from overflow can be rescaled without another reading.
-TRUSTED = (1e-250, 1e250)
 
 #: A C-ordered array, or a CSR array in canonical format.
 Block = Any
@@ -105,6 +103,7 @@ class Facts:
     def total(parts: Iterable[Facts], dtype: np.dtype, name: str) -> Facts:
         """Add up the facts of all tiles, in order; refuse an X that is not symmetric."""
         facts = sum(parts, start=Facts())
+        check_range(facts.largest, dtype, name)
         check_asymmetry(facts.asymmetry, facts.largest, dtype, name, facts.where)
         return facts
 
@@ -116,7 +115,6 @@ def tile_facts(
     threads: Threads,
     *,
     mirror: Block | None = None,
-    scales: tuple[float, float] = (1.0, 1.0),
     name: str = "X",
 ) -> Facts:
     """Look at one tile, and at its mirror image where that is given; refuse bad entries."""
@@ -127,9 +125,7 @@ def tile_facts(
 
     def task(begin: int, end: int) -> list[tuple[bool, float, float, int]]:
         rows = [len_at(tile.shape[0], piece) for piece in range(begin, end + 1)]
-        return [
-            look(*parts, tile.top, tile.left, scales, first, last) for first, last in pairwise(rows)
-        ]
+        return [look(*parts, tile.top, tile.left, first, last) for first, last in pairwise(rows)]
 
     bounds = threads.split(PIECES, 8.0 * data.size / PIECES)
     found = [part for group in threads.run(task, bounds) for part in group]
@@ -243,7 +239,6 @@ def residual_share(
     tile: Tile,
     above: tuple[np.ndarray, np.ndarray],
     beside: tuple[np.ndarray, np.ndarray],
-    scales: tuple[float, float],
 ) -> float:
     """Return what a tile and its mirror image add to ||X - U V^T||_F^2.
 
@@ -259,8 +254,6 @@ def residual_share(
     for first in range(0, tile.shape[0], step):
         part = block[first : first + step]
         exact = (part.toarray() if sp.issparse(part) else part).astype(np.float64)
-        exact *= scales[0]
-        exact *= scales[1]
         apart = exact - U[first : first + step] @ V_right.T
         total += float(np.vdot(apart, apart))
         if above[0] is not above[1]:
@@ -289,8 +282,6 @@ class TiledMatrix(SymmetricMatrix):
     def __init__(self, n: int, dtype: np.dtype, threads: Threads, facts: Facts) -> None:
         super().__init__(n, dtype, HostOps(threads))
         self.facts = facts
-        # X is multiplied by these where it is used, before and after a product, and never copied
-        self.scales = (1.0, 1.0)
 
     @property
     def threads(self) -> Threads:
@@ -306,42 +297,23 @@ class TiledMatrix(SymmetricMatrix):
         """Write the product of the stored entries with V to ``out``."""
 
     @abstractmethod
-    def look_again(self, scales: tuple[float, float]) -> Facts:
-        """Read X once more, with entries multiplied by both scales."""
-
-    @abstractmethod
     def residual_shares(self, U: np.ndarray, V: np.ndarray) -> Iterable[float]:
         """Return ``residual_share`` of every tile, in order."""
 
     def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         read_once()
         result = np.empty(V.shape, self.dtype) if out is None else out
-        before, after = (self.dtype.type(scale) for scale in self.scales)
-        self.multiply(V if before == 1 else V * before, result)
-        if after != 1:
-            result *= after
+        self.multiply(V, result)
         return result
 
     def compute_sqnorm(self) -> float:
-        before, after = self.scales
-        if TRUSTED[0] < self.facts.sqnorm < TRUSTED[1] or self.facts.largest == 0.0:
-            return self.facts.sqnorm * before * after * before * after
-        return self.look_again(self.scales).sqnorm
+        return self.facts.sqnorm
 
     def largest(self) -> float:
-        before, after = self.scales
-        return self.facts.largest * before * after
-
-    def scaled(self: Self, factor: float) -> Self:
-        other = copy.copy(self)
-        first, second = self.scales
-        # one before and one after the product, so that neither overflows what the other corrects
-        other.scales = (first * factor, second) if first == 1.0 else (first, second * factor)
-        other._sqnorm = None
-        return other
+        return self.facts.largest
 
     def digest(self) -> str:
-        text = f"tiles {self.shape} {self.dtype} {self.scales} {self.facts.content}"
+        text = f"tiles {self.shape} {self.dtype} {self.facts.content}"
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float | None:

@@ -48,9 +48,6 @@ class TorchLowRank(SymmetricMatrix):
         turned = self.ops.times(self.B, vectors * np.sqrt(np.abs(values)))
         return float(turned.square().sum(1).max())
 
-    def scaled(self, factor: float) -> TorchLowRank:
-        return TorchLowRank(self.B, factor * self.C, self.ops)
-
     def digest(self) -> str:
         return fingerprint(self, [self.ops.get(self.B), self.C])
 

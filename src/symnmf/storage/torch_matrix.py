@@ -19,7 +19,7 @@ from symnmf.interchange import is_tensor, to_host
 from symnmf.ops.torch_ops import TorchOps, as_torch_dtype, device_ops
 from symnmf.ops.torch_sums import FullPrecision
 from symnmf.parallel import Threads
-from symnmf.storage.border import NEGATIVE, check_asymmetry, check_shape, check_values
+from symnmf.storage.border import NEGATIVE, check_asymmetry, check_range, check_shape, check_values
 from symnmf.storage.dense import DenseMatrix
 from symnmf.storage.dtypes import float_dtype
 from symnmf.storage.host import fingerprint
@@ -155,6 +155,7 @@ def _checked_tensor(
         ends = torch.stack(torch.aminmax(block)).cpu().numpy()
         smallest, largest = np.minimum(smallest, ends[0]), np.maximum(largest, ends[1])
     check_values(float(smallest), float(largest), name, signed=signed, negative=NEGATIVE)
+    check_range(float(max(largest, -smallest)), dtype, name)
     apart = check_asymmetry(_asymmetry(rows), float(max(largest, -smallest)), dtype, name)
     if apart and not isinstance(rows, StreamedRows):
         rows = (rows + rows.T).mul_(0.5)
@@ -306,11 +307,6 @@ class TorchDense(TorchMatrix):
         blocks = _row_blocks(self.rows)
         return float(torch.stack([self._largest_of(block) for block in blocks]).max())
 
-    def scaled(self, factor: float) -> TorchDense:
-        other = TorchDense(self.rows * factor, self.ops.device, self.products)
-        other.signed = self.signed
-        return other
-
     def digest(self) -> str:
         blocks = (block.cpu().numpy() for block in _row_blocks(self.rows))
         return fingerprint(self, blocks)
@@ -378,11 +374,6 @@ class TorchSparse(TorchMatrix):
 
     def largest(self) -> float:
         return float(self._largest_of(self.data)) if len(self.data) else 0.0
-
-    def scaled(self, factor: float) -> TorchSparse:
-        other = TorchSparse(self.indptr, self.indices, self.data * factor, self.ops)
-        other.signed = self.signed
-        return other
 
     def digest(self) -> str:
         pattern = (part.long().cpu().numpy() for part in (self.indptr, self.indices))

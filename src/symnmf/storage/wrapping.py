@@ -18,6 +18,7 @@ from symnmf.storage.border import (
     NAN_IN_SPARSE,
     NEGATIVE,
     check_asymmetry,
+    check_range,
     check_shape,
     check_values,
 )
@@ -228,6 +229,7 @@ def checked_dense(X: Any, threads: Threads, name: str, signed: bool = False) -> 
             smallest = float(np.minimum(smallest, block.min()))
             largest = float(np.maximum(largest, block.max()))
         check_values(smallest, largest, name, signed=signed, nan=NAN_IN_ARRAY, negative=NEGATIVE)
+        check_range(max(largest, -smallest), dtype, name)
         for first in range(0, n, rows):
             block = array[first : first + rows, first:]
             mirror = array[first:, first : first + rows]
@@ -255,6 +257,7 @@ def checked_sparse(
     if matrix.nnz:
         smallest, largest = float(matrix.data.min()), float(matrix.data.max())
         check_values(smallest, largest, name, signed=signed, nan=nan, negative=NEGATIVE)
+        check_range(max(largest, -smallest), dtype, name)
         mirror = matrix.T.tocsr()
         mirror.sort_indices()
         same_pattern = np.array_equal(mirror.indptr, matrix.indptr) and np.array_equal(
