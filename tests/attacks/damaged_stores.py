@@ -172,7 +172,7 @@ def use(path: Path) -> str:
     try:
         matrix = Blocks(path, memory=MEMORY)
         product = matrix.matmul(np.ones((matrix.shape[0], 1), matrix.dtype))
-        # entries near the largest float overflow here; a run has units of its own
+        # entries near the largest float overflow here; a run refuses them
         assert not np.isnan(product).any(), "numbers that are none"
         if path.is_dir():
             read_names(path, matrix.shape[0])
