@@ -103,6 +103,20 @@ _option("layer_weights", choice(AUTO), SEQUENCE, NONE, default=AUTO, text="""
     How much each of several layers counts; None for equal weights. "auto" chooses, for clusters,
     what predicts held-out edges best, and is the same as None otherwise.""")
 
+# Tables in files ----------------------------------------------------------------------------------
+
+_option("columns", TEXT, SEQUENCE, NONE, text="""
+    The columns of a table to read, as in "a,b": names of the header, or numbers from 1. For edges:
+    the two ends, and maybe the weights.""")
+_option("name_column", TEXT, whole(1), NONE, text="""
+    The column of a table that names its rows, by name or number. By default a first column without
+    a name in the header, as pandas writes it; no other is taken for names.""")
+_option("header", FLAG, NONE, text="""
+    Whether the first line of a .csv or .tsv table is a header; by default a line of words is one,
+    a line of numbers is none, and any other is refused.""")
+_option("decimal", choice(".", ","), default=".", text="""
+    The decimal separator in a .csv or .tsv table.""")
+
 # From data to a graph -----------------------------------------------------------------------------
 
 _option("affinity", TEXT, FUNCTION, default="self-tuning", text="""
@@ -292,6 +306,6 @@ def in_shell(sentence: str) -> str:
         plain = "_" not in name  # an English word too, so only where a value follows, or first
         sentence = re.sub(rf"\b{name}=True\b", option.shell, sentence)
         sentence = re.sub(rf"\b{name}=False\b", f"--no-{option.shell[2:]}", sentence)
-        sentence = re.sub(rf"\b{name}=(['\"]?)([^\s'\",;)]+)\1", rf"{option.shell} \2", sentence)
+        sentence = re.sub(rf"\b{name}=(['\"]?)([^\s'\";)]+)\1", rf"{option.shell} \2", sentence)
         sentence = re.sub(rf"^{name}\b" if plain else rf"\b{name}\b", option.shell, sentence)
     return sentence
