@@ -111,7 +111,7 @@ def follow(name: str, X: np.ndarray, rank: int, iterations: int, seed: int) -> R
     predicted = ((root - 1) / (root + 1)) ** 2
     error = float(np.sum((X - limit @ limit.T) ** 2)) / (2 * scale)
     if error < 0.05:
-        B = hessian(X, limit, DAMPING_SHARE * LEAST_WEIGHT[0] * level)
+        B = hessian(X, limit, DAMPING_SHARE * LEAST_WEIGHT * level)
         basis = np.linalg.eigh(H)[1][:, values > FLAT * values[-1]]
         beta = scipy.linalg.eigh(basis.T @ H @ basis, basis.T @ B @ basis, eigvals_only=True)
         predicted = float(np.max(np.abs(1 - beta)) ** 2)

@@ -56,7 +56,7 @@ def run_planted() -> None:
     backend = tensors.as_tensor(T)
     print("n = 200, r = 10, noise 1%: start, worst match, E, iterations, seconds")
     for seed in range(10):
-        run = symnmf.factorize_tensor(backend, 10, random_state=seed)
+        run = symnmf.factorize(backend, 10, random_state=seed)
         match, seconds = worst_match(run.U, B), run.history["seconds"][-1]
         print(f"  {seed}  {match:.7f}  {run.error:.4e}  {run.n_iter:4d}  {seconds:.2f}")
 
@@ -64,7 +64,7 @@ def run_planted() -> None:
 def run_exact() -> None:
     """An exact tensor of rank 3."""
     B = np.random.default_rng(0).random((40, 3))
-    run = symnmf.factorize_tensor(cp(B), 3, random_state=0, tol=0, max_iter=60)
+    run = symnmf.factorize(tensors.as_tensor(cp(B)), 3, random_state=0, tol=0, max_iter=60)
     print(f"exact, n = 40, r = 3: E = {run.error:.2e} after {run.n_iter} iterations")
 
 
@@ -76,7 +76,7 @@ def run_tensorly() -> None:
     for n, r, noise in ((100, 5, 0.01), (200, 10, 0.01)):
         T, B = planted(n, r, noise)
         backend = tensors.as_tensor(T)
-        symnmf.factorize_tensor(backend, r, random_state=0, max_iter=12, tol=0)  # compile
+        symnmf.factorize(backend, r, random_state=0, max_iter=12, tol=0)  # compile
         print(f"n = {n}, r = {r}, noise {noise:.0%}: method, seconds, E, worst match")
         for name, method in (
             ("tensorly mu", non_negative_parafac),
@@ -93,7 +93,7 @@ def run_tensorly() -> None:
                 error = backend.residual_sqnorm([U] * 3) / backend.sqnorm
                 print(f"  {name}, {count} iterations: {seconds:.2f}  {error:.3e}  ", end="")
                 print(f"{worst_match(U, B):.5f}")
-        run = symnmf.factorize_tensor(backend, r, random_state=0)
+        run = symnmf.factorize(backend, r, random_state=0)
         history = run.history
         print(
             f"  symnmf: {history['seconds'][-1]:.2f}  {run.error:.3e}  {worst_match(run.U, B):.5f}"
@@ -138,7 +138,7 @@ def run_hyperedges() -> None:
         def watch(now: symnmf.Snapshot, busy: list[float] = busy) -> None:
             busy.append(time.process_time())
 
-        run = symnmf.factorize_tensor(T, r, random_state=0, tol=0, max_iter=18, callback=watch)
+        run = symnmf.factorize(T, r, random_state=0, tol=0, max_iter=18, callback=watch)
         steps, cpu = np.diff(run.history["seconds"]), np.diff(busy)
         sweeps, newton = np.s_[2:10], np.s_[10:18]
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3

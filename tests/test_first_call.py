@@ -58,7 +58,7 @@ NOT_LOADED = [
     "symnmf.kernels.likelihood", "symnmf.kernels.passes", "symnmf.kernels.pivoting",
     "symnmf.kernels.team", "symnmf.kernels.weighted", "symnmf.rowsparse",
     "symnmf.objectives.attributed", "symnmf.objectives.likelihood",
-    "symnmf.objectives.tensor", "symnmf.objectives.weighted",
+    "symnmf.objectives.weighted",
     "symnmf.solvers.admm", "symnmf.solvers.pgd", "symnmf.storage.blocks", "symnmf.storage.dask",
     "symnmf.storage.zarr_folder", "symnmf.tensors",
 ]  # fmt: skip

@@ -26,7 +26,7 @@ while len(triples) < 3000:
 
 T, names = tensors.from_hyperedges(sorted(triples))
 order = np.argsort(names)
-fits = (symnmf.factorize_tensor(T, blocks, tol=5e-3, random_state=seed) for seed in range(3))
+fits = (symnmf.factorize(T, blocks, tol=5e-3, random_state=seed) for seed in range(3))
 by_triples = min(fits, key=lambda result: result.error).membership[order]
 
 pairs = np.zeros((len(group), len(group)))

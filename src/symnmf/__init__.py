@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from symnmf.run.result import History, Result
     from symnmf.selection.found import RankSelection
     from symnmf.selection.selecting import select_rank
-    from symnmf.tensors.factorizing import factorize_tensor
     from symnmf.trees import Hierarchy, hierarchy
     from symnmf.verdict import Verdict
 
@@ -76,7 +75,6 @@ _MODULE_OF = {
     "hierarchy": "symnmf.trees",
     "select_rank": "symnmf.selection.selecting",
     "RankSelection": "symnmf.selection.found",
-    "factorize_tensor": "symnmf.tensors.factorizing",
     "modularity_scorer": "symnmf.quality",
     "top_features": "symnmf.placing",
 }
@@ -126,7 +124,6 @@ __all__ = [
     "datasets",
     "errors",
     "factorize",
-    "factorize_tensor",
     "follow",
     "graphs",
     "hierarchy",

@@ -44,8 +44,8 @@ def _require_positive(value: float, argument: str) -> None:
 class Coupling(ABC):
     """A rule for lambda. Parameters only: what it remembers goes into ``state.schedule``."""
 
-    #: whether it is defined for tensors too
-    any_order: ClassVar[bool] = True
+    #: whether it is defined for matrices only
+    for_matrices: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if is_dataclass(self):
@@ -57,11 +57,10 @@ class Coupling(ABC):
 
     def check(self, f: Objective) -> None:
         """Refuse an objective that the rule is not for, before any work is done."""
-        if f.order > 2 and not self.any_order:
-            name = type(self).__name__
+        if self.for_matrices and not isinstance(f, MatrixObjective):
             raise InputError(
-                f"coupling {name} is for matrices; use 'adaptive', 'theory', 'shrinking' or a "
-                f"number for a tensor."
+                f"coupling {type(self).__name__} is for matrices; use 'adaptive', 'theory', "
+                f"'shrinking' or a number for a tensor."
             )
 
     @abstractmethod
@@ -157,7 +156,7 @@ def _start_misfit(f: Objective, state: State) -> float:
 
 
 def _least(f: Objective) -> float:
-    return LEAST * f.norm ** (2.0 - 2.0 / f.order)
+    return LEAST / f.step_length()
 
 
 def papers_bound(f: Objective, state: State) -> float:
@@ -176,7 +175,7 @@ class TheoryPaper(Coupling):
     ``margin`` covers the accuracy of the Lanczos eigenvalues.
     """
 
-    any_order: ClassVar[bool] = False
+    for_matrices: ClassVar[bool] = True
 
     margin: float = 1.01
 
@@ -237,7 +236,7 @@ class Rising(Coupling):
     docs/theory/rules.md.
     """
 
-    any_order: ClassVar[bool] = False
+    for_matrices: ClassVar[bool] = True
 
     share: float = 0.1
     curvature: float = 0.55

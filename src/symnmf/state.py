@@ -208,7 +208,7 @@ class Point:
         return Point(
             self.ops,
             self.ops.combine((factor, self.values)),
-            None if product is None else self.ops.combine((factor ** (f.order - 1), product)),
+            None if product is None else self.ops.combine((factor, product)),
             None if self._gram is None else factor**2 * self._gram,
         )
 
@@ -230,7 +230,7 @@ class State:
     schedule : dict of str to ndarray or Factor
         What a coupling remembers between steps; likewise.
     others : list of Point
-        The third factor and the fourth, where a tensor's are held together by a coupling.
+        The third factor and more, where a coupling holds that many together.
     looked : tuple or None
         A point, and what a solver has already found out there for its next step. Not kept in
         checkpoints, since it can be found out again.

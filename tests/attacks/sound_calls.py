@@ -215,7 +215,7 @@ def _of_graphs() -> dict[str, Sound]:
 def _of_tensors() -> dict[str, Sound]:
     tensor = tensors.from_tuples([[0, 1, 2], [1, 2, 3], [0, 2, 3]])
     return {
-        "factorize_tensor": Sound(symnmf.factorize_tensor, {"T": tensor, "rank": 2, **SHORT}),
+        "factorize a tensor": Sound(symnmf.factorize, {"X": tensor, "rank": 2, **SHORT}),
         "tensors.as_tensor": Sound(tensors.as_tensor, {"T": tensor}),
         "tensors.normalize": Sound(tensors.normalize, {"T": tensor}),
         "tensors.from_tuples": Sound(tensors.from_tuples, {"indices": [[0, 1, 2], [1, 2, 3]]}),

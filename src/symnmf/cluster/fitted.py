@@ -21,6 +21,7 @@ from symnmf.run.problem import Problem
 from symnmf.run.result import OUTSIDE, Result, cluster_labels
 from symnmf.run.settings import Limits
 from symnmf.run.start import RandomState
+from symnmf.storage import SymmetricArray, SymmetricMatrix
 from symnmf.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def in_order(result: Result, order: np.ndarray) -> Result:
 
 def strengths_of(result: Result, similarities: Similarities) -> np.ndarray | None:
     """U in units of the background; None where the graph has none."""
-    if result.order > 2:
+    A = similarities.A
+    if isinstance(A, SymmetricArray) and not isinstance(A, SymmetricMatrix):
         return None
     U, problem = to_host(result.U), result.problem
     # a likelihood of hyperedges says what part of U they speak for

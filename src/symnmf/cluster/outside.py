@@ -22,7 +22,7 @@ def with_connected_rows(result: Result, A: Any, graph: Any) -> Result:
     A small component can be worth no column of U. Its rows then go with what they are similar to;
     where that has no cluster either, with the column that is smallest, which minds them least.
     """
-    if result.order > 2 or not (sp.issparse(A) or isinstance(A, np.ndarray)):
+    if not (sp.issparse(A) or isinstance(A, np.ndarray)):
         return result
     U = to_host(result.U)
     left = np.flatnonzero(~U.any(axis=1))

@@ -20,6 +20,7 @@ from symnmf.run.result import Result, cluster_labels
 from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
+from symnmf.storage import SymmetricMatrix
 
 #: Rounds of matching all runs to their consensus; it hardly ever changes after the second.
 ROUNDS = 10
@@ -167,7 +168,7 @@ def consensus(
             f"function of the seed."
         )
     ready = Problem.of(X, n_jobs=n_jobs, device=device, **problem).for_rank(rank)
-    if ready.objective.order > 2:
+    if not isinstance(ready.X, SymmetricMatrix):
         raise InputError("X is a tensor; consensus is for matrices.")
     with bar(bool(progress), n_init) as shown:
         found = replace(plan, progress=shown).search(ready)

@@ -21,6 +21,7 @@ from symnmf.run.result import OUTSIDE, Result, cluster_labels
 from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState
 from symnmf.solvers import Solver
+from symnmf.storage import SymmetricMatrix
 
 #: What a start has of the mean entry where the last U is zero, so that a row may join a column.
 FLOOR = 0.01
@@ -164,7 +165,7 @@ def follow(
     if len(called) != len(given):
         raise InputError(f"names must name the {len(given)} matrices, got {len(called)}.")
     problems = [plan.problem(X, **problem).for_rank(rank) for X in given]
-    if any(one.objective.order > 2 for one in problems):
+    if not all(isinstance(one.X, SymmetricMatrix) for one in problems):
         raise InputError("matrices holds a tensor; follow is for matrices.")
     checked_rows(problems)
     results, restarted, kept = [plan.search(problems[0]).best], [False], []

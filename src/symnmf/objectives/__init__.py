@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from symnmf.objectives.hyperedges import HyperedgeLikelihood
     from symnmf.objectives.likelihood import Likelihood
     from symnmf.objectives.objective import CAPABILITIES, Measurement, Objective
-    from symnmf.objectives.tensor import TensorMisfit
     from symnmf.objectives.terms import L1, Links, Ridge, Term
     from symnmf.objectives.weighted import Weighted
 
@@ -30,7 +29,6 @@ __all__ = [
     "Measurement",
     "Objective",
     "Ridge",
-    "TensorMisfit",
     "Term",
     "Weighted",
 ]
@@ -44,7 +42,6 @@ __getattr__, __dir__ = offered(
         "hyperedges": ("HyperedgeLikelihood",),
         "likelihood": ("Likelihood",),
         "objective": ("CAPABILITIES", "Measurement", "Objective"),
-        "tensor": ("TensorMisfit",),
         "terms": ("L1", "Links", "Ridge", "Term"),
         "weighted": ("Weighted",),
     },

@@ -80,7 +80,7 @@ class Objective(ABC):
     storage : SymmetricArray
         X, or where entries have weights W o X: products for starts and spectra.
     homogeneous : bool
-        Whether the product at s U is s^(d-1) times that at U.
+        Whether the product at s U is s times that at U.
     bounded : bool
         Whether level sets are bounded, so that bounds on lambda hold.
     """
@@ -91,8 +91,12 @@ class Objective(ABC):
     beyond: ClassVar[str] = "this objective"
     homogeneous: bool = True
     bounded: bool = True
-    #: the solver that ``solver="auto"`` stands for; "auto" for that one itself
-    default_solver: ClassVar[str] = "auto"
+    #: the solver that ``solver="auto"`` stands for, or its name; "auto" for that one itself
+    default_solver: ClassVar[Any] = "auto"
+    #: factors of the split problem that a coupling holds together
+    split_factors: int = 2
+    #: what a sentence calls the problem
+    problem_name: ClassVar[str] = "symmetric NMF"
     #: the rule for lambda where neither the caller nor the solver names one
     default_coupling: str = "rising"
 
@@ -110,18 +114,13 @@ class Objective(ABC):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(n, ..., n), as many times as the order says."""
+        """That of X: (n, n) for a matrix."""
         return self.storage.shape
 
     @property
     def dtype(self) -> np.dtype:
         """The precision of X and of the factors."""
         return self.storage.dtype
-
-    @property
-    def order(self) -> int:
-        """d, the number of indices of an entry; 2 for a matrix."""
-        return self.storage.order
 
     @property
     def signed(self) -> bool:
@@ -171,9 +170,9 @@ class Objective(ABC):
     def spectral(self) -> bool:
         """Whether the eigenvectors of the storage say where U is.
 
-        A tensor has none, and with gaps or negative entries they say little.
+        With gaps or negative entries they say little.
         """
-        return self.order == 2 and self.unit_weights and not self.signed
+        return self.unit_weights and not self.signed
 
     def describe(self) -> str:
         """Return f in a formula, for people."""
@@ -213,20 +212,25 @@ class Objective(ABC):
         """Return the r x r matrix K with U K - P the gradient up to a factor, from U^T U."""
         return gram
 
+    @property
+    def factor_norm(self) -> float:
+        """||U||_F where a U of one column explains all of X."""
+        return math.sqrt(self.norm)
+
     def step_length(self) -> float:
         """Return the t of the natural residual, which makes t grad f a factor."""
-        return 1.0 / self.norm
+        return (self.factor_norm / self.norm) ** 2
 
     def reach(self) -> float:
-        """Return the same for U K - P in place of the gradient, which is d times that."""
-        return self.order * self.step_length()
+        """Return the same for U K - P in place of the gradient, which is twice that."""
+        return 2.0 * self.step_length()
 
     def best_multiple(self, U: Point) -> float:
         """Return the s >= 0 that minimises f(s U)."""
         _, fit, size = U.sums(self)
         if size == 0.0:
             return 1.0
-        return float((max(fit, 0.0) / size) ** (1.0 / self.order))
+        return math.sqrt(max(fit, 0.0) / size)
 
     def stationarity(self, U: Point) -> float:
         """Return the ``stationarity`` of a :class:`Measurement` at U."""

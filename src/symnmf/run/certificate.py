@@ -25,7 +25,6 @@ from symnmf.run.result import History, Result
 from symnmf.run.uniqueness import Uniqueness
 from symnmf.state import Point, State
 from symnmf.steps.second_order import NEGATIVE
-from symnmf.storage.tensor_checking import as_tensor
 
 __all__ = ["Certificate", "certify"]
 
@@ -72,8 +71,10 @@ class Certificate:
         How the run ended.
     splits : bool
         Whether the method had several factors; otherwise the theorems on lambda do not apply.
-    order : int
-        d: 2 for a matrix, 3 or 4 for a tensor.
+    factors : int
+        How many the method had: 1, 2 for a split method, d for one on a tensor of order d.
+    problem_name : str
+        What the sentences call the problem.
     objective : str
         What was minimised.
     dead_columns : tuple of int
@@ -120,7 +121,8 @@ class Certificate:
     monotone: bool
     status: str
     splits: bool
-    order: int
+    factors: int
+    problem_name: str
     objective: str
     dead_columns: tuple[int, ...]
     at_rounding: bool
@@ -139,7 +141,7 @@ class Certificate:
     @property
     def theorem1(self) -> bool:
         """Whether the condition of Theorem 1' holds: mu < d lambda, d = 2 for a matrix."""
-        return self.splits and self.curvature < self.order * self.coupling
+        return self.splits and self.curvature < self.factors * self.coupling
 
     @property
     def theorem3(self) -> bool:
@@ -178,13 +180,12 @@ class Certificate:
     @property
     def verdict(self) -> str:
         """The outcome in one sentence."""
-        kind = "symmetric NMF" if self.order == 2 else "symmetric tensor factorization"
         if self.zero_is_best:
             return "Certified: U = 0 is the answer, since no column v >= 0 lowers the objective."
         reached = f"to the tolerance {self.tol:.2g}"
         if self._only_rounding:
             reached = f"to {self.stationarity:.2g}, which is all that {self.precision} allows"
-        point = f"U is a critical point of {kind} {reached}{self._order_two}"
+        point = f"U is a critical point of {self.problem_name} {reached}{self._order_two}"
         if self.ground == "theorem":
             return f"Certified by Theorem 1': U = V to {self.consensus_bound:.2g}, so {point}."
         if self.certified and not self.splits:
@@ -277,8 +278,8 @@ class Certificate:
         lines = [
             f"  stationarity of the penalised problem  {self.penalized_stationarity:.3e}",
             f"  consensus ||U - V|| / ||V||            {self.consensus:.3e}",
-            f"  Theorem 1' {holds}: mu = {self.curvature:.4g} {relation} {self.order} lambda = "
-            f"{self.order * self.coupling:.4g}{bounded}",
+            f"  Theorem 1' {holds}: mu = {self.curvature:.4g} {relation} {self.factors} lambda = "
+            f"{self.factors * self.coupling:.4g}{bounded}",
         ]
         if self.constant_coupling and np.isfinite(self.coupling_bound):
             above = "above" if self.theorem3 else "not above"
@@ -316,7 +317,8 @@ def certify(problem: Any, result: Result, *, tol: float = 1e-5) -> Certificate:
             monotone=never_rose(result.history, ROUNDING[f.dtype]),
             status=result.status,
             splits=splits,
-            order=f.order,
+            factors=len(state.factors),
+            problem_name=f.problem_name,
             objective=problem.objective.describe(),
             dead_columns=tuple(map(int, result.dead_columns)),
             precision=str(f.dtype),
@@ -344,14 +346,12 @@ def problem_of(given: Any, result: Result) -> Problem:
                 "options besides X."
             )
         return result.problem
-    if not isinstance(given, Problem) and result.order > 2:
-        given = as_tensor(given)
     problem = Problem.of(given)
     f, rows = problem.objective, result.factors[0].shape[0]
-    if (f.shape[0], f.order) != (rows, result.order):
+    if f.shape[0] != rows:
         raise InputError(
-            f"X has {f.shape[0]} rows and order {f.order} but the result has {rows} and "
-            f"{result.order}; pass the matrix that was factorized."
+            f"X has {f.shape[0]} rows but the result has {rows}; pass the matrix that was "
+            f"factorized."
         )
     if result.status != "diverged" and not _same_problem(problem, result):
         raise InputError(
@@ -407,7 +407,7 @@ def _split_measured(f: Objective, state: State) -> dict[str, Any]:
     moved = [np.minimum(own, step * slope) for own, slope in zip(factors, slopes, strict=True)]
     curvature = f.split_curvature(state)
     left = [_unbalanced(own, slope) for own, slope in zip(factors, slopes, strict=True)]
-    margin, bound = f.order * state.coupling - curvature, float("inf")
+    margin, bound = len(factors) * state.coupling - curvature, float("inf")
     if margin > 0.0:
         bound = max(
             float(np.linalg.norm(left[p] - left[q]) / np.linalg.norm(factors[q])) / margin

@@ -267,7 +267,7 @@ def _check_factors(stored: dict[str, np.ndarray], rank: int, f: Objective, solve
     layout = {"U": Kept(shape, dtype, least=0.0)}
     if solver.second_factor:
         least = -np.inf if solver.free_second_factor else 0.0
-        for name in ("V", *(f"{OTHER}{number}" for number in range(f.order - 2))):
+        for name in ("V", *(f"{OTHER}{number}" for number in range(f.split_factors - 2))):
             layout[name] = Kept(shape, dtype, least, optional=f.largest() == 0.0)
     if not solver.has_coupling:
         layout["product"] = Kept(shape, dtype, optional=True)

@@ -58,7 +58,7 @@ LOOKS, SPENT_BEFORE = 5, 0.2
 #: Starts that are the end of a run themselves, which has left saddles behind.
 RUN_BEFORE = (SKETCH, LEVELS)
 
-#: Starts that a tensor has too.
+#: Starts that need no matrix.
 AT_RANDOM = (random_start, scaled_random_start)
 
 #: Iterations up to which a run that seems to have ended may not have begun.
@@ -128,7 +128,9 @@ def solve(
     init = as_start(init)
     if isinstance(init, str) and init == AUTO:
         init = chosen_start(f, rank, at_random=settings.solver.starts_at_random)
-    elif isinstance(init, str) and f.order > 2 and STARTS[init] not in AT_RANDOM:
+    elif isinstance(init, str) and not (
+        isinstance(f.storage, SymmetricMatrix) or STARTS[init] in AT_RANDOM
+    ):
         raise InputError(
             f"init={init!r} is for matrices; use 'scaled-random', 'random' or an array."
         )
@@ -420,7 +422,7 @@ class Run:
 
     @property
     def _one_factor(self) -> bool:
-        return self.state.V is self.state.U and self.f.order == 2
+        return self.state.V is self.state.U
 
     def _passes(self, tol: float) -> bool:
         """Look at a stationary point once more; where it is a saddle, go on from below it."""
@@ -431,8 +433,6 @@ class Run:
             if self.latest.stationarity > max(tol, rounding_level(self.f.dtype)):
                 return False
         U, ops = self.state.U, self.f.ops
-        if self.f.order > 2:
-            return True
         if self.inspection.worst(U) > tol:
             return False
         if not self._one_factor:
@@ -465,7 +465,6 @@ class Run:
             V=other[:n] if split else U,
             attached=self.problem.attached(whole[n:], other[n:]),
             others=tuple(self._shown(point) for point in self.state.others),
-            order=self.f.order,
             value=self.latest.value,
             error=self.latest.error,
             n_iter=self.state.iteration,
@@ -504,7 +503,7 @@ def warn_unless_converged(result: Result, limits: Limits, starts: int = 1) -> No
 def _warn_of_growth(result: Result) -> None:
     """Say that rows of U have grown away, where hidden entries let them."""
     problem = result.problem
-    if problem is None or problem.objective.order > 2 or problem.objective.unit_weights:
+    if problem is None or problem.objective.unit_weights:
         return
     U = result.factors[0]
     if not np.isfinite(U).all():

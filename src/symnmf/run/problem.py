@@ -27,7 +27,7 @@ from symnmf.objectives.observing import observed
 from symnmf.parallel import Threads, one_blas_thread
 from symnmf.run.result import Attached
 from symnmf.state import Point
-from symnmf.storage import SymmetricArray, as_symmetric, on_device
+from symnmf.storage import SymmetricArray, SymmetricMatrix, as_symmetric, on_device
 from symnmf.storage.indices import check_indices
 from symnmf.storage.layers import is_layers
 
@@ -144,8 +144,9 @@ class Problem:
             self._set(_likelihood(X, loss, locals()), given)
             return
         l1, ridge = check_weight(l1, "l1"), check_weight(ridge, "ridge")
-        if isinstance(X, SymmetricArray) and X.order > 2:
-            self._set(_of_tensor(X, locals()), X)
+        own = X.own_objective() if isinstance(X, SymmetricArray) else None
+        if own is not None:
+            self._set(_with_no_options(own, locals()), X)
             return
         told: dict[str, Any] = {
             "mask": mask,
@@ -235,7 +236,7 @@ class Problem:
         """
         f = self.for_rank(rank, warn=False).objective
         U = np.random.default_rng(0).random((f.shape[0], int(rank)))
-        U *= f.norm ** (1.0 / f.order) / np.linalg.norm(U)
+        U *= f.factor_norm / np.linalg.norm(U)
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             return float(f.value(Point(f.ops, f.ops.put(U.astype(f.dtype)))))
 
@@ -288,8 +289,10 @@ def _likelihood(X: Any, loss: str, told: dict[str, Any]) -> Objective:
             raise InputError(
                 f"{name} cannot be combined with loss={loss!r}; leave one of them out."
             )
-    if isinstance(X, SymmetricArray) and X.order > 2:
-        raise InputError(f"loss={loss!r} is for matrices and X is a tensor; leave it out.")
+    if isinstance(X, SymmetricArray) and not isinstance(X, SymmetricMatrix):
+        raise InputError(
+            f"loss={loss!r} is for matrices and X is a {type(X).__name__}; leave it out."
+        )
     from symnmf.objectives.likelihood import likelihood_of
 
     names = ("mask", "missing", "ignore_diagonal", "n_jobs")
@@ -301,14 +304,15 @@ def says(value: Any) -> bool:
     return value is not None and (not isinstance(value, bool | int | float) or bool(value))
 
 
-def _of_tensor(T: Any, told: dict[str, Any]) -> Objective:
+def _with_no_options(f: Objective, told: dict[str, Any]) -> Objective:
+    """Return the objective that X brings on the threads asked for; refuse options of matrices."""
     for name in (option for option in OPTIONS if option not in ("loss", "attribute_weight")):
         if says(told[name]):
-            raise InputError(f"{name} is for matrices and X is a tensor; leave it out.")
-    from symnmf.objectives.tensor import TensorMisfit
-
-    threads = told["n_jobs"]
-    return TensorMisfit(T if threads is None else T.with_threads(Threads(threads)))
+            raise InputError(
+                f"{name} is for matrices and X is a {type(f.storage).__name__}; leave it out."
+            )
+    n_jobs = told["n_jobs"]
+    return f if n_jobs is None else f.with_threads(Threads(n_jobs))
 
 
 def check_weight(value: Any, name: str) -> float:

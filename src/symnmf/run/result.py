@@ -198,8 +198,6 @@ class Result:
         The tolerance of the run.
     others : tuple of ndarray
         The third and fourth factor of a split method for tensors, else empty.
-    order : int
-        d: 2 for a matrix, 3 or 4 for a tensor.
     seconds : Seconds
         Wall-clock time of the call, in total and by part: ``check``, ``start``, ``solve``,
         ``evaluate``; see :class:`symnmf.Seconds`.
@@ -221,7 +219,6 @@ class Result:
     solver: str = ""
     tol: float = field(default=0.0, repr=False)
     others: tuple[np.ndarray, ...] = field(default=(), repr=False)
-    order: int = field(default=2, repr=False)
     #: the root of 2 f(U_0), which a certificate refers to
     start_misfit: float = field(default=float("nan"), repr=False)
     seconds: Seconds = field(default_factory=lambda: Seconds(float("nan")), repr=False)
@@ -402,7 +399,6 @@ class Result:
                 "solver": np.array(self.solver),
                 "tol": np.array(self.tol),
                 "start_misfit": np.array(self.start_misfit),
-                "order": np.array(self.order),
                 **{f"{OTHER}{number}": factor for number, factor in enumerate(self.others)},
                 **_kept_below(self.attached),
                 "history": self.history.to_array(),
@@ -430,7 +426,6 @@ class Result:
                 solver=str(stored["solver"]),
                 tol=float(stored["tol"]),
                 start_misfit=float(stored["start_misfit"]),
-                order=int(stored["order"]),
                 others=tuple(stored[n] for n in sorted(stored) if n.startswith(OTHER)),
                 attached=_read_below(stored),
                 seconds=Seconds(*map(float, stored["seconds"])),
@@ -454,8 +449,6 @@ class Result:
                 raise ValueError(f"{name} has infinite or NaN entries")
             if factor.shape != self.U.shape:
                 raise ValueError(f"{name} has the shape {factor.shape}")
-        if self.order < 2 or len(self.others) not in (0, self.order - 2):
-            raise ValueError(f"it has {len(self.others)} more factors for the order {self.order}")
         if (self.U < 0).any():  # the second factor of a multiplier method may be
             raise ValueError("U has negative entries")
         if self.status not in get_args(Status):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -150,9 +151,9 @@ def as_start(init: Any) -> Any:
 def chosen_start(f: Objective, rank: int, *, at_random: bool) -> str:
     """Return the name of the start that ``init="auto"`` stands for.
 
-    Methods of the literature begin as they were published, from random numbers. So do runs on a
-    tensor, which has no eigenvectors, on an X with gaps or negative entries, of which they say
-    little, and on a dense X on a GPU, where they would take longer than the run.
+    Methods of the literature begin as they were published, from random numbers. So do runs on an X
+    whose eigenvectors say little, and on a dense X on a GPU, where they would take longer than the
+    run.
     """
     if at_random or not f.spectral:
         return "scaled-random"
@@ -212,7 +213,7 @@ def at_scale(f: Objective, U: np.ndarray) -> np.ndarray:
 
     Fourth powers of a start that is too large overflow, those of one that is too small vanish, and
     no method is meant to find its way back from there. A start on an independent set of the graph
-    (<X U_0, U_0> = 0) has no best multiple but 0; its scale is that of ||U_0 U_0^T|| = ||X||.
+    (<X U_0, U_0> = 0) has no best multiple but 0; its scale is that of ||U_0||_F^2 = ||X||_F.
     """
     largest = U.max(initial=0.0)
     if f.sqnorm == 0.0 or largest == 0.0:
@@ -221,8 +222,7 @@ def at_scale(f: Objective, U: np.ndarray) -> np.ndarray:
     whole = Point(f.ops, f.ops.put(W))
     best = f.best_multiple(whole)
     if best == 0.0:
-        size = np.sqrt(np.sum(whole.gram**f.order))
-        best = float((f.norm / size) ** (1.0 / f.order))
+        best = f.factor_norm / math.sqrt(whole.size)
     if best / FAR_OFF <= largest <= best * FAR_OFF:
         return U.astype(f.dtype)
     return (best * W).astype(f.dtype)

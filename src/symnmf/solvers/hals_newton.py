@@ -27,8 +27,7 @@ DEPTH = 3  # pairs kept by the quasi-Newton steps
 GUARD = 9  # Gauss-Newton steps between two others
 REFRESH = 50  # iterations between fresh products X U
 FIRST_WEIGHT = 0.03  # of the Gauss-Newton steps, in units of the mean diagonal of U^T U
-LEAST_WEIGHT, MOST_WEIGHT = (0.01, 1e-6), 1e6  # the first for a matrix, then for a tensor
-TENSOR_SWEEPS = 10  # before the Gauss-Newton steps of a tensor
+LEAST_WEIGHT, MOST_WEIGHT = 0.01, 1e6
 IN_CACHE = 2**22  # entries of U that stay in a cache; with more a run begins in float32
 REMEMBERED = 2**26  # entries of U up to which steps are remembered, at seven times its memory
 SWEEPS_ALONE = 3  # where no steps are kept: rows once read are cheap to sweep again
@@ -90,8 +89,6 @@ class HalsNewton(Solver):
     def _layout(self, f: Objective, rank: int) -> tuple[int, bool]:
         """Return the steps remembered, and whether the run begins in float32 where X can."""
         entries = f.shape[0] * rank
-        if f.order > 2:  # Gauss-Newton steps soon take over
-            return 0, False
         depth = self.depth
         if depth is None:
             depth = DEPTH if entries <= REMEMBERED else 0
@@ -102,7 +99,7 @@ class HalsNewton(Solver):
         depth, _ = self._layout(f, rank)
         return {
             **quasi_newton.layout_of_pairs(depth, n, rank, dtype),
-            "weight": Kept(least=LEAST_WEIGHT[f.order > 2], most=MOST_WEIGHT),
+            "weight": Kept(least=LEAST_WEIGHT, most=MOST_WEIGHT),
             "newton_steps": Kept((), np.dtype(np.int64), 0, GUARD),
             "error": Kept(infinite=True),
             "left_dead": Kept((), np.dtype(np.int64), 0, rank),
@@ -113,8 +110,7 @@ class HalsNewton(Solver):
         return (self, replace(self, newton_below=1.0))
 
     def precisions(self, f: Objective, rank: int) -> tuple[np.dtype, ...]:
-        narrows = f.order == 2 and f.as_float32 is not None
-        return (f.dtype, np.dtype(np.float32)) if narrows else (f.dtype,)
+        return (f.dtype,) if f.as_float32 is None else (f.dtype, np.dtype(np.float32))
 
     def start(self, f: Objective, U0: Factor) -> State:
         depth, narrows = self._layout(f, U0.shape[1])
@@ -164,8 +160,6 @@ class HalsNewton(Solver):
             quasi_newton.look(f, state, _level(f, state))
 
     def _newton_pays(self, f: Objective, state: State, error: float) -> bool:
-        if f.order > 2:
-            return state.iteration >= TENSOR_SWEEPS
         return state.iteration > 0 and error < self.newton_below
 
     def settled(self, state: State) -> bool:
@@ -191,24 +185,16 @@ class HalsNewton(Solver):
 
     def _newton_step(self, f: Objective, state: State, level: float) -> bool:
         memory, ops = state.memory, f.ops
-        weight, dual = float(memory["weight"]), None
-        if f.order > 2:
-            from symnmf.steps.tensor_gauss_newton import tensor_gauss_newton_target
-
-            target = tensor_gauss_newton_target(f, state, weight)
-        else:
-            if "dual" not in memory:  # on most graphs never needed, so not kept from the start
-                memory["dual"] = ops.zeros(state.U.values.shape, f.dtype)
-            target, dual = gauss_newton_target(
-                f, state.U, weight * level, memory["dual"], state.spare
-            )
+        weight = float(memory["weight"])
+        if "dual" not in memory:  # on most graphs never needed, so not kept from the start
+            memory["dual"] = ops.zeros(state.U.values.shape, f.dtype)
+        target, dual = gauss_newton_target(f, state.U, weight * level, memory["dual"], state.spare)
         step, _ = line_step(f, state, target, per_length=STEP_DECREASE * level)
         factor = 0.7 if step >= 0.9 else 1.0 if step >= 0.5 else 1.5 if step > 0.0 else 10.0
-        following = min(max(factor * weight, LEAST_WEIGHT[f.order > 2]), MOST_WEIGHT)
+        following = min(max(factor * weight, LEAST_WEIGHT), MOST_WEIGHT)
         memory["weight"] = np.array(following)
-        if dual is not None:
-            same = following == weight  # the multiplier itself stays
-            memory["dual"] = dual if same else ops.combine((weight / following, dual))
+        same = following == weight  # the multiplier itself stays
+        memory["dual"] = dual if same else ops.combine((weight / following, dual))
         return step > 0.0
 
     def _sweep_step(self, f: Objective, state: State, level: float) -> None:
@@ -230,7 +216,7 @@ class HalsNewton(Solver):
                     return
                 quasi_newton.forget(state)
         out = quasi_newton.next_slot(state) if depth else state.scratch()
-        sweeps = Hals(1 if depth or f.order > 2 else SWEEPS_ALONE)
+        sweeps = Hals(1 if depth else SWEEPS_ALONE)
         U = state.U
         K = f.curvature(U.gram)
         target = f.ops.sweep(sweeps, U.values, f.aim(U), K, PROXIMAL * level, out)
@@ -299,8 +285,6 @@ def _settle(f: Objective, state: State) -> None:
     least C ||D||^2 where all entries 0 < u <= g / C become zero. This is called where X U is
     computed afresh in any case; docs/theory/hals-newton.md has what it proves.
     """
-    if f.order > 2:
-        return
     U = state.U
     size, longest = float(np.trace(U.gram)), float(np.linalg.eigvalsh(U.gram)[-1])
     misfit = np.sqrt(max(U.sums(f)[0], 0.0))

@@ -75,7 +75,7 @@ class Solver(ABC):
         if not self.second_factor:
             return State.at(f, U0)
         state = State.at(f, U0, f.ops.copy(U0))
-        state.others = [Point(f.ops, f.ops.copy(U0)) for _ in range(f.order - 2)]
+        state.others = [Point(f.ops, f.ops.copy(U0)) for _ in range(f.split_factors - 2)]
         return state
 
     def settled(self, state: State) -> bool:

@@ -1,4 +1,4 @@
-"""The exact line search: f along a line is a polynomial, of degree 4 for a matrix."""
+"""The exact line search: f along a line is a polynomial of degree 4."""
 
 from __future__ import annotations
 
@@ -12,42 +12,8 @@ from symnmf.objectives import Objective
 from symnmf.ops import Factor
 from symnmf.state import State
 
-ROOT_STEPS = 4  # Newton steps on a zero found as an eigenvalue
-
 #: Roundings that an entry of X U stands for: those of a long sum, and of the steps added to it.
 ROUNDINGS = 16.0
-
-
-def polynomial_step(*coefficients: float) -> tuple[float, float]:
-    """Minimise q(t) = c_1 t + c_2 t^2 + ... over [0, 1], of any degree; return t and q(t).
-
-    The value returned is never above 0 = q(0).
-    """
-    q = np.polynomial.Polynomial([0.0, *coefficients])
-    slope = q.deriv()
-    bend = slope.deriv()
-    best, least = 0.0, 0.0
-    for t in (1.0, *_between(slope)):
-        for _ in range(ROOT_STEPS):
-            curved = bend(t)
-            if t == 1.0 or curved <= 0.0:
-                break
-            t = min(max(t - slope(t) / curved, 0.0), 1.0)
-        value = q(t)
-        if value < least:
-            best, least = float(t), float(value)
-    return best, least
-
-
-def _between(slope: np.polynomial.Polynomial) -> np.ndarray:
-    """Return the zeros of a polynomial between 0 and 1, or nearly."""
-    size = np.abs(slope.coef).max()
-    if not (np.isfinite(size) and size > 0.0):
-        return np.empty(0)
-    # terms that cannot matter on [0, 1] would only make the others' zeros less exact
-    kept = np.polynomial.Polynomial(slope.coef / size).trim(1e-18)
-    zeros = kept.roots()
-    return zeros.real[(np.abs(zeros.imag) < 1e-6) & (zeros.real > 0.0) & (zeros.real < 1.0)]
 
 
 def line_step(
@@ -67,8 +33,7 @@ def line_step(
     U = state.U
     product, gram = U.product(f), U.gram
     line, coefficients = f.along(U.values, product, gram, target, state.scratch())
-    lowest = quartic_step if len(coefficients) == 4 else polynomial_step
-    step, change = lowest(*map(float, coefficients))
+    step, change = quartic_step(*map(float, coefficients))
     length = float(line.gram.trace())
     if step == 0.0 or -change < max(enough, per_length * step**2 * length):
         state.spare.append(line.image)

@@ -42,8 +42,10 @@ def check_missing(missing: Any, option: str = "missing") -> None:
 def check_shape(shape: tuple[int, ...], name: str) -> None:
     """Refuse what is not square."""
     if len(shape) != 2:
+        tensor = f"; pass symnmf.tensors.as_tensor({name})" if len(shape) > 2 else ""
         raise InputError(
-            f"{name} must be a square two-dimensional matrix, got {len(shape)} dimension(s)."
+            f"{name} must be a square two-dimensional matrix, got {len(shape)} dimension(s)"
+            f"{tensor}."
         )
     if shape[0] != shape[1]:
         edges = " and symnmf.graphs.from_edges one from a list of edges" * (shape[1] in (2, 3))

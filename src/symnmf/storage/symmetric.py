@@ -62,14 +62,14 @@ def square_parts(n: int, side: int) -> list[Square]:
 class SymmetricArray(ABC):
     """A symmetric array to be explained by U >= 0, in one storage backend.
 
-    A matrix is of order 2; tensors are in ``symnmf.tensors``.
+    Matrices are of :class:`SymmetricMatrix`; anything else brings its own objective.
 
     Attributes
     ----------
     signed : bool
         Whether X is known to have negative entries.
     shape : tuple of int
-        (n, ..., n), as many times as the order d says.
+        (n, n); longer for a tensor.
     dtype : numpy dtype
         float32 or float64, the precision of X and of the factors.
     ops : Ops
@@ -83,11 +83,6 @@ class SymmetricArray(ABC):
         self.dtype = np.dtype(dtype)
         self.ops = ops
         self._sqnorm: float | None = None
-
-    @property
-    def order(self) -> int:
-        """d, the number of indices of an entry."""
-        return len(self.shape)
 
     @abstractmethod
     def matmul(self, V: Factor, out: Factor | None = None) -> Factor:
@@ -116,6 +111,10 @@ class SymmetricArray(ABC):
     def norm(self) -> float:
         """||X||_F."""
         return math.sqrt(self.sqnorm)
+
+    def own_objective(self) -> Any | None:
+        """Return the objective of an array that is no matrix and brings its own."""
+        return None
 
     # --- several starts
 

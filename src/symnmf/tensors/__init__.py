@@ -1,20 +1,20 @@
-"""Symmetric nonnegative tensors of order 3 and 4, and where they come from."""
+"""Symmetric nonnegative tensors of order 3 and 4: ``factorize`` takes what is made here."""
 
 from __future__ import annotations
 
-from symnmf.storage.dense_tensor import DenseTensor
-from symnmf.storage.sparse_tensor import SparseTensor
-from symnmf.storage.tensor import SymmetricTensor
-from symnmf.storage.tensor_checking import as_tensor, from_tuples
-from symnmf.tensors.factorizing import factorize_tensor
+from symnmf.tensors.checking import as_tensor, from_tuples
 from symnmf.tensors.hypergraphs import from_hyperedges, normalize, triangles
+from symnmf.tensors.objective import TensorMisfit
+from symnmf.tensors.solver import TensorNewton
+from symnmf.tensors.storage import DenseTensor, SparseTensor, SymmetricTensor
 
 __all__ = [
     "DenseTensor",
     "SparseTensor",
     "SymmetricTensor",
+    "TensorMisfit",
+    "TensorNewton",
     "as_tensor",
-    "factorize_tensor",
     "from_hyperedges",
     "from_tuples",
     "normalize",

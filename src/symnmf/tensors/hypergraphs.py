@@ -14,9 +14,9 @@ from symnmf import graphs
 from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.graphs.hypergraph import checked_weights, numbered
-from symnmf.kernels.tuples import list_triangles
-from symnmf.storage.sparse_tensor import SparseTensor
-from symnmf.storage.tensor_checking import ORDERS, Repeated, from_tuples
+from symnmf.tensors.checking import ORDERS, Repeated, from_tuples
+from symnmf.tensors.kernels import list_triangles
+from symnmf.tensors.storage import SparseTensor
 
 #: Subsets beyond which a list of large hyperedges is refused rather than spelt out.
 MOST_SUBSETS = 200_000_000

@@ -12,10 +12,8 @@ from symnmf.errors import InputError
 from symnmf.naming import lookup
 from symnmf.parallel import Threads
 from symnmf.storage.border import ASYMMETRY_ALLOWED, check_range, check_values
-from symnmf.storage.dense_tensor import DenseTensor
 from symnmf.storage.dtypes import float_dtype
-from symnmf.storage.sparse_tensor import SparseTensor
-from symnmf.storage.tensor import SymmetricTensor
+from symnmf.tensors.storage import DenseTensor, SparseTensor, SymmetricTensor
 
 Repeated = Literal["observed", "unobserved"]
 ORDERS = (3, 4)
@@ -126,7 +124,7 @@ def _array(T: Any, name: str) -> np.ndarray:
         ) from error
     dtype = float_dtype(array.dtype, name)
     if array.ndim not in ORDERS:
-        instead = "; symnmf.factorize takes matrices" if array.ndim == 2 else ""
+        instead = "; symnmf.factorize takes matrices as they are" if array.ndim == 2 else ""
         raise InputError(f"{name} must be of order 3 or 4, got {array.ndim} dimension(s){instead}.")
     if len(set(array.shape)) != 1:
         sides = " x ".join(map(str, array.shape))

@@ -14,18 +14,6 @@ from __future__ import annotations
 import numpy as np
 
 from symnmf.kernels.compiling import compiled
-from symnmf.kernels.spans import CACHE_LINE, CACHED_BYTES, PREFETCH_AHEAD, prefetch
-
-
-@compiled(inline="always")
-def _prefetch_rows(others: np.ndarray, entry: int, last: int, U: np.ndarray) -> None:
-    """Ask for the rows of U that ``entry`` will need: they lie anywhere in memory."""
-    if entry < last:
-        columns = U.shape[1]
-        for slot in range(others.shape[1]):
-            start = np.int64(others[entry, slot]) * columns
-            for c in range(0, columns, CACHE_LINE // U.itemsize):
-                prefetch(U, start + c)
 
 
 @compiled(fastmath={"contract", "nsz"})
@@ -41,13 +29,10 @@ def power_rows(
     """Write rows ``begin..end`` of T_(1)(U kr ... kr U) to ``out``."""
     r = U.shape[1]
     triples = others.shape[1] == 2
-    # a small U is in cache already: the hints would only cost
-    last = indptr[end] if U.size * U.itemsize > CACHED_BYTES else 0
     for i in range(begin, end):
         row = out[i]
         row[:] = 0
         for e in range(indptr[i], indptr[i + 1]):
-            _prefetch_rows(others, e + PREFETCH_AHEAD, last, U)
             x = weights[e]
             first, second = U[others[e, 0]], U[others[e, 1]]
             if triples:
@@ -78,13 +63,10 @@ def mixed_rows(
     r = A.shape[1]
     triples = others.shape[1] == 2
     half, sixth = A.dtype.type(0.5), A.dtype.type(1.0 / 6.0)
-    last = indptr[end] if A.size * A.itemsize > CACHED_BYTES else 0
     for i in range(begin, end):
         row = out[i]
         row[:] = 0
         for e in range(indptr[i], indptr[i + 1]):
-            _prefetch_rows(others, e + PREFETCH_AHEAD, last, A)
-            _prefetch_rows(others, e + PREFETCH_AHEAD, last, B)
             j, k = others[e, 0], others[e, 1]
             a, b, p, q = A[j], B[k], A[k], B[j]
             if triples:

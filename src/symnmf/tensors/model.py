@@ -16,12 +16,10 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from symnmf.kernels import lines
 from symnmf.ops import HostOps
 
 Block = tuple[int, ...]
@@ -103,14 +101,10 @@ class Model:
         for blocks in self._partitions(tuple(range(self.order))):
             sizes = tuple(sorted(map(len, blocks)))
             scales[sizes] = scales.get(sizes, 0) + math.prod(map(sign, blocks))
-        powers = {m: self._powers(U, D, m) for sizes in scales for m in sizes if len(sizes) > 1}
+        grams = {m: self._power_gram(U, D, m) for sizes in scales for m in sizes}
         total = np.zeros(2 * self.order + 1)
         for sizes, scale in scales.items():
-            if len(sizes) > 1:
-                whole = functools.reduce(_multiply, (powers[m] for m in sizes)).sum(axis=(1, 2))
-            else:
-                whole = _collect(self._sum(lines.power_sum_rows, U, D, self.order), 1)[:, 0, 0]
-            total += scale * whole
+            total += scale * functools.reduce(_multiply, (grams[m] for m in sizes)).sum(axis=(1, 2))
         return total
 
     def against(
@@ -127,17 +121,15 @@ class Model:
             total += functools.reduce(np.multiply, beside, factors[own]) @ weight
         return total
 
-    def _powers(self, U: np.ndarray, D: np.ndarray, m: int) -> np.ndarray:
+    def _power_gram(self, U: np.ndarray, D: np.ndarray, m: int) -> np.ndarray:
         """Return the coefficients in t of the Gram matrix of (U + tD)^m, m entry by entry."""
-        return _collect(self._sum(lines.power_gram_rows, U, D, m), U.shape[1])
-
-    def _sum(self, kernel: Callable[..., np.ndarray], U: np.ndarray, D: np.ndarray, m: int) -> Any:
-        binomials = np.array([math.comb(m, k) for k in range(m + 1)], dtype=U.dtype)
-        n, r = U.shape
-        threads = self.ops.threads
-        bounds = threads.split(n, 2.0 * ((m + 1) * r) ** 2)
-        parts = threads.run(lambda b, e: kernel(U, D, binomials, b, e), bounds)
-        return sum(parts[1:], start=parts[0])
+        r = U.shape[1]
+        parts = [math.comb(m, k) * U ** (m - k) * D**k for k in range(m + 1)]
+        gram = self.ops.gram(np.hstack(parts))
+        out = np.zeros((2 * m + 1, r, r))
+        for k, j in itertools.product(range(m + 1), repeat=2):
+            out[k + j] += gram[k * r : (k + 1) * r, j * r : (j + 1) * r]
+        return out
 
     def _partitions(self, items: Block) -> Iterator[tuple[Block, ...]]:
         if self.repeats_observed:
@@ -169,15 +161,6 @@ class _Grams:
                 self.known[key] = self.ops.gram(self.hadamard(block))
             total = total * self.known[key]
         return total
-
-
-def _collect(gram: np.ndarray, r: int) -> np.ndarray:
-    """Add up the r x r blocks (k, l) of a Gram matrix into coefficients of t^(k+l)."""
-    count = len(gram) // r
-    out = np.zeros((2 * count - 1, r, r))
-    for k, m in itertools.product(range(count), repeat=2):
-        out[k + m] += gram[k * r : (k + 1) * r, m * r : (m + 1) * r]
-    return out
 
 
 def _multiply(first: np.ndarray, second: np.ndarray) -> np.ndarray:

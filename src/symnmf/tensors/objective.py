@@ -10,19 +10,21 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.objectives.frobenius import IDENTITY_TRUSTED_ABOVE
-from symnmf.objectives.objective import Coefficients, Objective, relative
-from symnmf.ops import Factor, Line, RowSolver
+from symnmf.objectives.objective import Objective, relative
+from symnmf.ops import Factor, RowSolver
 from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
 from symnmf.storage.spectrum import largest_eigenvalue
 from symnmf.storage.symmetric import SymmetricArray
-from symnmf.storage.tensor import SymmetricTensor
+from symnmf.tensors.solver import TensorNewton
+from symnmf.tensors.storage import SymmetricTensor
 
 
 class TensorMisfit(Objective):
@@ -32,12 +34,17 @@ class TensorMisfit(Objective):
     is that of T without gaps.
     """
 
-    offers: ClassVar[frozenset[str]] = frozenset({"rows", "line"})
+    offers: ClassVar[frozenset[str]] = frozenset({"rows"})
     beyond: ClassVar[str] = "tensors"
+    problem_name: ClassVar[str] = "symmetric tensor factorization"
+    default_solver: ClassVar[Any] = TensorNewton()
+    homogeneous = False
+    spectral = False
 
     def __init__(self, storage: SymmetricTensor) -> None:
         super().__init__(storage)
-        self.bounded = self.homogeneous = storage.repeats_observed
+        self.order = self.split_factors = storage.order
+        self.bounded = storage.repeats_observed
         self.default_coupling = "shrinking" if self.bounded else "adaptive"
 
     def describe(self) -> str:
@@ -52,8 +59,16 @@ class TensorMisfit(Objective):
         """Return (U^T U)^(d-1), entry by entry."""
         return gram ** (self.order - 1)
 
-    def step_length(self) -> float:
-        return float(self.norm ** -(2.0 - 2.0 / self.order))
+    @cached_property
+    def factor_norm(self) -> float:
+        return float(self.norm ** (1.0 / self.order))
+
+    def reach(self) -> float:
+        return self.order * self.step_length()
+
+    def best_multiple(self, U: Point) -> float:
+        _, fit, size = U.sums(self)
+        return float((max(fit, 0.0) / size) ** (1.0 / self.order)) if size > 0.0 else 1.0
 
     def product_and_sums(self, U: Point) -> tuple[Factor, Sums | None]:
         return self.product_at(U.values, U.values), None
@@ -104,12 +119,10 @@ class TensorMisfit(Objective):
         hidden = self.storage.model.hidden([other] * self.order, 0)
         return product if hidden is None else product + hidden
 
-    def along(
-        self, U: Factor, product: Factor, gram: np.ndarray, target: Factor, out: Factor
-    ) -> tuple[Line, Coefficients]:
-        r"""Return the way to ``target``; f is a polynomial of degree 2d on it.
+    def change_along(self, U: Point, D: np.ndarray) -> np.ndarray:
+        r"""Return the coefficients of t, t^2, ... in f(U + tD) - f(U), a polynomial of degree 2d.
 
-        With D = target - U, the inner products with T come from products with D,
+        The inner products with T come from products with D,
 
         .. math:: \langle T, (U + tD)^{\otimes d}\rangle
             = \sum_k \binom dk t^k \langle T, D^{\otimes k} \otimes U^{\otimes d-k}\rangle,
@@ -117,24 +130,16 @@ class TensorMisfit(Objective):
         and ||[[U + tD, ...]]||^2 from sums over the factors.
         """
         ops, d, T = self.ops, self.order, self.storage
-        D = np.subtract(target, U, out=target)
-        powers = T.matmul(D, out)
-        hidden = T.model.hidden([U] * d, 0)
+        powers = T.matmul(D)
+        product, hidden = U.product(self), T.model.hidden([U.values] * d, 0)
         own = product if hidden is None else product - hidden
-        inner = {1: ops.inner(own, D), d: ops.inner(powers, D), d - 1: ops.inner(powers, U)}
+        inner = {1: ops.inner(own, D), d: ops.inner(powers, D), d - 1: ops.inner(powers, U.values)}
         if d == 4:
-            inner[2] = ops.inner(T.contract([D, D, U]), U)
-        change = 0.5 * T.model.line(U, D)[1:]
+            inner[2] = ops.inner(T.contract([D, D, U.values]), U.values)
+        change = 0.5 * T.model.line(U.values, D)[1:]
         for k, value in inner.items():
             change[k - 1] -= math.comb(d, k) * value
-        line = Line(0.0, 0.0, ops.cross(U, D), ops.gram(D), D, powers)
-        return line, tuple(map(float, change))
-
-    def advance(
-        self, U: Factor, product: Factor, line: Line, t: float
-    ) -> tuple[Factor, Factor | None, Factor]:
-        moved = self.ops.combine((t, line.D))
-        return self.ops.clip(self.ops.combine((1.0, U), (1.0, moved))), None, moved
+        return change
 
     def split_step(self, rows: RowSolver, state: State) -> None:
         """Solve the rows of each factor in turn.
@@ -235,3 +240,8 @@ class TensorMisfit(Objective):
 
     def with_threads(self, threads: Threads) -> TensorMisfit:
         return self.with_storage(self.storage.with_threads(threads))
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError("f along a line is no quartic; see change_along")
+
+    along = advance = _refuse
