@@ -16,6 +16,7 @@ from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError
 from symnmf.run.checkpoint import FORMAT
 from symnmf.solvers import SOLVERS
+from symnmf.storage import LowRank
 
 SETTINGS = {"init": "scaled-random", "random_state": 0, "tol": 0.0, "n_jobs": 1}
 
@@ -25,17 +26,42 @@ def X():
     return synthetic_problem(30, 3, 0.1, seed=0)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def exactly_low_rank(X):
+    """Return a matrix of which little but rounding is left after a few iterations."""
+    values, vectors = np.linalg.eigh(X)
+    U = np.maximum(vectors[:, -3:] * np.sqrt(values[-3:]), 0.0)
+    return U @ U.T + 1e-7 * X
+
+
+#: Storages and precisions, and what is told besides X.
+CASES = {
+    "dense": (np.asarray, {}),
+    "sparse": (sp.csr_array, {}),
+    "float32": (np.float32, {}),
+    "nearly exact": (exactly_low_rank, {}),
+    "nearly exact, float32": (lambda X: np.float32(exactly_low_rank(X)), {}),
+    "low rank": (lambda X: LowRank(X[:, :5], np.eye(5)), {}),
+    "a mask": (np.asarray, {"ignore_diagonal": True}),
+    "terms": (sp.csr_array, {"l1": 0.1, "ridge": 0.1}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_a_resumed_run_is_the_uninterrupted_one(X, tmp_path, solver, kind):
-    X = kind(X)
-    path = tmp_path / "run.npz"
-    whole = symnmf.factorize(X, 3, solver=solver, max_iter=24, **SETTINGS)
-    symnmf.factorize(X, 3, solver=solver, max_iter=9, checkpoint=path, **SETTINGS)
-    rest = symnmf.factorize(X, 3, solver=solver, max_iter=24, checkpoint=path, **SETTINGS)
+def test_a_resumed_run_is_the_uninterrupted_one(X, tmp_path, solver, case):
+    """To the last digit of every column of its history, however it was recorded."""
+    kind, options = CASES[case]
+    X, path = kind(X), tmp_path / "run.npz"
+    options = {"solver": solver, "record_every": 4, **options, **SETTINGS}
+    try:
+        whole = symnmf.factorize(X, 3, max_iter=24, **options)
+    except InputError:
+        pytest.skip(f"{solver} does not take that")
+    for limit in (0, 5, 9, 24):
+        rest = symnmf.factorize(X, 3, max_iter=limit, checkpoint=path, **options)
     assert np.array_equal(rest.U, whole.U)
     assert np.array_equal(rest.V, whole.V)
-    assert rest.n_iter == whole.n_iter
+    assert (rest.n_iter, rest.value, rest.error) == (whole.n_iter, whole.value, whole.error)
     columns = [column for column in symnmf.History.columns if column != "seconds"]
     for column in columns:
         assert np.array_equal(rest.history[column], whole.history[column]), column
@@ -166,7 +192,7 @@ def test_signals_write_a_last_checkpoint_and_return(X, tmp_path, number):
 
 
 @pytest.mark.parametrize("solver", ["auto", "pgd", "tsvd", "admm", "lbfgs"])
-@pytest.mark.parametrize("name", ["product", "gram_U"])
+@pytest.mark.parametrize("name", ["product", "gram_U", "numbers_U"])
 @pytest.mark.parametrize("factor", [0.0, 0.5, 1.001, 3.0])
 def test_products_that_are_not_those_of_u_are_refused(X, tmp_path, solver, name, factor):
     """A checkpoint that somebody edited, with a checksum that fits again."""

@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import symnmf
 from conftest import synthetic_problem
+from symnmf.solvers import as_solver
+from symnmf.state import Point
+from symnmf.steps.revival import column_from_residual, dead_columns
 
 pytestmark = pytest.mark.filterwarnings("ignore::symnmf.errors.ConvergenceWarning")
 
@@ -75,3 +80,36 @@ def test_a_revived_run_resumes_bit_for_bit(tmp_path):
         symnmf.factorize(X, 4, init=start, max_iter=stop, checkpoint=file, **options)
         rest = symnmf.factorize(X, 4, init=start, max_iter=12, checkpoint=file, **options)
         np.testing.assert_array_equal(rest.U, whole.U)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32))
+def test_every_zero_column_is_known_after_every_step(seed):
+    """Of small problems with terms, whose columns die on the way."""
+    rng = np.random.default_rng(seed)
+    n, r = int(rng.integers(4, 10)), int(rng.integers(2, 5))
+    X, W = rng.random((n, n)), rng.random((n, n))
+    f = symnmf.Problem(X + X.T, weights=W + W.T, ridge=float(rng.uniform(1, 6))).scaled
+    solver = as_solver("hals-newton")
+    state = solver.start(f, rng.random((n, r)))
+    for _ in range(30):
+        solver.step(f, state)
+        state.iteration += 1
+        zero = np.flatnonzero(~state.U.values.any(axis=0))
+        np.testing.assert_array_equal(dead_columns(state.U), zero)
+
+
+@pytest.mark.parametrize("price", [0.0, 0.1, 1.0])
+def test_a_column_that_is_put_in_lowers_f(price):
+    f = symnmf.Problem(blocks(), l1=price).scaled
+    U = np.zeros((15, 3))
+    U[:5, 1] = 1.0
+    column = column_from_residual(f, Point(f.ops, U))
+    revived = U.copy()
+    revived[:, 0] = column
+    assert f.value(Point(f.ops, revived)) < f.value(Point(f.ops, U)) - 1.0
+
+
+def test_no_column_is_put_in_where_its_price_is_all_that_it_brings():
+    f = symnmf.Problem(blocks(), l1=5.0).scaled
+    assert column_from_residual(f, Point(f.ops, np.zeros((15, 3)))) is None

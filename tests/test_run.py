@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 import symnmf
 from conftest import synthetic_problem
+from strict_backend import StrictMatrix
 from symnmf.errors import ConvergenceWarning, InputError
 from symnmf.parallel import Threads
 
@@ -291,3 +292,25 @@ def test_names_are_saved_beside_the_factors(X, tmp_path):
     assert symnmf.Result.load(tmp_path / "named.npz").n_iter == 1
     with pytest.raises(InputError, match="40 rows, got 1"):
         result.save(tmp_path / "other.npz", names=["a"])
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-5])
+def test_a_run_on_a_foreign_array_takes_every_path(tol, tmp_path):
+    """More entries of U than a cache holds, through float32, callbacks, checkpoint and result."""
+    X = synthetic_problem(1400, 3, 0.1, seed=0)
+    seen = []
+    result = symnmf.factorize(
+        StrictMatrix(X),
+        3,
+        tol=tol,
+        init="scaled-random",
+        random_state=0,
+        callback=lambda now: seen.append(float(now.U.sum())),
+        checkpoint=tmp_path / "run.npz",
+    )
+    assert result.status == "converged"
+    assert result.U.dtype == np.float64
+    assert len(seen) == len(result.history)
+    error = np.linalg.norm(X - result.U @ result.U.T) ** 2 / np.linalg.norm(X) ** 2
+    assert result.error == pytest.approx(error, rel=1e-9)
+    assert result.certificate().certified

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import block_diag
 from sklearn.datasets import make_blobs
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -268,7 +269,61 @@ def test_entries_as_good_as_zero_are_no_way_down() -> None:
     for factor in (U, nearly):
         certificate = symnmf.factorize(X, 8, init=factor, max_iter=0).certificate()
         assert certificate.certified
-        assert "a local minimum to second order" in certificate.verdict
+        # rows far apart have a similarity of 0, and so a gradient of 0 where their entries are 0
+        assert not certificate.strict
+        assert "no way down to second order found" in certificate.verdict
+
+
+def test_a_local_minimum_is_one_where_every_zero_entry_is_held() -> None:
+    rng = np.random.default_rng(0)
+    U = rng.random((40, 3)) * (rng.random((40, 3)) < 0.7)
+    noise = rng.random((40, 40))
+    certificate = symnmf.factorize(U @ U.T + 0.05 * (noise + noise.T), 3, tol=1e-8).certificate()
+    assert certificate.strict
+    assert "and a local minimum to second order" in certificate.verdict
+
+
+def entering() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Matrices with starts whose entries that are 0 with gradient 0 can rise and lower f."""
+    ones = np.ones((4, 4))
+    apart, mixed = np.zeros((12, 2)), np.zeros((12, 2))
+    apart[:4, 0], apart[8:, 1] = np.sqrt(10), 1.0
+    pair = np.kron([[10.0, 3.0], [3.0, 9.0]], ones)
+    values, vectors = np.linalg.eigh(pair)
+    mixed[:8, 0] = np.sqrt(values[-1]) * np.abs(vectors[:, -1])
+    mixed[8:, 1] = np.sqrt(0.5)
+    return {
+        "a block that no column has": (block_diag(10 * ones, 9 * ones, ones), apart),
+        "half of an eigenvector": (block_diag(pair, 0.5 * ones), mixed),
+    }
+
+
+@pytest.mark.parametrize("name", list(entering()))
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_entries_at_zero_with_gradient_zero_are_looked_at(name: str, kind: type) -> None:
+    X, start = entering()[name]
+    stuck = symnmf.factorize(kind(X), 2, init=start, max_iter=0)
+    certificate = stuck.certificate()
+    assert certificate.stationarity < 1e-12
+    assert certificate.falls
+    assert not certificate.certified
+    found = symnmf.factorize(kind(X), 2, init=start)
+    assert found.status == "converged"
+    assert found.value < stuck.value - 10.0
+    assert found.certificate().certified
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_a_block_that_is_tied_by_less_than_a_tenth_of_itself_counts(kind: type) -> None:
+    rng = np.random.default_rng(0)
+    large, small = rng.random((20, 3)), 1e-4 * rng.random((20, 3))
+    X = block_diag(large @ large.T, small @ small.T)
+    X[0, 20] = X[20, 0] = 0.004 * X[20:, 20:].max()
+    start = block_diag(large, 1e-4 * rng.random((20, 3)))
+    certificate = symnmf.factorize(kind(X), 6, init=start, max_iter=0).certificate()
+    assert certificate.stationarity < 1e-5
+    assert certificate.components == 2
+    assert not certificate.certified
 
 
 def test_a_negative_curvature_without_a_lower_point_is_no_saddle(
@@ -276,7 +331,7 @@ def test_a_negative_curvature_without_a_lower_point_is_no_saddle(
 ) -> None:
     X = exact()
     result = symnmf.factorize(X, 3, tol=1e-9)
-    found = Curvature(-0.1, np.full(result.U.shape, 1.0 / np.sqrt(result.U.size)), 3)
+    found = Curvature(-0.1, np.full(result.U.shape, 1.0 / np.sqrt(result.U.size)), 3, True)
     monkeypatch.setattr(inspection, "lowest_curvature", lambda *given: found)
     certificate = result.certificate(X)
     assert not certificate.falls

@@ -171,6 +171,25 @@ class Point:
         return self._size
 
     @property
+    def numbers(self) -> np.ndarray:
+        """What is known of the point in six numbers, infinite where it is not known.
+
+        The sums, the misfit with its doubt and the natural residual. A run goes on from them bit
+        for bit only if they are those that it had, however they were computed.
+        """
+        parts = (self._sums or (np.inf,) * 3, self.misfit or (np.inf,) * 2)
+        residual = np.inf if self.natural_residual is None else self.natural_residual
+        return np.array([*parts[0], *parts[1], residual])
+
+    @numbers.setter
+    def numbers(self, numbers: np.ndarray) -> None:
+        known = np.isfinite(numbers)
+        first, second, third, sqnorm, doubt, residual = numbers.tolist()
+        self._sums = (first, second, third) if known[:3].all() else None
+        self.misfit = Misfit(sqnorm, doubt) if known[3:5].all() else None
+        self.natural_residual = residual if known[5] else None
+
+    @property
     def known_gram(self) -> np.ndarray | None:
         """U^T U where it has been computed, else None."""
         return self._gram

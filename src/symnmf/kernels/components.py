@@ -6,6 +6,9 @@ import numpy as np
 
 from symnmf.kernels.compiling import REORDER, compiled
 
+#: Part of the largest entry of the smaller row that joins it, however large the other one is.
+JOINING = 0.1
+
 
 @compiled()
 def label_components(
@@ -13,21 +16,21 @@ def label_components(
     indices: np.ndarray,
     data: np.ndarray,
     share: float,
-    limits: np.ndarray,
+    sizes: np.ndarray,
     waiting: np.ndarray,
     labels: np.ndarray,
 ) -> int:
     """Write the component of each row to ``labels``, and return how many there are.
 
     An entry joins two rows if it is not zero and larger than the ``share`` of the largest entry of
-    one of them. ``limits`` and ``waiting`` are room for a number per row.
+    both, or than JOINING of that of one. ``sizes`` and ``waiting`` are room for a number per row.
     """
     n = len(labels)
     for i in range(n):
         largest = 0.0
         for p in range(indptr[i], indptr[i + 1]):
             largest = max(largest, np.float64(abs(data[p])))
-        limits[i] = share * largest
+        sizes[i] = largest
         labels[i] = -1
     count = 0
     for first in range(n):
@@ -39,7 +42,8 @@ def label_components(
             i = waiting[left]
             for p in range(indptr[i], indptr[i + 1]):
                 j = indices[p]
-                if labels[j] < 0 and abs(data[p]) > min(limits[i], limits[j]):
+                smaller, larger = min(sizes[i], sizes[j]), max(sizes[i], sizes[j])
+                if labels[j] < 0 and abs(data[p]) > min(share * larger, JOINING * smaller):
                     labels[j], waiting[left] = count, j
                     left += 1
         count += 1

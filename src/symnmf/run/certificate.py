@@ -85,13 +85,17 @@ class Certificate:
         That precision: "float32" or "float64".
     worst_component : float
         The largest stationarity of a connected component of X, each at its own scale; that of X
-        itself if it is connected. The norm of X would hide a small component. Entries below a
-        thousandth of the largest entry of both their rows connect nothing.
+        itself if it is connected. The norm of X would hide a small component. An entry connects two
+        rows if it is above a thousandth of the largest entry of both, or a tenth of that of one.
     components : int
         The number of components.
     lowest_curvature : float
-        The lowest curvature of the objective at U found on the entries above 0, relative to
-        ||X||_F. NaN if it was not computed: for tensors, and if U is not stationary to 1e-4.
+        The lowest curvature of the objective at U that was found, relative to ||X||_F: on the
+        entries above 0, and within a column on entries that are 0 with gradient 0. NaN if it was
+        not computed: for tensors, and if U is not stationary to 1e-4.
+    strict : bool
+        Whether every entry that is 0 has a positive gradient, so that the curvature on the others
+        says whether U is a local minimum.
     curvature_steps : int
         Lanczos steps, with one product with X each; the true minimum may be slightly lower.
     falls : bool
@@ -130,6 +134,7 @@ class Certificate:
     worst_component: float
     components: int
     lowest_curvature: float
+    strict: bool
     curvature_steps: int
     falls: bool
     grown_rows: tuple[int, ...]
@@ -228,7 +233,8 @@ class Certificate:
     def _order_two(self) -> str:
         """What the curvature adds to the sentence."""
         if self.lowest_curvature >= NEGATIVE:
-            return ", and a local minimum to second order"
+            local = "a local minimum to second order"
+            return f", and {local}" if self.strict else ", with no way down to second order found"
         return ""
 
     def __str__(self) -> str:
@@ -247,7 +253,7 @@ class Certificate:
         if np.isfinite(self.lowest_curvature):
             lines.append(
                 f"  lowest curvature found                 {self.lowest_curvature:.3e} "
-                f"({self.curvature_steps} Lanczos steps on the entries above 0)"
+                f"({self.curvature_steps} Lanczos steps)"
             )
         if self.splits:
             lines += self._on_lambda()

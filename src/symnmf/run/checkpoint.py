@@ -21,7 +21,7 @@ from symnmf.run.settings import Settings
 from symnmf.solvers import Solver
 from symnmf.state import Kept, Point, State, check_memory
 
-FORMAT = "symnmf-checkpoint-4"
+FORMAT = "symnmf-checkpoint-5"
 MEMORY, SCHEDULE = "memory_", "schedule_"
 
 
@@ -104,6 +104,7 @@ class Checkpoint:
             arrays["product"] = ops.get(state.U.known_product)
             if state.U.known_gram is not None:
                 arrays["gram_U"] = state.U.known_gram
+            arrays["numbers_U"] = state.U.numbers
         for prefix, kept in ((MEMORY, state.memory), (SCHEDULE, state.schedule)):
             for name, value in kept.items():
                 arrays[prefix + name] = value if isinstance(value, np.ndarray) else ops.get(value)
@@ -211,6 +212,8 @@ def read_checkpoint(
             None if product is None else put(product),
             stored.get("gram_U"),
         )
+        if "numbers_U" in stored:
+            U.numbers = stored["numbers_U"]
         state = State(
             U=U,
             V=Point(f.ops, put(stored["V"])) if "V" in stored else U,
@@ -272,6 +275,7 @@ def _check_factors(stored: dict[str, np.ndarray], rank: int, f: Objective, solve
     if not solver.has_coupling:
         layout["product"] = Kept(shape, dtype, optional=True)
         layout["gram_U"] = Kept((shape[1], shape[1]), optional=True)
+        layout["numbers_U"] = Kept((6,), infinite=True, optional=True)
     check_memory(stored, layout, "the factor")
 
 

@@ -147,6 +147,7 @@ def looked_at(f: Objective, U: Point, tol: float) -> dict[str, Any]:
         "worst_component": 0.0,
         "components": 1,
         "lowest_curvature": np.nan,
+        "strict": False,
         "curvature_steps": 0,
         "falls": False,
         "grown_rows": (),
@@ -166,12 +167,13 @@ def looked_at(f: Objective, U: Point, tol: float) -> dict[str, Any]:
     curvature = inspection.curvature(U)
     assert curvature is not None
     # with an l1 term a column that leaves zero costs more than it brings at first: no saddle
-    dead = f.term_slope == 0.0 and not U.gram.diagonal().all()
+    dead = f.term_slope == 0.0 and len(dead_columns(U)) > 0
     dead = dead and column_from_residual(f, U) is not None
     # where a point is stationary to 1e-4 only, a curvature of that size has no sign
     falls = curvature.lowest < -worst and inspection.way_down(U, curvature) is not None
     return known | {
         "lowest_curvature": curvature.lowest,
+        "strict": curvature.strict,
         "curvature_steps": curvature.steps,
         "falls": falls or dead,
     }

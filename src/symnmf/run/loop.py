@@ -18,7 +18,7 @@ from symnmf.objectives.objective import rounding_level
 from symnmf.ops import Factor
 from symnmf.parallel import one_blas_thread
 from symnmf.run.checkpoint import Checkpoint, Checkpointing, SavedRun
-from symnmf.run.confirming import belongs, confirmed
+from symnmf.run.confirming import belongs
 from symnmf.run.hasty import hasty_start
 from symnmf.run.inspection import Inspection, grown_rows
 from symnmf.run.interrupts import Interrupt, watching
@@ -218,7 +218,7 @@ class Run:
     seconds: float = 0.0
     latest_seconds: float = 0.0  # of the last iteration
     start_misfit: float = 0.0
-    resumed: bool = False
+    unscheduled: int = 0  # the iteration of a last row that only a limit put into the history
     had_a_run: bool = False  # its start is where a run on a smaller problem ended
     unrounded: Factor | None = None  # the start, as long as only its float32 is in use
     state: State = field(init=False)
@@ -252,14 +252,17 @@ class Run:
         """Start from a checkpoint."""
         self.state, self.history = saved.state, saved.history
         self.seconds, self.start_misfit = saved.seconds, saved.start_misfit
-        self.resumed = True
-        if not belongs(self.f, self.state.U):
+        f = self.f.in_precision(self.f.ops.dtype(self.state.U.values))
+        if self.f.sqnorm > 0.0 and not belongs(f, self.state):
             path = "the checkpoint" if self.checkpoint is None else str(self.checkpoint.path)
             raise InputError(
                 f"{path} holds products that are not those of its U and this X; it was changed "
                 f"since symnmf wrote it, so start afresh."
             )
         self._measure()
+        last = self.history["iteration"][-1]
+        if last == self.state.iteration and last % self.limits.record_every:
+            self.unscheduled = last  # a limit ended the run there
 
     def loop(self, interrupt: Interrupt) -> Result:
         """Iterate until something says stop."""
@@ -267,35 +270,31 @@ class Run:
         if not len(self.history):
             stopped = self._record()
         status = self._status(stopped or bool(interrupt))
-        while status is None or (status := self._confirmed(status)) is None:
+        while status is None:
             self._iterate()
             due = self.state.iteration % self.limits.record_every == 0
             if due or self._at_limit() or interrupt:
+                carried = self.state.U.numbers
                 self._measure()
+                if not due:  # a run that is resumed has not looked here
+                    self.state.U.numbers = carried
                 stopped = self._record()
                 status = self._status(stopped or bool(interrupt))
             if self.checkpoint and self.checkpoint.due():
                 self._save()
         if self.checkpoint:
             self._save()
-        if self._narrow and status != "diverged" and self._widens:
-            self._widen()  # after the checkpoint, from which the run would go on in float32
-        return self._result(status)
-
-    def _confirmed(self, status: Status) -> Status | None:
-        """Return how the run ends; None where it goes on, since a checkpoint had misled it."""
+        # after the checkpoint, from which the run would go on with what it carries
         self._settle()
-        if not self.resumed or self.f.sqnorm == 0.0 or status == "diverged":
-            return status
-        true = confirmed(self.f, self.state, self.latest)
-        if true is self.latest:
-            return status
-        self.latest = true
-        self.history.amend(error=true.error, value=true.value, objective=true.objective)
-        return self._status(status == "stopped")
+        if self._narrow and status != "diverged" and self._widens:
+            self._widen()
+        return self._result(status)
 
     def _iterate(self) -> None:
         self.unrounded = None
+        if self.unscheduled:
+            self.history.drop_last()
+            self.unscheduled = 0
         began = self.limits.clock()
         with calls.timed("solve"):
             if self.solver.has_coupling and self.state.iteration > 0:
@@ -411,7 +410,7 @@ class Run:
     @property
     def _widens(self) -> bool:
         """Whether a run that ends in float32 is measured in the precision of X."""
-        return self.state.iteration == 0 or self.state.U.values.size <= WIDENED_UP_TO
+        return self.state.iteration == 0 or math.prod(self.state.U.values.shape) <= WIDENED_UP_TO
 
     def _widen(self) -> None:
         """Take U in the precision of X, or the start that it was rounded from, and measure it."""

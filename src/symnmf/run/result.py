@@ -87,6 +87,10 @@ class History:
         for column, value in values.items():
             self._numbers[COLUMNS.index(column) - len(COLUMNS)] = value
 
+    def drop_last(self) -> None:
+        """Leave out the last row."""
+        del self._numbers[-len(COLUMNS) :]
+
     def __len__(self) -> int:
         return len(self._numbers) // len(COLUMNS)
 

@@ -14,9 +14,16 @@ WORTH = 1e-10  # of ||X||_F: a smaller <R v, v> is rounding
 
 
 def dead_columns(U: Point) -> np.ndarray:
-    """Return the columns of U that are zero."""
+    """Return the columns of U that are zero.
+
+    U^T U may have been carried along a line, which leaves rounding where a column became zero. So
+    columns are looked at themselves where its diagonal is as small as that.
+    """
     squares = U.gram.diagonal()
-    return NONE if squares.all() else np.flatnonzero(squares == 0.0)
+    rounding = np.sqrt(np.finfo(U.ops.dtype(U.values)).eps)
+    if squares.min() > rounding * squares.max():
+        return NONE
+    return np.flatnonzero(U.ops.column_sums(U.values) == 0.0)
 
 
 def column_from_residual(f: Objective, U: Point) -> np.ndarray | None:
@@ -26,7 +33,8 @@ def column_from_residual(f: Objective, U: Point) -> np.ndarray | None:
     vector with q = <R v, v> > 0 is sqrt(q) v, and lowers f by q^2 / 2. The unit vector comes from
     the projected power method on R, from the rows with most left to explain. A handful of products
     with a few columns, on the rare occasion. A term l1 sum(v) may cost more than the column brings;
-    then it stays zero.
+    then it stays zero. A column that is returned lowers f by at least (WORTH ||X||_F)^2 / 2, so
+    that a run finds finitely many.
     """
     if not isinstance(f, MatrixObjective):
         return None
@@ -39,25 +47,30 @@ def column_from_residual(f: Objective, U: Point) -> np.ndarray | None:
     single = np.zeros((n, len(rows)))
     single[rows, np.arange(len(rows))] = 1.0
     V = np.hstack([np.ones((n, 1)), single + np.maximum(residual(single), 0.0) / f.norm])
-    best, column = WORTH * f.norm, None
-    price = f.term_slope
+    best = 0.5 * (WORTH * f.norm) ** 2
+    column, price = None, f.term_slope
     for _ in range(STEPS):
         V /= np.maximum(np.linalg.norm(V, axis=0), np.finfo(float).tiny)
         image = residual(V)
         quotients = np.sum(V * image, axis=0)
-        top = int(np.argmax(quotients))
-        if quotients[top] > best:
-            best = float(quotients[top])
-            column = _best_length(best, price * float(V[:, top].sum())) * V[:, top]
+        for quotient, v in zip(quotients, V.T, strict=True):
+            length, gain = _best_length(float(quotient), price * float(v.sum()))
+            if gain > best:
+                best, column = gain, length * v
         # without the shift the method would follow a large negative eigenvalue of R
         V = np.maximum(image + np.maximum(-quotients, 0.0) * V, 0.0)
-    return column if column is not None and column.any() else None
+    return column
 
 
-def _best_length(quotient: float, price: float) -> float:
-    """Return the t >= 0 with the least t^4 / 2 - quotient t^2 + price t."""
-    if price == 0.0:
-        return float(np.sqrt(quotient))
-    roots = np.roots([2.0, 0.0, -2.0 * quotient, price])
-    t = max((float(root.real) for root in roots if abs(root.imag) <= 1e-9 * abs(root)), default=0.0)
-    return t if t > 0.0 and t**3 / 2.0 - quotient * t + price < 0.0 else 0.0
+def _best_length(quotient: float, price: float) -> tuple[float, float]:
+    """Return the t >= 0 with the least t^4 / 2 - quotient t^2 + price t, and how much it gains."""
+    if quotient <= 0.0:
+        return 0.0, 0.0
+    t = np.sqrt(quotient)
+    if price > 0.0:
+        # the largest zero of 2 t^3 - 2 quotient t + price, if there is any above 0
+        cosine = -0.75 * price * np.sqrt(3.0 / quotient) / quotient
+        if cosine < -1.0:
+            return 0.0, 0.0
+        t = 2.0 * np.sqrt(quotient / 3.0) * np.cos(np.arccos(cosine) / 3.0)
+    return float(t), float(quotient * t**2 - t**4 / 2.0 - price * t)

@@ -1,4 +1,4 @@
-"""The lowest curvature of f on the free entries, and the way down where it is negative.
+"""The lowest curvature of f that is found at a critical point, and the way down if it is negative.
 
 A point where the gradient vanishes on the free entries may be a saddle: a column that is as good as
 zero, or two columns that are the same, are. First-order steps do not see it, since the gradient
@@ -6,7 +6,11 @@ along the way out is zero too. The curvature does:
 
     H D = 2 (U D^T U + D U^T U - S D),   S = X - U U^T,
 
-one product with X for each step of Lanczos.
+one product with X for each step of Lanczos on the free entries.
+
+An entry that is 0 with gradient 0 can move too, upwards alone. Where all of v >= 0 lies on such
+entries of column j, <H D, D> is 2 (||u_j||^2 ||v||^2 - <S v, v>) for D = v e_j^T, and a projected
+power method looks for the v with the largest <S v, v>, for all columns at once.
 """
 
 from __future__ import annotations
@@ -26,6 +30,12 @@ ZERO = 1e-10
 #: Curvature, over ||X||_F, that is called negative; rounding and what Lanczos leaves lie above.
 NEGATIVE = -1e-5
 
+#: Gradient, in units of ||X||_F and the mean size of an entry of U, that counts as 0.
+FLAT = 1e-4
+
+#: Steps of the power method.
+POWER_STEPS = 20
+
 #: Cosine of two columns, and size of one against the largest, from which on a stationary point is
 #: looked at before it is called the end.
 ALIKE, SMALL = 1.0 - 1e-4, 1e-2
@@ -43,14 +53,18 @@ class Curvature:
     lowest : float
         <H D, D> over ||X||_F, for the unit D found.
     direction : ndarray of shape (n, r)
-        D, zero where U counts as 0.
+        D; where U counts as 0 it is 0 too, or positive where the gradient is 0 as well.
     steps : int
         Steps of Lanczos; the lowest curvature of all may be somewhat lower.
+    strict : bool
+        Whether every entry that is 0 has a positive gradient, so that the free entries are all
+        that can move. Directions that mix other entries were not looked at.
     """
 
     lowest: float
     direction: np.ndarray
     steps: int
+    strict: bool
 
     @property
     def negative(self) -> bool:
@@ -69,20 +83,39 @@ def suspicious(gram: np.ndarray) -> bool:
 
 
 def lowest_curvature(f: Any, U: np.ndarray, *, steps: int = STEPS) -> Curvature:
-    """Look for the lowest curvature of f at U on the entries above 0, by Lanczos.
+    """Look for the lowest curvature of f at U on the entries that can move.
 
-    ``f`` is an objective of matrices and U a host array in its units. The vectors are
-    orthogonalised against all earlier ones.
+    ``f`` is an objective of matrices and U a host array in its units.
     """
     U = U.astype(np.float64)
-    free = ZERO * U.max(axis=0) < U
-    steps = min(int(np.clip(KEPT // max(U.size, 1), FEWEST, steps)), int(free.sum()))
-    if steps == 0:
-        return Curvature(0.0, np.zeros_like(U), 0)
     hessian = Hessian(f, U)
-    current = np.where(free, np.random.default_rng(0).standard_normal(U.shape), 0.0)
+    free = ZERO * U.max(axis=0) < U
+    slope = 0.5 * f.term_slope - f.residual_times(hessian.tall, hessian.tall, U)
+    held = ~free & (slope <= FLAT * f.norm * np.linalg.norm(U) / np.sqrt(U.size))
+    lowest, direction, taken = _on_free_entries(hessian, free, steps)
+    if held.any():
+        other, entering = _on_held_entries(hessian, held)
+        if other < lowest:
+            lowest, direction = other, entering
+    norm = float(f.norm)
+    lowest = lowest / norm if norm > 0.0 else 0.0
+    return Curvature(lowest, direction, taken, not held.any())
+
+
+def _on_free_entries(
+    hessian: Hessian, free: np.ndarray, steps: int
+) -> tuple[float, np.ndarray, int]:
+    """Return the lowest curvature by Lanczos, its direction and the steps taken.
+
+    The vectors are orthogonalised against all earlier ones.
+    """
+    size = free.size
+    steps = min(int(np.clip(KEPT // max(size, 1), FEWEST, steps)), int(free.sum()))
+    if steps == 0:
+        return 0.0, np.zeros(free.shape), 0
+    current = np.where(free, np.random.default_rng(0).standard_normal(free.shape), 0.0)
     current /= np.linalg.norm(current)
-    basis = np.empty((steps, U.size), np.float32 if U.size > 10_000 else np.float64)
+    basis = np.empty((steps, size), np.float32 if size > 10_000 else np.float64)
     diagonal: list[float] = []
     off: list[float] = []
     for step in range(steps):
@@ -97,17 +130,41 @@ def lowest_curvature(f: Any, U: np.ndarray, *, steps: int = STEPS) -> Curvature:
         if length <= 1e-10 * max(map(abs, diagonal)) or step == steps - 1:
             break
         off.append(length)
-        current = (flat / length).reshape(U.shape)
+        current = (flat / length).reshape(free.shape)
     from scipy.linalg import eigh_tridiagonal
 
     values, vectors = eigh_tridiagonal(
         np.array(diagonal), np.array(off), select="i", select_range=(0, 0)
     )
     weights = vectors[:, 0].astype(basis.dtype)
-    direction = (weights @ basis[: len(diagonal)]).reshape(U.shape).astype(np.float64)
+    direction = (weights @ basis[: len(diagonal)]).reshape(free.shape).astype(np.float64)
     direction /= max(float(np.linalg.norm(direction)), np.finfo(float).tiny)
-    norm = float(f.norm)
-    return Curvature(float(values[0]) / norm if norm > 0.0 else 0.0, direction, len(diagonal))
+    return float(values[0]), direction, len(diagonal)
+
+
+def _on_held_entries(hessian: Hessian, held: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the lowest curvature on held entries of one column, by a projected power method.
+
+    It begins with all of them, and then again with those that the first v has left.
+    """
+    lowest, best = np.inf, np.zeros(held.shape)
+    sizes = hessian.gram.diagonal()
+    begin = held
+    for _ in range(2):
+        V = begin.astype(np.float64)
+        for _ in range(POWER_STEPS):
+            V /= np.maximum(np.linalg.norm(V, axis=0), np.finfo(float).tiny)
+            image = hessian.residual(V)
+            quotients = np.sum(V * image, axis=0)
+            curved = np.where(V.any(axis=0), 2.0 * (sizes - quotients), np.inf)
+            column = int(curved.argmin())
+            if curved[column] < lowest:
+                lowest, best = float(curved[column]), np.zeros(held.shape)
+                best[:, column] = V[:, column]
+            # without the shift the method would follow a large negative eigenvalue of S
+            V = np.where(held, np.maximum(image + np.maximum(-quotients, 0.0) * V, 0.0), 0.0)
+        begin = held & (V == 0.0)
+    return lowest, best
 
 
 class Hessian:
@@ -122,8 +179,12 @@ class Hessian:
 
     def __call__(self, D: np.ndarray) -> np.ndarray:
         """Return H D, in float64."""
-        bent = self.f.residual_times(self.tall, self.tall, D)
-        return 2.0 * (self._model(D) - bent)
+        return 2.0 * (self._model(D) - self.residual(D))
+
+    def residual(self, D: np.ndarray) -> np.ndarray:
+        """Return S D."""
+        image: np.ndarray = self.f.residual_times(self.tall, self.tall, D)
+        return image
 
     def _model(self, D: np.ndarray) -> np.ndarray:
         """Return [W o (U D^T + D U^T)] U.

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symnmf.kernels.components import add_squares_inside, label_components
+from symnmf.kernels.components import JOINING, add_squares_inside, label_components
 from symnmf.storage.dense import DenseMatrix
 from symnmf.storage.sparse import SparseMatrix, narrow
 from symnmf.storage.symmetric import SymmetricArray
 
-#: An entry joins no components where it is below this part of the largest entry of both its rows.
+#: An entry joins no components where it is below this part of the largest entry of one of its rows,
+#: and below JOINING of that of the other.
 WEAK = 1e-3
 
 
@@ -53,7 +54,8 @@ def labels_of(
 ) -> tuple[int, np.ndarray]:
     """Return how many components a sparse graph has, and that of each row.
 
-    An entry joins two rows if it is larger than the ``share`` of the largest entry of one of them.
+    An entry joins two rows if it is larger than the ``share`` of the largest entry of both, or than
+    JOINING of that of one.
     """
     n = len(indptr) - 1
     labels, waiting = np.empty((2, n), np.int64)
@@ -63,7 +65,7 @@ def labels_of(
 
 
 def _of_dense(X: np.ndarray) -> Components | None:
-    limits = WEAK * np.maximum(X.max(axis=1), -X.min(axis=1))
+    sizes = np.maximum(X.max(axis=1), -X.min(axis=1))
     labels = np.full(len(X), -1)
     norms: list[float] = []
     while (labels < 0).any():
@@ -71,7 +73,11 @@ def _of_dense(X: np.ndarray) -> Components | None:
         waiting = [first]
         while waiting and (left := np.flatnonzero(labels < 0)).size:
             row = waiting.pop()
-            joins = np.abs(X[row, left]) > np.minimum(limits[row], limits[left])
+            smaller, larger = (
+                np.minimum(sizes[row], sizes[left]),
+                np.maximum(sizes[row], sizes[left]),
+            )
+            joins = np.abs(X[row, left]) > np.minimum(WEAK * larger, JOINING * smaller)
             labels[left[joins]] = len(norms)
             waiting.extend(left[joins])
         own = np.flatnonzero(labels == len(norms))
