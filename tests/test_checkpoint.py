@@ -200,9 +200,10 @@ def test_products_that_are_not_those_of_u_are_refused(X, tmp_path, solver, name,
     options = {"random_state": 0, "solver": solver, "checkpoint": path}
     symnmf.factorize(X, 3, max_iter=4, tol=0.0, **options)
     stored = read_archive(path, FORMAT)
-    if name not in stored:
+    known = np.isfinite(stored.get(name, np.inf))
+    if not known.any():
         pytest.skip(f"{solver} keeps no {name}")
-    stored[name] = stored[name] * factor
+    stored[name][known] *= factor
     write_archive(path, stored)
     with pytest.raises(InputError, match="not those of its U and this X"):
         symnmf.factorize(X, 3, max_iter=8, tol=1e-3, **options)

@@ -89,7 +89,7 @@ def test_every_zero_column_is_known_after_every_step(seed):
     rng = np.random.default_rng(seed)
     n, r = int(rng.integers(4, 10)), int(rng.integers(2, 5))
     X, W = rng.random((n, n)), rng.random((n, n))
-    f = symnmf.Problem(X + X.T, weights=W + W.T, ridge=float(rng.uniform(1, 6))).scaled
+    f = symnmf.Problem(X + X.T, weights=W + W.T, ridge=float(rng.uniform(1, 6))).objective
     solver = as_solver("hals-newton")
     state = solver.start(f, rng.random((n, r)))
     for _ in range(30):
@@ -101,7 +101,7 @@ def test_every_zero_column_is_known_after_every_step(seed):
 
 @pytest.mark.parametrize("price", [0.0, 0.1, 1.0])
 def test_a_column_that_is_put_in_lowers_f(price):
-    f = symnmf.Problem(blocks(), l1=price).scaled
+    f = symnmf.Problem(blocks(), l1=price).objective
     U = np.zeros((15, 3))
     U[:5, 1] = 1.0
     column = column_from_residual(f, Point(f.ops, U))
@@ -111,5 +111,5 @@ def test_a_column_that_is_put_in_lowers_f(price):
 
 
 def test_no_column_is_put_in_where_its_price_is_all_that_it_brings():
-    f = symnmf.Problem(blocks(), l1=5.0).scaled
+    f = symnmf.Problem(blocks(), l1=5.0).objective
     assert column_from_residual(f, Point(f.ops, np.zeros((15, 3)))) is None

@@ -35,6 +35,9 @@ def belongs(f: Objective, state: State) -> bool:
     apart = float(np.linalg.norm(f.ops.get(point.known_product) - product))
     if not apart <= carried * (f.norm * np.sqrt(size) + np.linalg.norm(product)):
         return False
+    sums = np.array([point.sums(f), fresh.sums(f)])
+    if not np.abs(sums[0] - sums[1]).max() <= carried * (f.sqnorm + size**2):
+        return False
     same = f.measure(state)
     now = f.measure(replace(state, U=fresh, V=fresh if state.V is point else state.V))
     near = MEASURED[f.dtype]

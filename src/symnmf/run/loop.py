@@ -253,6 +253,7 @@ class Run:
         self.state, self.history = saved.state, saved.history
         self.seconds, self.start_misfit = saved.seconds, saved.start_misfit
         f = self.f.in_precision(self.f.ops.dtype(self.state.U.values))
+        carried = self.state.U.numbers
         if self.f.sqnorm > 0.0 and not belongs(f, self.state):
             path = "the checkpoint" if self.checkpoint is None else str(self.checkpoint.path)
             raise InputError(
@@ -260,6 +261,7 @@ class Run:
                 f"since symnmf wrote it, so start afresh."
             )
         self._measure()
+        self.state.U.numbers = carried  # the uninterrupted run has not looked here
         last = self.history["iteration"][-1]
         if last == self.state.iteration and last % self.limits.record_every:
             self.unscheduled = last  # a limit ended the run there
@@ -276,7 +278,7 @@ class Run:
             if due or self._at_limit() or interrupt:
                 carried = self.state.U.numbers
                 self._measure()
-                if not due:  # a run that is resumed has not looked here
+                if not due:  # without the limit nobody would have looked here
                     self.state.U.numbers = carried
                 stopped = self._record()
                 status = self._status(stopped or bool(interrupt))
