@@ -83,7 +83,7 @@ def dense_figure(n: int, rank: int, repeats: int, dtype: type = np.float64) -> f
 
 
 def sparse_figure(repeats: int) -> float:
-    X = graphs.normalize(datasets.load_com_dblp().data)
+    X = graphs.normalize(datasets.load("com_dblp").data)
     V = np.random.default_rng(0).random((X.shape[0], 50))
 
     def two_products() -> None:
@@ -107,7 +107,7 @@ def memory_figure() -> float:
 
 def default_on_sparse() -> dict[str, float]:
     """An iteration of the default solver over two SciPy products, in the precisions it passes."""
-    X = datasets.load_com_dblp().data
+    X = datasets.load("com_dblp").data
     V = np.random.default_rng(0).random((X.shape[0], 50))
     kinds: list[str] = []
     history = symnmf.factorize(
@@ -129,7 +129,7 @@ def orl_figure(solver: str, iterations: int = 400) -> tuple[float, float]:
     """Return milliseconds per iteration with evaluation on ORL's graph (lambda = 0.66), and E."""
     with warnings.catch_warnings():  # two components, as these data are known to have
         warnings.simplefilter("ignore", graphs.GraphWarning)
-        X = as_symmetric(graphs.self_tuning(datasets.load_orl().data))
+        X = as_symmetric(graphs.self_tuning(datasets.load("orl").data))
     best, error = np.inf, np.nan
     for _ in range(5):
         run = Run(X, Settings.of(solver, 0.66, tol=0.0, max_iter=iterations))

@@ -26,7 +26,7 @@ POINTS = (
     "mnist_train3147",
     "mnist_test3147",
     "mnist_test_sorted3147",
-    "tdt2",
+    "TDT2_first3147",
     "digits",
 )
 NETWORKS = (
@@ -35,8 +35,8 @@ NETWORKS = (
     "football",
     "polbooks",
     "dolphins",
-    "cora",
-    "citeseer",
+    "planetoid_cora",
+    "planetoid_citeseer",
     "ego_facebook",
 )
 

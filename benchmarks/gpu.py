@@ -25,7 +25,7 @@ from symnmf.storage import on_device
 
 RANK = 50
 SIZES = (20_000, 40_000)
-FIVE = ("orl", "coil20", "mnist_train3147", "tdt2", "mnist_test_sorted3147")
+FIVE = ("orl", "coil20", "mnist_train3147", "TDT2_first3147", "mnist_test_sorted3147")
 RATES = (0.3, 1.0, 3.0)
 
 
@@ -189,7 +189,7 @@ def agreement(_: Path | None) -> None:
 
     for name in FIVE:
         data = datasets.load(name)
-        A = (cosine if name == "tdt2" else self_tuning)(data.data)
+        A = (cosine if name == "TDT2_first3147" else self_tuning)(data.data)
         r = data.n_clusters
         for solver in ("a-symhals", "symanls"):
             compare_homes(f"{name} {solver}", A, r, solver, 100)

@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--folder", help="where MNIST_full.npz is")
     arguments = parser.parse_args()
 
-    X = datasets.load_mnist(arguments.folder, subset="full").data[: arguments.n]
+    X = datasets.load("mnist_full", arguments.folder).data[: arguments.n]
     loaded = peak_megabytes()
     start, cpu_start = time.perf_counter(), time.process_time()
     with warnings.catch_warnings(record=True) as seen:

@@ -22,7 +22,15 @@ from symnmf import datasets, graphs
 from symnmf.graphs import assigning
 from symnmf.metrics import adjusted_rand, normalized_mutual_info
 
-NETWORKS = ("karate", "dolphins", "football", "polbooks", "email_eu_core", "cora", "citeseer")
+NETWORKS = (
+    "karate",
+    "dolphins",
+    "football",
+    "polbooks",
+    "email_eu_core",
+    "planetoid_cora",
+    "planetoid_citeseer",
+)
 SEEDS = range(3)
 
 Case = tuple[Any, np.ndarray]
@@ -78,8 +86,8 @@ def lfr() -> Iterator[Case]:
 def points() -> Iterator[Case]:
     from sklearn import datasets as made
 
-    for load in (datasets.load_orl, datasets.load_coil20, datasets.load_mnist):
-        data = load()
+    for name in ("orl", "coil20", "mnist_train3147"):
+        data = datasets.load(name)
         assert data.target is not None
         yield graphs.self_tuning(data.data), data.target
     for name in ("iris", "wine", "breast_cancer", "digits"):

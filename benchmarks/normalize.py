@@ -44,7 +44,15 @@ def correlations(seed: int, n: int = 200, groups: int = 6) -> tuple[np.ndarray, 
 
 
 def networks() -> Iterator[Case]:
-    names = ("karate", "dolphins", "football", "polbooks", "email_eu_core", "cora", "citeseer")
+    names = (
+        "karate",
+        "dolphins",
+        "football",
+        "polbooks",
+        "email_eu_core",
+        "planetoid_cora",
+        "planetoid_citeseer",
+    )
     for name in names:
         data = symnmf.datasets.load(name)
         assert data.target is not None

@@ -40,7 +40,7 @@ Method = Callable[[sp.csr_array, int, int], Sets]
 def egos() -> Iterator[tuple[str, sp.csr_array, Sets]]:
     """Three ego networks of Facebook with circles."""
     for ego in ("348", "414", "686"):
-        data = datasets.load_ego_circles(ego=ego)
+        data = datasets.load(f"ego_circles_{ego}")
         yield f"ego {ego}", data.data, list(data.communities or ())
 
 
@@ -100,10 +100,16 @@ def _matched(ends: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return ends[: len(ends) // 2 * 2].reshape(-1, 2)
 
 
+def top_communities() -> tuple[sp.csr_array, Sets]:
+    """com-DBLP, and SNAP's 5000 communities of best quality."""
+    with np.load("../shared/data/com_dblp.npz") as stored:
+        groups = np.split(stored["top5000_members"], stored["top5000_indptr"][1:-1])
+    return datasets.load("com_dblp").data, list(groups)
+
+
 def subgraphs(count: int = 150, seed: int = 0) -> Iterator[tuple[str, sp.csr_array, Sets]]:
     """The communities of random com-DBLP nodes that are in two or more of the best 5000."""
-    data = datasets.load_com_dblp(top5000=True)
-    groups = list(data.communities or ())
+    graph, groups = top_communities()
     owner = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     flat = np.concatenate(groups)
     order = np.argsort(flat, kind="stable")
@@ -115,7 +121,7 @@ def subgraphs(count: int = 150, seed: int = 0) -> Iterator[tuple[str, sp.csr_arr
         nodes = np.unique(np.concatenate([groups[k] for k in mine]))
         if 20 <= len(nodes) <= 600:
             done += 1
-            A = sp.csr_array(data.data[nodes][:, nodes])
+            A = sp.csr_array(graph[nodes][:, nodes])
             yield "com-DBLP subgraphs", A, [np.searchsorted(nodes, groups[k]) for k in mine]
         if done == count:
             return
@@ -252,8 +258,7 @@ def run_small(name: str, methods: list[str], seeds: int) -> None:
 
 
 def run_dblp(methods: list[str]) -> None:
-    data = datasets.load_com_dblp(top5000=True)
-    A, known = data.data, list(data.communities or ())
+    A, known = top_communities()
     print("\ncom-DBLP: sets, F1 of the 5000 known, F1 of found, CPU s, seconds, GB so far")
     for method in [m for m in methods if m not in ONLY_SMALL]:
         began, clock = time.process_time(), time.perf_counter()

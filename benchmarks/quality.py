@@ -36,13 +36,13 @@ DATA: dict[str, tuple[str, str, dict[str, Any], str | None]] = {
     "football": ("football", "football", {}, None),
     "polbooks": ("polbooks", "polbooks", {}, None),
     "email": ("email-Eu-core", "email_eu_core", {}, None),
-    "cora": ("cora", "cora", {}, None),
-    "citeseer": ("citeseer", "citeseer", {}, None),
+    "cora": ("cora", "planetoid_cora", {}, None),
+    "citeseer": ("citeseer", "planetoid_citeseer", {}, None),
     "facebook": ("ego-Facebook", "ego_facebook", {}, None),
     "orl": ("ORL", "orl", {}, "self-tuning"),
     "coil20": ("COIL-20", "coil20", {}, "self-tuning"),
     "mnist": ("MNIST train", "mnist_train3147", {}, "self-tuning"),
-    "tdt2": ("TDT2", "tdt2", {}, "self-tuning"),
+    "tdt2": ("TDT2", "TDT2_first3147", {}, "self-tuning"),
     "news-tfidf": ("20newsgroups, tf-idf", "newsgroups", {}, "cosine"),
     "news-counts": ("20newsgroups, counts", "newsgroups", {"weighting": "counts"}, "cosine"),
     "digits": ("digits", "digits", {}, "self-tuning"),
@@ -131,9 +131,7 @@ def prepare(name: str, work: Path) -> Path:
 
 def owners() -> np.ndarray:
     """Return whose network each node of ego-Facebook is in, -1 where no circle tells."""
-    from symnmf.datasets.sources import read
-
-    stored = read("ego_facebook", None)
+    stored = np.load(Path("../shared/data/ego_facebook.npz"))
     owner = np.full(int(stored["n"]), -1)
     for group, nodes in enumerate(np.split(stored["comm_members"], stored["comm_indptr"][1:-1])):
         owner[nodes] = stored["comm_ego"][group]

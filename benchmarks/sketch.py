@@ -84,8 +84,13 @@ PROBLEMS: dict[str, tuple[Callable[[int], np.ndarray], int, int, int]] = {
     "mnist-rbf-40": (lambda n: rbf(rows("mnist_full", n, 3)), 40, 2500, 6000),
     "mnist-correlation": (lambda n: correlation(rows("mnist_full", n, 4)), 20, 3000, 8000),
     "newsgroups-cosine": (lambda n: cosine(weighted(rows("newsgroups", n))), 20, 3000, 8000),
-    "tdt2-cosine": (lambda n: cosine(weighted(rows("tdt2", n))), 10, 3147, 3147),
-    "tdt2-terms": (lambda n: cosine(terms(datasets.load("tdt2").data, n)), 20, 2000, 6000),
+    "tdt2-cosine": (lambda n: cosine(weighted(rows("TDT2_first3147", n))), 10, 3147, 3147),
+    "tdt2-terms": (
+        lambda n: cosine(terms(datasets.load("TDT2_first3147").data, n)),
+        20,
+        2000,
+        6000,
+    ),
     "facebook-cosine": (lambda n: cosine(datasets.load("ego_facebook").data), 30, 4039, 4039),
 }
 

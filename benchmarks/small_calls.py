@@ -39,10 +39,10 @@ DRAWS, NOISES = 5, (0.1, 0.0)
 def similarities() -> dict[str, tuple[Any, int]]:
     """Return the graphs, and their numbers of clusters."""
     loaded = {
-        "orl": datasets.load_orl(),
-        "mnist": datasets.load_mnist(),
+        "orl": datasets.load("orl"),
+        "mnist": datasets.load("mnist_train3147"),
         "digits": datasets.load("digits"),
-        "coil20": datasets.load_coil20(),
+        "coil20": datasets.load("coil20"),
     }
     return {name: (graphs.self_tuning(one.data), one.n_clusters) for name, one in loaded.items()}
 

@@ -115,12 +115,12 @@ PROBLEMS = {
     "synthetic-300": _synthetic(300, 20, 0.1),
     "synthetic-300-exact": _synthetic(300, 20, 0.0),
     "synthetic-2000": _synthetic(2000, 50, 0.1),
-    "orl": _points(datasets.load_orl, 40),
-    "coil20": _points(datasets.load_coil20, 20),
-    "mnist": _points(datasets.load_mnist, 10),
-    "tdt2": _points(datasets.load_tdt2, 2),
-    "email-eu-core": _network(datasets.load_email_eu_core, 42, 3.0, normalize=True),
-    "com-dblp": _network(datasets.load_com_dblp, 50, 30.0, normalize=False),
+    "orl": _points(partial(datasets.load, "orl"), 40),
+    "coil20": _points(partial(datasets.load, "coil20"), 20),
+    "mnist": _points(partial(datasets.load, "mnist_train3147"), 10),
+    "tdt2": _points(partial(datasets.load, "TDT2_first3147"), 2),
+    "email-eu-core": _network(partial(datasets.load, "email_eu_core"), 42, 3.0, normalize=True),
+    "com-dblp": _network(partial(datasets.load, "com_dblp"), 50, 30.0, normalize=False),
 }
 
 

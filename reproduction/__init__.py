@@ -53,10 +53,11 @@ def _tasks(experiment: Experiment, quick: bool, seeds: int | None, absent: set[s
 
 
 def _absent(experiments: Sequence[Experiment]) -> set[str]:
-    from symnmf import datasets
+    from reproduction.tasks import FILES
+    from symnmf.datasets.loading import find
 
     needed = {name for experiment in experiments for name in experiment.needs}
-    return {e.name for e in datasets.available() if e.name in needed and not e.present}
+    return {name for name in needed if find(FILES.get(name, name)) is None}
 
 
 def expected_seconds(

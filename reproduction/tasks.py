@@ -42,6 +42,9 @@ SIZES = {
     "mnist_test_sorted3147": (3147, 3, 53_480),
 }
 
+#: What the files of data sets are called that cannot be downloaded.
+FILES = {"tdt2": "TDT2_first3147"}
+
 #: Seconds of one iteration on a dense X: constant, per n^2 r, per n r^2 and per r^3.
 DENSE_COST = {
     "symanls": (3e-5, 1.6e-10, 6.5e-9, 0.0),
@@ -148,7 +151,7 @@ def _graph(dataset: str) -> tuple[Any, np.ndarray, int]:
     from symnmf import datasets, graphs
     from symnmf.graphs.warning import unsaid
 
-    data = datasets.load(dataset)
+    data = datasets.load(FILES.get(dataset, dataset))
     assert data.target is not None
     with unsaid():  # several components, which these data are known to have
         return graphs.self_tuning(data.data, n_jobs=1), data.target, data.n_clusters

@@ -647,7 +647,7 @@ def test_first_step_on_a_graph_is_coordinate_descent(kind: Any) -> None:
 
 def test_no_start_ends_in_the_poor_minimum_of_tdt2() -> None:
     try:
-        data = datasets.load("tdt2")
+        data = datasets.load("TDT2_first3147")
     except InputError as absent:
         pytest.skip(f"needs the data set tdt2: {absent}")
     A = symnmf.graphs.self_tuning(data.data)

@@ -247,7 +247,9 @@ def test_a_graph_with_whiskers_does_not_collapse():
 def test_graphs_that_need_no_regularization_get_none(real_data):
     for name, k in (("football", 12), ("polbooks", 3)):
         assert graphs.choose_degree_offset(symnmf.datasets.load(name, real_data).data, k) == 0
-    assert graphs.choose_degree_offset(symnmf.datasets.load("cora", real_data).data, 7) > 0
+    assert (
+        graphs.choose_degree_offset(symnmf.datasets.load("planetoid_cora", real_data).data, 7) > 0
+    )
 
 
 def test_normalize_adds_to_the_degrees():

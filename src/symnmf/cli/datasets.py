@@ -15,14 +15,9 @@ app = typer.Typer(no_args_is_help=True, help="List the data sets, and download t
 def listing() -> None:
     """Show every data set, whether it is here, and whether it can be downloaded."""
     from symnmf import datasets
-    from symnmf.datasets.recipes import RECIPES, WHY_NOT
 
     for entry in datasets.available():
-        state = "here" if entry.present else "absent"
-        if not entry.present and entry.name in RECIPES:
-            state = "symnmf datasets fetch " + entry.name
-        elif not entry.present and entry.name in WHY_NOT:
-            state = f"absent; {WHY_NOT[entry.name]}"
+        state = "here" if entry.present else f"symnmf datasets fetch {entry.name}"
         typer.echo(f"{entry.name:22} {entry.kind:7} {entry.n:>8,} rows  {state}")
 
 
@@ -47,7 +42,7 @@ def fetch(
       symnmf datasets fetch all
     """
     from symnmf import datasets
-    from symnmf.datasets.recipes import RECIPES, WHY_NOT
+    from symnmf.datasets.recipes import RECIPES
     from symnmf.errors import InputError
 
     every = names == ["all"]
@@ -61,7 +56,5 @@ def fetch(
                 raise
             missed += 1
             note(str(error), "error")
-    for name, reason in WHY_NOT.items() if every else ():
-        note(f"{name} is not downloaded: {reason}.")
     if missed:
         raise typer.Exit(2)

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from symnmf.arguments import checked
-from symnmf.datasets.recipes import RECIPES, WHY_NOT, Arrays, Recipe
-from symnmf.datasets.sources import FILES, Folder, cache_folder, digest
+from symnmf.datasets.loading import STORED, Arrays, Folder, cache_folder, digest
+from symnmf.datasets.recipes import RECIPES, Recipe
 from symnmf.errors import InputError
 from symnmf.naming import lookup
 from symnmf.outputs import check_output, write_atomically
@@ -48,15 +48,10 @@ def fetch(name: str, *, folder: Folder = None, mirror: str | None = None) -> Pat
         The file.
     """
     key = str(name).lower().replace("-", "_")
-    lookup(key, dict.fromkeys((*RECIPES, *WHY_NOT)), "dataset")
-    if key in WHY_NOT:
-        raise InputError(
-            f"dataset {key!r} is not downloaded: {WHY_NOT[key]}; it was made from "
-            f"{FILES[key].source}."
-        )
+    recipe = lookup(key, RECIPES, "dataset")
     target = _place(cache_folder() if folder is None else Path(folder), key)
-    arrays = _made(key, RECIPES[key], mirror)
-    if digest(arrays) != RECIPES[key].content:
+    arrays = _made(key, recipe, mirror)
+    if digest(arrays) != STORED[key].content:
         raise InputError(
             f"dataset {key!r}: what its source sends today is not what our results were computed "
             f"with, so it was not kept; please report it."
@@ -71,12 +66,12 @@ def _place(folder: Path, name: str) -> Path:
     """The file that a data set is kept in; refused before the download if it cannot be written."""
     nearest = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
     if nearest == folder:
-        check_output(folder / FILES[name].filename, "folder")
+        check_output(folder / STORED[name].filename, "folder")
     elif not os.access(nearest, os.W_OK | os.X_OK) or not nearest.is_dir():
         raise InputError(
             f"folder {str(folder)!r} cannot be made in {str(nearest)!r}; choose another."
         )
-    return folder / FILES[name].filename
+    return folder / STORED[name].filename
 
 
 def _made(name: str, recipe: Recipe, mirror: str | None) -> Arrays:
@@ -87,6 +82,8 @@ def _made(name: str, recipe: Recipe, mirror: str | None) -> Arrays:
         raise InputError(
             f"dataset {name!r} needs networkx: pip install 'symnmf[graphs]'."
         ) from None
+    except OSError as error:  # of scikit-learn's own download
+        raise InputError(f"dataset {name!r} cannot be downloaded ({error}); try again.") from error
     except Exception as error:  # parsers raise whatever they stumble over
         raise InputError(
             f"dataset {name!r}: its source does not send what it did ({error})."

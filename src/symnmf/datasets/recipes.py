@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.datasets.sources import Array
+from symnmf.datasets.loading import Array, Arrays
 
-Arrays = dict[str, Array]
 _GITHUB = "https://raw.githubusercontent.com"
 _GRAPHS = f"{_GITHUB}/vlivashkin/community-graphs/e282fe406e8b0c7b09a1d0c59af95632b8757b31"
 _COIL = (
@@ -27,15 +27,10 @@ _SNAP = "https://snap.stanford.edu/data"
 
 
 class Recipe(NamedTuple):
-    """The files that are downloaded (none where scikit-learn does it), and what is made of them.
-
-    ``content`` is the digest of the arrays, so that whatever a source sends is either the data
-    that our results were computed with or refused.
-    """
+    """The files that are downloaded (none where scikit-learn does it), and what is made of them."""
 
     urls: tuple[str, ...]
     prepare: Callable[..., Arrays]
-    content: str
 
 
 def _simple(pairs: Array) -> Array:
@@ -155,69 +150,20 @@ def from_openml(subset: str) -> Arrays:
     return {"X": X[rows], "y": y[rows], **more, **shape}
 
 
-def _gml(name: str, content: str) -> Recipe:
-    return Recipe((f"{_GRAPHS}/gml_graphs/{name}.gml",), from_gml, content)
-
-
-def _mnist(subset: str, content: str) -> Recipe:
-    return Recipe((), lambda: from_openml(subset), content)
-
-
 RECIPES = {
-    "football": _gml(
-        "football", "ca0d920c96f5e8a4aef6e1cf1053925bf458aeec7e0da42860cafcd0dd39d482"
-    ),
-    "polbooks": _gml(
-        "polbooks", "270c02a897d1a541aa4ee1b8814aaeef3f9d5d4cc4b62e1343acb892cd515f7f"
-    ),
-    "dolphins": _gml(
-        "dolphins", "118c63d065954abd2a5f3dd5d5ad2029741b3d84e5233bfe038d6e57f42d324b"
-    ),
+    **{
+        name: Recipe((f"{_GRAPHS}/gml_graphs/{name}.gml",), from_gml)
+        for name in ("football", "polbooks", "dolphins")
+    },
     "email_eu_core": Recipe(
         (f"{_SNAP}/email-Eu-core.txt.gz", f"{_SNAP}/email-Eu-core-department-labels.txt.gz"),
         from_email,
-        "6ce479e0d830478f9571e912dc90f5016439d665bf62cf08eb047a5426d0e590",
     ),
-    "coil20": Recipe(
-        (f"{_COIL}/Data/COIL20.mat",),
-        from_coil,
-        "85a2c12a1746cf25fa57d7279628f83263eb29d8d5cfd307c5ac223c3062bf7b",
-    ),
-    "newsgroups": Recipe(
-        (f"{_NEWS}/data/20newsgroups.mat",),
-        from_newsgroups,
-        "cd4ec502099684cfea19ec8115309bed767bb7807bdd7e5f9220a70412a6d4ec",
-    ),
-    "orl": Recipe(
-        (f"{_ORL}/SNMFcode.zip",),
-        from_orl,
-        "458483581e72faa957accd4876ad43a236b4d6e3a66b487dccf87b5d518c6297",
-    ),
-    "mnist_train3147": _mnist(
-        "train3147", "1d7fa8878a04578e663428acc03f8d3a721609d39c76073f45da2684c2d132e6"
-    ),
-    "mnist_test3147": _mnist(
-        "test3147", "1aaf1b262666ab11519fe8fedcb0d6caa6577ba55b43d22851eadfdfc39a3f79"
-    ),
-    "mnist_test_sorted3147": _mnist(
-        "test_sorted3147", "c5ebff3576b13f96dc54fcb0eb289e4ae915e274d350bacc67d1d011994e10f3"
-    ),
-    "mnist_full": _mnist(
-        "full", "718642823a97c098dbc2cf285b454c723cbca86a36072958be487fc8ebf13c28"
-    ),
-}
-
-_PICKLED = "its source holds Python pickles, which can run code and are not loaded"
-_BY_HAND = "SNAP offers it, and no recipe makes our numbering of its nodes from it yet"
-
-#: Why the other data sets are not downloaded.
-WHY_NOT = {
-    "tdt2": "TDT2 is licensed by the Linguistic Data Consortium and may not be redistributed",
-    "cora": _PICKLED,
-    "citeseer": _PICKLED,
-    "ego_circles_348": _PICKLED,
-    "ego_circles_414": _PICKLED,
-    "ego_circles_686": _PICKLED,
-    "ego_facebook": _BY_HAND,
-    "com_dblp": _BY_HAND,
+    "coil20": Recipe((f"{_COIL}/Data/COIL20.mat",), from_coil),
+    "newsgroups": Recipe((f"{_NEWS}/data/20newsgroups.mat",), from_newsgroups),
+    "orl": Recipe((f"{_ORL}/SNMFcode.zip",), from_orl),
+    **{
+        f"mnist_{subset}": Recipe((), partial(from_openml, subset))
+        for subset in ("train3147", "test3147", "test_sorted3147", "full")
+    },
 }
