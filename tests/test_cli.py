@@ -330,8 +330,6 @@ def test_wrong_settings_are_one_sentence_and_nothing_is_written(
         ("cluster X.npz -k 2 --checkpoint X.npz", "INPUT and --checkpoint"),
         ("cluster X.npz -k 2 --truth t.csv -o t.csv", "--truth and -o"),
         ("compare X.npz -r 2 -o t.csv --history t.csv", "-o and --history"),
-        ("factorize blocks -r 2 -o blocks/0-0.npz", "into the folder that INPUT names"),
-        ("factorize blocks -r 2 -o U.npz --checkpoint to/0-0.npz", "into the folder that INPUT"),
     ],
 )
 def test_no_file_is_overwritten_by_another_option(run, tmp_path, line, words):
@@ -339,8 +337,6 @@ def test_no_file_is_overwritten_by_another_option(run, tmp_path, line, words):
         np.savez(tmp_path / name, X=np.eye(4))
     (tmp_path / "link.npz").symlink_to(tmp_path / "X.npz")
     (tmp_path / "t.csv").write_text("0\n1\n0\n1\n")
-    run("convert X.npz blocks")
-    (tmp_path / "to").symlink_to("blocks")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert words in one_line(run(line, expected=2))
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

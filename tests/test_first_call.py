@@ -60,7 +60,7 @@ NOT_LOADED = [
     "symnmf.objectives.attributed", "symnmf.objectives.likelihood",
     "symnmf.objectives.weighted",
     "symnmf.solvers.admm", "symnmf.solvers.pgd", "symnmf.storage.blocks", "symnmf.storage.dask",
-    "symnmf.storage.zarr_folder", "symnmf.tensors",
+    "symnmf.tensors",
 ]  # fmt: skip
 OF_SCIKIT_LEARN = ["joblib", "pandas", "pyarrow", "scipy.optimize", "scipy.stats", "sklearn"]
 

@@ -25,7 +25,6 @@ import numpy as np
 import symnmf
 from symnmf.errors import InputError
 from symnmf.readers import write_table
-from symnmf.readers.converting import convert
 
 NOBODY = 65534
 X = np.ones((6, 6)) + np.eye(6)
@@ -46,15 +45,6 @@ def _checkpoint(path: Path) -> None:
     symnmf.factorize(X, 2, random_state=0, max_iter=2, tol=0, checkpoint=path)
 
 
-def _converted(path: Path) -> None:
-    source = path.parent / ".source.npy"
-    np.save(source, X)
-    try:
-        convert(source, path)
-    finally:
-        source.unlink()
-
-
 #: What writes a file or a folder, and the ending it asks for.
 WRITERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "Result.save": (FIT.save, ".npz"),
@@ -63,7 +53,6 @@ WRITERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "write_report": (_report, ".html"),
     "Comparison.to_csv": (_history, ".csv"),
     "checkpoint": (_checkpoint, ".npz"),
-    "convert": (_converted, ""),
 }
 
 

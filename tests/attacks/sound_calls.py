@@ -13,7 +13,6 @@ import scipy.sparse as sp
 
 import symnmf
 from symnmf import coupling, datasets, graphs, metrics, readers, solvers, storage, tensors
-from symnmf.readers.converting import convert
 
 RNG = np.random.default_rng(0)
 B = RNG.random((12, 2))
@@ -158,7 +157,6 @@ def _of_files(folder: Path) -> dict[str, Sound]:
         "write_table": Sound(
             readers.write_table, {"path": folder / "t.csv", "columns": {"a": [1]}}
         ),
-        "convert": Sound(convert, {"source": folder / "X.npy", "folder": folder / "blocks"}),
         "storage.Blocks": Sound(storage.Blocks, {"source": folder / "X.npy"}),
         "datasets.load": Sound(datasets.load, {"name": "karate"}),
         "datasets.available": Sound(datasets.available, {}),

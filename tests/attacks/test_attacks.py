@@ -28,13 +28,6 @@ def run(program: str, *arguments: object) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(("module", "count"), [("zarr", 12), ("h5py", 12)])
-def test_some_damaged_stores(module: str, count: int, tmp_path: Path) -> None:
-    pytest.importorskip(module)
-    pytest.importorskip("zarr")
-    run("damaged_stores", count, tmp_path)
-
-
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A folder that another user gets to; pytest's own are private."""
@@ -53,13 +46,6 @@ def test_some_outputs(open_folder: Path) -> None:
 @POSIX
 def test_some_runs_that_are_short_of_something() -> None:
     assert "done" in run("short_of", 25, 0)
-
-
-@pytest.mark.long
-def test_very_many_damaged_stores(tmp_path: Path) -> None:
-    pytest.importorskip("zarr")
-    pytest.importorskip("h5py")
-    run("damaged_stores", long_count("SYMNMF_STORES", 20_000), tmp_path)
 
 
 @pytest.mark.long

@@ -52,7 +52,6 @@ def test_some_wrong_calls_are_refused_in_one_sentence(
 FOUND = [
     ("communities", "negative_weight", "tiny"),
     ("communities(hypergraph)", "negative_weight", "sparse text"),
-    ("convert", "source", "long text"),
     ("write_report", "max_rows", "None"),
     ("coupling.Geometric", "until", "1e300"),
     ("Following.movers", "time", "surrogate"),

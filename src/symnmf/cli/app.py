@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from symnmf import __version__
-from symnmf.cli import cluster, compare, convert, datasets, factorize, info, rank
+from symnmf.cli import cluster, compare, datasets, factorize, info, rank
 from symnmf.cli.inputs import TITLE
 from symnmf.cli.output import FAILED, INTERRUPTED, MISUSED, UNREAD, drop_stdout, note
 
@@ -118,6 +118,5 @@ app.command("cluster")(cluster.cluster)
 app.command("factorize")(factorize.factorize)
 app.command("rank")(rank.rank)
 app.command("compare")(compare.compare)
-app.command("convert")(convert.convert)
 app.command("info")(info.info)
 app.add_typer(datasets.app, name="datasets")

@@ -82,8 +82,8 @@ Truth = Annotated[
 Memory = Annotated[
     str | None,
     typer.Option(
-        help="Read X in blocks and use at most this much memory, such as 4GB; for a folder that "
-        "symnmf convert wrote, or a .npy, .zarr or .h5 array.",
+        help="Read X in blocks and use at most this much memory, such as 4GB; for a .npy, "
+        ".zarr or .h5 array.",
         show_default=False,
     ),
 ]
@@ -153,33 +153,30 @@ def load(
 
 def is_stored(given: str) -> bool:
     """Whether INPUT is one that is always read in blocks."""
-    path = Path(given)
-    return path.is_dir() or path.suffix in (".h5", ".hdf5", ".zarr")
+    return Path(given).suffix in (".h5", ".hdf5", ".zarr")
 
 
 def stored(given: str, memory: str | None, rank: int, jobs: int | None, normalize: bool) -> Loaded:
     """Open a matrix on disk, to be read in blocks within the memory that is allowed."""
     from symnmf.errors import InputError
     from symnmf.storage.blocks import MEMORY, Blocks, as_bytes
-    from symnmf.storage.names import read_names
-    from symnmf.storage.opening import open_store
+    from symnmf.storage.opening import open_stored
 
     if normalize:
         raise InputError(f"--normalize needs X in memory, and {given} is read in blocks.")
     path = Path(given)
     allowed = MEMORY if memory is None else as_bytes(memory, "--memory")
-    store = open_store(path)
+    source = open_stored(path)
     if memory is not None:
-        besides = PROGRAM + FACTORS * store.n * max(rank, 1) * store.dtype.itemsize
+        besides = PROGRAM + FACTORS * len(source) * max(rank, 1) * source.dtype.itemsize
         if allowed <= besides:
             raise InputError(
                 f"--memory {memory} is too little for X: the program and the factors take about "
                 f"{besides / 1e6:.0f} MB; allow more."
             )
         allowed -= besides
-    names = read_names(path, store.n) if path.is_dir() else None
-    X = Blocks(store, memory=allowed, n_jobs=jobs, name=path.name)
-    return Loaded(path.name, X, False, names)
+    X = Blocks(source, memory=allowed, n_jobs=jobs, name=path.name)
+    return Loaded(path.name, X, False)
 
 
 def _check_weights(path: Path, A: Any, names: list[Any] | None) -> None:

@@ -20,14 +20,14 @@ from symnmf.storage.dense import DenseMatrix
 from symnmf.storage.dtypes import float_dtype
 from symnmf.storage.host import HostMatrix
 from symnmf.storage.indices import checked_csr
-from symnmf.storage.opening import is_stored, open_store
+from symnmf.storage.opening import is_stored, open_stored
 from symnmf.storage.sparse import SparseMatrix
 from symnmf.storage.symmetric import SymmetricMatrix
 from symnmf.storage.wrapping import (
     as_symmetric,
     checked_dense,
     checked_sparse,
-    read_small,
+    is_small,
     refuse_no_matrix,
     torch_device,
 )
@@ -217,8 +217,8 @@ def _from_path(X: Any) -> Any:
     """Read the matrix that a path names, where it is small enough to be read as a whole."""
     if not isinstance(X, str | os.PathLike) or not is_stored(Path(X)):
         return X
-    array = read_small(open_store(Path(X)))
-    return X if array is None else array
+    source = open_stored(Path(X))
+    return source[:] if is_small(source) else X
 
 
 def _array(X: Any) -> np.ndarray:

@@ -199,7 +199,6 @@ def _open_regular(path: str) -> BinaryIO:
             kind, advice = "a device, a pipe or a socket", "give a regular file"
             if stat.S_ISDIR(mode):
                 kind = "a folder"
-                advice += ", or call symnmf factorize, which takes a folder of blocks"
             raise InputError(f"file {shown(path, 300)}: it is {kind}; {advice}.")
         return os.fdopen(descriptor, "rb")
     except BaseException:

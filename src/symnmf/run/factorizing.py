@@ -59,7 +59,7 @@ def factorize(
     ----------
     X : array-like, scipy sparse, torch tensor, Problem, a matrix of symnmf.storage or on disk
         Symmetric, nonnegative, finite. float32 and float64 are kept. On disk: the path of a .npy,
-        .h5 or .zarr array or of a folder of blocks, a memory map, a Zarr or HDF5 array, or
+        .h5 or .zarr array, a memory map, a Zarr or HDF5 array, or
         :class:`symnmf.storage.Blocks` of any of these; it is read in blocks. A Dask array is
         computed by the current scheduler or client.
     rank : int

@@ -1,70 +1,75 @@
-"""Recognising a matrix on disk."""
+"""Recognising and opening a matrix on disk, by the library that owns its format."""
 
 from __future__ import annotations
 
+import importlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from symnmf.errors import InputError
 
-if TYPE_CHECKING:
-    from symnmf.storage.stores import Store
+ENDINGS = (".npy", ".h5", ".hdf5", ".zarr")
 
 
 def is_stored(X: Any) -> bool:
-    """Whether X is, or names, a matrix on disk that :func:`open_store` takes."""
+    """Whether X is, or names, a dense matrix on disk."""
     if isinstance(X, np.memmap):
         return True
     if isinstance(X, str | Path):
-        path = Path(X)
-        return os.path.isdir(path) or path.suffix in (".npy", ".h5", ".hdf5", ".zarr")
+        return Path(X).suffix in ENDINGS
     return type(X).__module__.split(".")[0] in ("zarr", "h5py") and hasattr(X, "shape")
 
 
-def open_store(X: Any) -> Store:
-    """Open a .npy, .h5 or .zarr path, a folder of blocks, a memory map, a Zarr or h5py array."""
-    from symnmf.storage.stores import ArrayFile, ChunkedArray, Store
-
-    if isinstance(X, Store):
+def open_stored(X: Any, name: str = "X") -> Any:
+    """Return X, or the array that a path names: anything with shape, dtype and slices."""
+    if not isinstance(X, str | Path):
+        if not all(hasattr(X, part) for part in ("shape", "dtype", "__getitem__")):
+            raise InputError(
+                f"{name} must be a memory map, a Zarr or an HDF5 array or the path of one, got "
+                f"{type(X).__name__}."
+            )
         return X
-    if isinstance(X, np.memmap):
-        return ArrayFile.mapped(X) or ChunkedArray.of_map(X)
-    if isinstance(X, str | Path):
-        return _open_path(Path(X))
-    return ChunkedArray(X, f"{type(X).__module__.split('.')[0]} array X")
-
-
-def _open_path(path: Path) -> Store:
-    if not os.path.exists(path):
+    path = Path(X)
+    if not path.exists():
+        raise InputError(f"{str(path)!r} does not exist; name a .npy, .h5 or .zarr array.")
+    if path.suffix not in ENDINGS:
+        raise InputError(f"{str(path)!r} cannot be read in blocks; save it as a .npy array.")
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        if path.suffix == ".zarr":
+            return _library("zarr").open_array(os.fspath(path), mode="r")
+        return _only_matrix(_library("h5py"), path)
+    except InputError:
+        raise
+    except Exception as error:  # the libraries raise whatever they run into
+        reason = str(error).rstrip(".")[:200] or type(error).__name__
         raise InputError(
-            f"{str(path)!r} does not exist; name a .npy, .h5 or .zarr array or a folder."
+            f"{str(path)!r} is not a readable {path.suffix} array ({reason}); write it again."
+        ) from error
+
+
+def _only_matrix(h5py: Any, path: Path) -> Any:
+    """Return the only two-dimensional array of an HDF5 file."""
+    matrices: list[Any] = []
+
+    def visit(_: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and item.ndim == 2:
+            matrices.append(item)
+
+    h5py.File(path, "r").visititems(visit)
+    if len(matrices) != 1:
+        raise InputError(
+            f"{str(path)!r} holds {len(matrices)} two-dimensional arrays; pass the h5py dataset "
+            f"itself."
         )
-    if path.is_dir():
-        from symnmf.storage.folder import BlockFolder
-        from symnmf.storage.zarr_folder import VERSION_2, VERSION_3, ZarrFolder
-
-        if any(os.path.lexists(path / name) for name in (VERSION_2, VERSION_3)):
-            return ZarrFolder(path)
-        return BlockFolder(path)
-    if path.suffix == ".npy":
-        from symnmf.storage.stores import ArrayFile
-
-        return ArrayFile.open(path)
-    if path.suffix in (".h5", ".hdf5"):
-        from symnmf.storage.hdf5_file import open_hdf5
-
-        return open_hdf5(path, _library("h5py"))
-    raise InputError(
-        f"{str(path)!r} cannot be read in blocks; symnmf convert makes a folder of blocks of it."
-    )
+    return matrices[0]
 
 
 def _library(name: str) -> Any:
-    import importlib
-
     try:
         return importlib.import_module(name)
     except ImportError:

@@ -111,5 +111,7 @@ class SparseMatrix(HostMatrix):
         yield self.data
 
     def pattern(self) -> Iterator[np.ndarray]:
-        yield self.indptr.astype(np.int64, copy=False)
-        yield self.indices.astype(np.int64, copy=False)
+        step = 1 << 20
+        for array in (self.indptr, self.indices):
+            for first in range(0, len(array), step):
+                yield array[first : first + step].astype(np.int64, copy=False)

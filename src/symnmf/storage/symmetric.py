@@ -41,10 +41,9 @@ class Square(NamedTuple):
     def on_diagonal(self) -> bool:
         return self.left == self.top
 
-    def of(self, factors: Sequence[Factor]) -> tuple[list[Factor], list[Factor]]:
-        """Return the rows of factors that belong to the rows, and to the columns, of the part."""
-        rows = [factor[self.top : self.bottom] for factor in factors]
-        return rows, [factor[self.left : self.right] for factor in factors]
+    def sides(self, factor: Factor) -> tuple[Factor, Factor]:
+        """Return the rows of a factor that belong to the rows, and to the columns, of the part."""
+        return factor[self.top : self.bottom], factor[self.left : self.right]
 
 
 #: What is done with a part of X: the part, its weights, rows of the factors for its rows and for
@@ -188,7 +187,9 @@ class SymmetricMatrix(SymmetricArray):
         A backend that is spread over workers sends ``work`` there.
         """
         for square, block in self.parts():
-            yield square, work(block, weights(square), *square.of(factors), square.on_diagonal)
+            sides = [square.sides(factor) for factor in factors]
+            rows, columns = ([side[which] for side in sides] for which in (0, 1))
+            yield square, work(block, weights(square), rows, columns, square.on_diagonal)
 
     def weighted_kernels(self, weights: Callable[[], np.ndarray]) -> Any:
         """Return fused passes over X with weights if there are any; ``weights`` gives W."""

@@ -1,8 +1,8 @@
 """X cut into tiles of its upper triangle, on disk or on a cluster.
 
 X_IJ stands for itself and for X_JI = X_IJ^T: a product adds X_IJ V_J to rows I and X_IJ^T V_I to
-rows J, so half of X is read. Tiles and their products are summed in a fixed order, piece by piece
-of a fixed size: results do not depend on the number of threads or workers.
+rows J, so half of X is read. Tiles are summed in a fixed order, so results do not depend on the
+number of threads or workers.
 """
 
 from __future__ import annotations
@@ -10,16 +10,14 @@ from __future__ import annotations
 import copy
 import hashlib
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from symnmf.calls import read_once
-from symnmf.kernels import block_products as kernels
 from symnmf.kernels.products import WIDEST
 from symnmf.ops.host import HostOps
 from symnmf.parallel import Threads
@@ -28,43 +26,21 @@ from symnmf.storage.dense import SKETCHED_SHARE
 from symnmf.storage.sparse import RESIDUAL_UP_TO
 from symnmf.storage.symmetric import Square, SymmetricMatrix
 
-#: Pieces that the columns of a tile are multiplied in, and its rows looked at, on any threads.
-PIECES = 16
-#: Numbers compared or subtracted at a time (2 MB).
-AT_ONCE = 262_144
+#: Rows and columns of a patch of a tile: both of its products are made while it is in the cache.
+PATCH_ROWS, PATCH_COLUMNS = 128, 512
+#: Numbers looked at, compared or subtracted at a time (512 kB).
+AT_ONCE = 65_536
 
 #: A C-ordered array, or a CSR array in canonical format.
 Block = Any
-Self = TypeVar("Self", bound="TiledMatrix")
+#: Rows of a factor that belong to the rows of a tile, and those that belong to its columns.
+Sides = tuple[np.ndarray, np.ndarray]
 
 
-class Tile(NamedTuple):
-    """Rows ``top..bottom`` and columns ``left..right`` of X, none of them left of the diagonal.
-
-    A tile that holds a part of the diagonal begins there, with ``left == top``; what its square
-    on the diagonal has below it is a mirror image within the tile.
-    """
-
-    top: int
-    bottom: int
-    left: int
-    right: int
-
-    @property
-    def on_diagonal(self) -> bool:
-        return self.left == self.top
-
-    @property
-    def mirrored(self) -> int:
-        """The first column whose mirror image is not in the tile itself."""
-        return self.bottom if self.on_diagonal else self.left
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.bottom - self.top, self.right - self.left
-
-    def __str__(self) -> str:
-        return f"rows {self.top} to {self.bottom - 1}, columns {self.left} to {self.right - 1}"
+def place(square: Square) -> str:
+    """Name a tile for an error message."""
+    rows = f"rows {square.top} to {square.bottom - 1}"
+    return f"{rows}, columns {square.left} to {square.right - 1}"
 
 
 @dataclass(frozen=True)
@@ -109,48 +85,53 @@ class Facts:
 
 
 def tile_facts(
-    block: Block,
-    tile: Tile,
-    where: str,
-    threads: Threads,
-    *,
-    mirror: Block | None = None,
-    name: str = "X",
+    block: Block, square: Square, mirror: Block | None = None, name: str = "X", where: str = ""
 ) -> Facts:
     """Look at one tile, and at its mirror image where that is given; refuse bad entries."""
+    where = f" in {where or place(square)}"
     data = block.data if sp.issparse(block) else block
-    bits = data.view(np.uint64 if data.dtype == np.float64 else np.uint32)
-    parts = (block.indptr, block.indices, data, bits) if sp.issparse(block) else (data, bits)
-    look = kernels.csr_facts if sp.issparse(block) else kernels.dense_facts
-
-    def task(begin: int, end: int) -> list[tuple[bool, float, float, int]]:
-        rows = [len_at(tile.shape[0], piece) for piece in range(begin, end + 1)]
-        return [look(*parts, tile.top, tile.left, first, last) for first, last in pairwise(rows)]
-
-    bounds = threads.split(PIECES, 8.0 * data.size / PIECES)
-    found = [part for group in threads.run(task, bounds) for part in group]
-    if not all(valid for valid, *_ in found):
-        with np.errstate(invalid="ignore"):
-            check_values(float(data.min()), float(data.max()), name, f" in {where}")
-    asymmetry = 0.0
-    if mirror is not None:
-        asymmetry = _difference(block, mirror)
-    elif tile.on_diagonal:
-        size = tile.bottom - tile.top
-        square = block[:, :size]
-        asymmetry = _difference(square, square)
-    return Facts(
-        max(largest for _, largest, *_ in found),
-        sum(squares for *_, squares, _ in found),
-        sum(int(content) for *_, content in found) % 2**64,
-        asymmetry,
-        f" in {where}",
-    )
+    with np.errstate(invalid="ignore"):
+        smallest, largest = (float(f(data, initial=0.0)) for f in (np.min, np.max))
+    check_values(smallest, largest, name, where)
+    if square.on_diagonal:
+        mirror = block
+    asymmetry = 0.0 if mirror is None else _difference(block, mirror)
+    sqnorm, content = 0.0, 0
+    for first, rows in _strips(block):
+        values = rows.data if sp.issparse(rows) else rows
+        wide = values.ravel().astype(np.float64, copy=False)
+        sqnorm += float(wide @ wide) * (1.0 if square.on_diagonal else 2.0)
+        content += _content(rows, square.top + first, square.left)
+    return Facts(largest, sqnorm, content % 2**64, asymmetry, where)
 
 
-def len_at(size: int, piece: int) -> int:
-    """Return where piece ``piece`` of a range of ``size`` begins."""
-    return size * piece // PIECES
+def _strips(block: Block) -> Iterable[tuple[int, Block]]:
+    """Yield a few rows at a time, with the number of the first."""
+    rows, columns = block.shape
+    step = max(1, AT_ONCE // max(1, columns))
+    for first in range(0, rows, step):
+        yield first, block[first : first + step]
+
+
+def _content(rows: Block, top: int, left: int) -> int:
+    """Return a sum over the entries on and above the diagonal, modulo 2^64, of bits and place."""
+    upper = sp.triu(rows, top - left, "coo") if sp.issparse(rows) else np.triu(rows, top - left)
+    values = upper.data if sp.issparse(rows) else upper
+    bits = values.view(np.uint64 if values.dtype == np.float64 else np.uint32).astype(np.uint64)
+    bits ^= bits >> np.uint64(29)
+    if sp.issparse(rows):
+        terms = _spread(upper.row + top) * (bits * _spread(-1 - upper.col - left))
+    else:
+        columns = _spread(-1 - np.arange(left, left + rows.shape[1]))
+        terms = _spread(np.arange(top, top + len(rows))) * (bits @ columns)
+    return int(terms.sum(dtype=np.uint64))
+
+
+def _spread(numbers: np.ndarray) -> np.ndarray:
+    """Return an odd number of 64 bits for each whole number (the steps of splitmix64)."""
+    mixed = numbers.astype(np.int64).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    return np.asarray((mixed ^ (mixed >> np.uint64(27))) | np.uint64(1))
 
 
 def _difference(block: Block, mirror: Block) -> float:
@@ -158,117 +139,61 @@ def _difference(block: Block, mirror: Block) -> float:
     if sp.issparse(block):
         apart = abs(block - mirror.T.tocsr())
         return float(np.nan_to_num(apart.data, nan=np.inf).max(initial=0.0))
-    rows = max(1, AT_ONCE // max(1, block.shape[1]))
     worst = 0.0
     with np.errstate(invalid="ignore"):
-        for first in range(0, len(block), rows):
-            apart = np.abs(block[first : first + rows] - mirror[:, first : first + rows].T)
+        for first, rows in _strips(block):
+            apart = np.abs(rows - mirror[:, first : first + len(rows)].T)
             worst = max(worst, float(np.nan_to_num(apart.max(initial=0.0), nan=np.inf)))
     return worst
 
 
-def add_products(
-    block: Block,
-    tile: Tile,
-    V: tuple[np.ndarray, np.ndarray],
-    out: tuple[np.ndarray, np.ndarray],
-    threads: Threads,
-) -> None:
-    """Add a tile's share of X V: to the rows of the tile, and to those of its mirror image.
-
-    Parameters
-    ----------
-    block, tile
-        The entries and their positions.
-    V : two arrays
-        The rows of V that belong to the tile's rows, and those that belong to its columns.
-    out : two arrays
-        Where ``block @ V[1]`` is added, and where the product of its transpose with ``V[0]``,
-        from the first mirrored column on.
-    """
-    skipped = tile.mirrored - tile.left
-    cost = 2.0 * V[0].shape[1]
+def add_products(block: Block, square: Square, V: Sides, out: Sides, threads: Threads) -> None:
+    """Add a tile's share of X V to the rows of the tile, and to those of its mirror image."""
     if sp.issparse(block):
-        parts = (block.indptr, block.indices, block.data)
-        threads.run(
-            lambda begin, end: kernels.csr_add(*parts, V[1], out[0], begin, end),
-            threads.split(tile.shape[0], cost * block.nnz / tile.shape[0]),
-        )
-        if skipped < tile.shape[1]:
-            threads.run(
-                lambda begin, end: kernels.csr_add_mirror(*parts, V[0], out[1], begin, end),
-                threads.split(tile.shape[1], cost * block.nnz / tile.shape[1]),
-            )
+        out[0][...] += block @ V[1]
+        if not square.on_diagonal:
+            out[1][...] += block.T @ V[0]
         return
-    high, wide = _patch(V[0].shape[1])
+    height, width = block.shape
 
     def work(begin: int, end: int) -> list[np.ndarray]:
         """Add what pieces have for their columns; return what each has for the tile's rows."""
         sums = []
         for piece in range(begin, end):
-            own = np.zeros_like(out[0])
-            last = len_at(tile.shape[1], piece + 1)
-            for left in range(len_at(tile.shape[1], piece), last, wide):
-                right, first = min(left + wide, last), max(left, skipped)
-                for top in range(0, tile.shape[0], high):
-                    rows = slice(top, top + high)
-                    own[rows] += block[rows, left:right] @ V[1][left:right]
-                    if first < right:
-                        mirrored = block[rows, first:right].T @ V[0][rows]
-                        out[1][first - skipped : right - skipped] += mirrored
+            columns = slice(piece * PATCH_COLUMNS, min((piece + 1) * PATCH_COLUMNS, width))
+            own = np.empty_like(out[0])
+            for top in range(0, height, PATCH_ROWS):
+                rows = slice(top, top + PATCH_ROWS)
+                patch = block[rows, columns]
+                np.matmul(patch, V[1][columns], out=own[rows])
+                if not square.on_diagonal:
+                    out[1][columns] += patch.T @ V[0][rows]
             sums.append(own)
         return sums
 
-    for sums in threads.run(work, threads.split(PIECES, 2.0 * cost * block.size / PIECES)):
+    pieces = -(-width // PATCH_COLUMNS)
+    cost = 4.0 * height * PATCH_COLUMNS * V[0].shape[1]
+    for sums in threads.run(work, threads.split(pieces, cost)):
         for own in sums:
             np.add(out[0], own, out=out[0])
 
 
-def _patch(rank: int) -> tuple[int, int]:
-    """Return how many rows and columns of a dense tile are multiplied at a time.
-
-    Both products of a patch are computed while it is in the cache. OpenBLAS multiplies without
-    copying first where rows x columns x rank are fewer than a million, which takes a third to
-    half of the time; beyond rank 100 patches would become too narrow for that.
-    """
-    return (128, max(1, 900_000 // (128 * rank))) if rank <= 100 else (512, 512)
-
-
-def residual_share(
-    block: Block,
-    tile: Tile,
-    above: tuple[np.ndarray, np.ndarray],
-    beside: tuple[np.ndarray, np.ndarray],
-) -> float:
-    """Return what a tile and its mirror image add to ||X - U V^T||_F^2.
-
-    ``above`` are the rows of U and V that belong to the tile's rows, ``beside`` those that belong
-    to its columns.
-    """
-    step = max(1, AT_ONCE // tile.shape[1])
-    own = tile.mirrored - tile.left
-    (U, V), (U_right, V_right) = (
-        tuple(rows.astype(np.float64, copy=False) for rows in pair) for pair in (above, beside)
-    )
+def residual_share(block: Block, square: Square, U: Sides, V: Sides) -> float:
+    """Return what a tile and its mirror image add to ||X - U V^T||_F^2."""
+    same = U[0] is V[0]
+    wide = [[rows.astype(np.float64, copy=False) for rows in sides] for sides in (U, V)]
+    (U_rows, U_columns), (V_rows, V_columns) = wide
     total = 0.0
-    for first in range(0, tile.shape[0], step):
-        part = block[first : first + step]
+    for first, part in _strips(block):
+        rows = slice(first, first + part.shape[0])
         exact = (part.toarray() if sp.issparse(part) else part).astype(np.float64)
-        apart = exact - U[first : first + step] @ V_right.T
-        total += float(np.vdot(apart, apart))
-        if above[0] is not above[1]:
-            apart = exact - V[first : first + step] @ U_right.T
-        total += float(np.sum(apart[:, own:] ** 2))
+        apart = exact - U_rows[rows] @ V_columns.T
+        share = float(np.vdot(apart, apart))
+        if not square.on_diagonal:
+            apart = apart if same else exact - V_rows[rows] @ U_columns.T
+            share += float(np.vdot(apart, apart))
+        total += share
     return total
-
-
-def split_tile(tile: Tile, block: np.ndarray) -> Iterator[tuple[Square, np.ndarray]]:
-    """Yield a tile as the square it has on the diagonal and what lies right of that."""
-    inside = tile.mirrored - tile.left
-    if inside:
-        yield Square(tile.top, tile.bottom, tile.left, tile.mirrored), block[:, :inside]
-    if tile.mirrored < tile.right:
-        yield Square(tile.top, tile.bottom, tile.mirrored, tile.right), block[:, inside:]
 
 
 class TiledMatrix(SymmetricMatrix):
@@ -278,23 +203,19 @@ class TiledMatrix(SymmetricMatrix):
     """
 
     ops: HostOps
+    is_sparse = False
 
-    def __init__(self, n: int, dtype: np.dtype, threads: Threads, facts: Facts) -> None:
+    def __init__(self, n: int, dtype: np.dtype, threads: Threads) -> None:
         super().__init__(n, dtype, HostOps(threads))
-        self.facts = facts
+        self.facts = Facts()
 
     @property
     def threads(self) -> Threads:
         return self.ops.threads
 
-    @property
-    def is_sparse(self) -> bool:
-        """Whether tiles are stored as sparse matrices."""
-        return False
-
     @abstractmethod
-    def multiply(self, V: np.ndarray, out: np.ndarray) -> None:
-        """Write the product of the stored entries with V to ``out``."""
+    def multiply(self, V: np.ndarray) -> np.ndarray:
+        """Return X @ V for a contiguous V of the type of X."""
 
     @abstractmethod
     def residual_shares(self, U: np.ndarray, V: np.ndarray) -> Iterable[float]:
@@ -302,9 +223,7 @@ class TiledMatrix(SymmetricMatrix):
 
     def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         read_once()
-        result = np.empty(V.shape, self.dtype) if out is None else out
-        self.multiply(V, result)
-        return result
+        return self.multiply(np.ascontiguousarray(V, self.dtype))
 
     def compute_sqnorm(self) -> float:
         return self.facts.sqnorm
@@ -330,7 +249,7 @@ class TiledMatrix(SymmetricMatrix):
 
         return LowRank(B, C).with_threads(self.threads)
 
-    def with_threads(self: Self, threads: Threads) -> Self:
+    def with_threads(self, threads: Threads) -> Self:
         other = copy.copy(self)
         other.ops = HostOps(threads)
         return other

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,12 +28,14 @@ from symnmf.storage.dense import DenseMatrix
 from symnmf.storage.dtypes import float_dtype
 from symnmf.storage.host import HostMatrix
 from symnmf.storage.indices import checked_csr
-from symnmf.storage.opening import is_stored, open_store
+from symnmf.storage.opening import is_stored, open_stored
 from symnmf.storage.sparse import SparseMatrix
 from symnmf.storage.symmetric import SymmetricArray, SymmetricMatrix
 
-if TYPE_CHECKING:
-    from symnmf.storage.stores import Store
+#: Entries of a sparse X on disk that are looked at together.
+ENTRIES_AT_ONCE = 2**22
+#: Differences between two sums of the same numbers, relative to them, that are rounding.
+ROUNDED = 1e-10
 
 
 @checked()
@@ -163,23 +167,19 @@ def _stored(
     X: Any, n_jobs: int | None, threads: Threads, name: str, signed: bool
 ) -> SymmetricMatrix:
     """Take a matrix on disk in blocks, or whole where it is no larger than a block."""
-    store = open_store(X)
-    array = read_small(store)
-    if array is None:
-        from symnmf.storage.blocks import Blocks
+    source = open_stored(X, name)
+    if is_small(source):
+        return checked_dense(source[:], threads, name, signed)
+    from symnmf.storage.blocks import Blocks
 
-        return Blocks(store, n_jobs=n_jobs, name=name)
-    return checked_dense(array, threads, name, signed)
+    return Blocks(source, n_jobs=n_jobs, name=name)
 
 
-def read_small(store: Store) -> np.ndarray | None:
-    """Read a matrix on disk that is no larger than a block; None for a larger one."""
+def is_small(source: Any) -> bool:
+    """Whether an array on disk is no larger than a block of it would be."""
     from symnmf.storage.blocks import AT_A_TIME, MEMORY
-    from symnmf.storage.tiles import Tile
 
-    if store.slices and store.n**2 * store.dtype.itemsize <= MEMORY // AT_A_TIME:
-        return np.asarray(store.read(Tile(0, store.n, 0, store.n)))
-    return None
+    return math.prod(source.shape) * np.dtype(source.dtype).itemsize <= MEMORY // AT_A_TIME
 
 
 def refuse_no_matrix(X: Any, name: str) -> None:
@@ -197,7 +197,7 @@ def refuse_no_matrix(X: Any, name: str) -> None:
     if X is None or isinstance(X, str | bytes | os.PathLike | dict):
         raise InputError(
             f"{name} must be a matrix, got {type(X).__name__}; symnmf.readers.read_matrix reads "
-            f"files, and a .npy, .h5 or .zarr path or a folder of blocks is read in blocks."
+            f"files, and a .npy, .h5 or .zarr path is read in blocks."
         )
     if isinstance(X, np.ma.MaskedArray):
         raise InputError(
@@ -258,19 +258,54 @@ def checked_sparse(
         smallest, largest = float(matrix.data.min()), float(matrix.data.max())
         check_values(smallest, largest, name, signed=signed, nan=nan, negative=NEGATIVE)
         check_range(max(largest, -smallest), dtype, name)
-        mirror = matrix.T.tocsr()
-        mirror.sort_indices()
-        same_pattern = np.array_equal(mirror.indptr, matrix.indptr) and np.array_equal(
-            mirror.indices, matrix.indices
-        )
-        if same_pattern:
-            asymmetry = float(np.abs(mirror.data - matrix.data).max())
-        else:
-            asymmetry = float(abs(mirror - matrix).max())
-        if check_asymmetry(asymmetry, max(largest, -smallest), dtype, name):
+        mapped = is_mapped(matrix.data)
+        mirror = None if mapped else _mirror(matrix)
+        asymmetry = _seen_asymmetry(matrix) if mirror is None else _asymmetry(matrix, mirror)
+        rounded = check_asymmetry(asymmetry, max(largest, -smallest), dtype, name)
+        if rounded and mirror is not None:
             matrix = sp.csr_array((matrix + mirror) * dtype.type(0.5))
             matrix.sort_indices()
     data = np.ascontiguousarray(matrix.data, dtype=dtype)
     found = SparseMatrix(matrix.indptr, matrix.indices, data, threads)
     found.signed = smallest < 0
     return found
+
+
+def is_mapped(array: Any) -> bool:
+    """Whether the numbers of an array are those of a file, in any part of a memory map."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return False
+
+
+def _mirror(matrix: sp.csr_array) -> sp.csr_array:
+    mirror = matrix.T.tocsr()
+    mirror.sort_indices()
+    return mirror
+
+
+def _asymmetry(matrix: sp.csr_array, mirror: sp.csr_array) -> float:
+    """Return the largest difference between an entry and its mirror image."""
+    if np.array_equal(mirror.indptr, matrix.indptr) and np.array_equal(
+        mirror.indices, matrix.indices
+    ):
+        return float(np.abs(mirror.data - matrix.data).max())
+    return float(abs(mirror - matrix).max())
+
+
+def _seen_asymmetry(matrix: sp.csr_array) -> float:
+    """Return about how much X w and X^T w differ: for an X on disk, of which one pass is made.
+
+    Every w_i is random and at least 1, so an entry without its mirror image is seen in its row.
+    """
+    w = 1.0 + np.random.default_rng(0).random(len(matrix.indptr) - 1)
+    rows, columns = np.empty_like(w), np.zeros_like(w)
+    ends = np.searchsorted(matrix.indptr, np.arange(0, matrix.nnz, ENTRIES_AT_ONCE), "right")
+    for first, last in itertools.pairwise([0, *np.unique(ends).tolist(), len(w)]):
+        part = matrix[first:last]
+        rows[first:last] = part @ w
+        columns += part.T @ w[first:last]
+    apart = np.abs(rows - columns)
+    return float(apart[apart > ROUNDED * np.abs(rows)].max(initial=0.0))
