@@ -154,7 +154,8 @@ def _graph(dataset: str) -> tuple[Any, np.ndarray, int]:
     data = datasets.load(FILES.get(dataset, dataset))
     assert data.target is not None
     with unsaid():  # several components, which these data are known to have
-        return graphs.self_tuning(data.data, n_jobs=1), data.target, data.n_clusters
+        A = graphs.self_tuning(data.data, n_neighbors=data.data.shape[0].bit_length(), n_jobs=1)
+    return A, data.target, data.n_clusters
 
 
 def random_problem(problem: Instance, seed: int) -> tuple[np.ndarray, np.ndarray]:

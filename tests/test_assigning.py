@@ -8,11 +8,13 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_digits
 
 import symnmf
 from symnmf.errors import InputError
 from symnmf.graphs import assigning
-from symnmf.graphs.assigning import Densities, Rounds, Ties, new_labels, reassigned
+from symnmf.graphs.assigning import Assigning, Worth, new_labels, reassigned
 from symnmf.metrics import normalized_mutual_info
 
 
@@ -60,18 +62,16 @@ def test_one_round_is_that_of_the_formula(seed, weighted):
         A = sp.csr_array(A * (factor + factor.T))
     labels = np.where(rng.random(len(y)) < 0.3, rng.integers(3, size=len(y)), y)
     expected = one_round_by_loops(A, labels, 3)
-    ties = Ties.of(A, A.sum(axis=1), labels, 3)
-    scores = Densities.of(ties, 3).scores(ties)
-    np.testing.assert_array_equal(ties.likeliest(scores, labels), expected)
+    np.testing.assert_array_equal(Assigning(A, 3).round(labels), expected)
 
 
 @pytest.mark.parametrize("rounds", [5, 6, 7, 8])
 def test_rows_that_change_places_for_ever_end_as_the_last_round_leaves_them(rounds, monkeypatch):
     """No round follows once labels are those of two rounds before."""
     seen = []
-    likeliest = Rounds.likeliest
+    one_round = Assigning.round
     monkeypatch.setattr(assigning, "ROUNDS", rounds)
-    monkeypatch.setattr(Rounds, "likeliest", lambda *given: seen.append(1) or likeliest(*given))
+    monkeypatch.setattr(Assigning, "round", lambda *args: seen.append(1) or one_round(*args))
     A, y = block_model([8, 8], [0.5, 0.5], 0.3, 6)
     labels = np.where(np.random.default_rng(6).random(16) < 0.3, 1 - y, y)
     expected = labels
@@ -110,18 +110,18 @@ def test_rows_move_for_ten_rounds_at_most(monkeypatch):
         rounds.append(current)
         return np.roll(current, 1)
 
-    monkeypatch.setattr(Rounds, "likeliest", turned)
+    monkeypatch.setattr(Assigning, "round", turned)
     reassigned(A, y, 2)
     assert len(rounds) == 10
 
 
 def test_a_cluster_of_few_edges_is_not_taken_for_an_extreme_one():
     """One more edge than there is keeps the densities of clusters and of the rest finite."""
-    pairs = sp.csr_array(np.kron(np.eye(3), [[0.0, 1.0], [1.0, 0.0]]))
-    # each cluster has a volume of 2 of 6, so that chance puts 2/3 inside each and 4 between
-    none_inside = Densities.of(Ties.of(pairs, np.ones(6), np.array([0, 1, 1, 2, 2, 0]), 3), 3)
+    # three clusters with a volume of 2 of 6: chance puts 2/3 inside each and 4 between
+    volume = np.full(3, 2.0)
+    none_inside = Worth.of_counts(np.zeros(3), volume, 6.0, 6)
     np.testing.assert_allclose(none_inside.gain, np.log(1.0 / (2 / 3 + 1)) - np.log(7.0 / 5.0))
-    none_between = Densities.of(Ties.of(pairs, np.ones(6), np.repeat([0, 1, 2], 2), 3), 3)
+    none_between = Worth.of_counts(volume, volume, 6.0, 6)
     np.testing.assert_allclose(none_between.gain, np.log(3.0 / (2 / 3 + 1)) - np.log(1.0 / 5.0))
 
 
@@ -148,29 +148,54 @@ def test_a_row_that_has_to_stay_does_not_empty_the_cluster_it_would_have_gone_to
     """Clusters 0 and 1 have one row each, which would go to 1 and 2."""
     A, _ = block_model([5], [0.9], 0.0, 0)
     labels = np.array([0, 1, 2, 2, 2])
-    monkeypatch.setattr(Rounds, "likeliest", lambda *_: np.array([1, 2, 2, 2, 2]))
+    monkeypatch.setattr(Assigning, "round", lambda *_: np.array([1, 2, 2, 2, 2]))
     np.testing.assert_array_equal(reassigned(A, labels, 3), labels)
 
 
-def test_dense_similarities_are_read_as_sparse_ones():
+def test_a_sparse_graph_in_an_array_is_read_as_a_sparse_one():
     A, y = block_model([30, 25, 20], [0.5, 0.5, 0.5], 0.15, 1)
     noisy = np.where(np.random.default_rng(0).random(75) < 0.25, 0, y)
-    full = A.toarray()
-    # the mean edge of an array counts its zeros, so that only the smoothing differs
-    same = reassigned(full, noisy, 3) == reassigned(A, noisy, 3)
-    assert same.mean() > 0.95
+    np.testing.assert_array_equal(reassigned(A.toarray(), noisy, 3), reassigned(A, noisy, 3))
 
 
-def test_negative_edges_push_rows_out_of_a_cluster():
-    A, y = block_model([30, 30], [0.3, 0.3], 0.1, 2)
-    foes = sp.csr_array(np.where(y[:, None] != y, 0.3, 0.0) * (A.toarray() == 0))
-    signed = sp.csr_array(A - foes)
-    noisy = np.where(np.random.default_rng(1).random(60) < 0.35, 1 - y, y)
-    without = normalized_mutual_info(y, reassigned(signed, noisy, 2))
-    assert normalized_mutual_info(y, reassigned(signed, noisy, 2, negative_weight=1.0)) > without
-    np.testing.assert_array_equal(
-        reassigned(signed, noisy, 2), reassigned(sp.csr_array(signed.maximum(0)), noisy, 2)
-    )
+def test_dense_similarities_go_by_the_nearest_mean():
+    """Squared distances to means, written out with weighted rows of the root of a kernel."""
+    rng = np.random.default_rng(0)
+    A = rng.random((30, 3)) @ rng.random((3, 30))
+    A = A @ A.T / 30 + 0.1
+    labels = rng.integers(3, size=30)
+    d = A.sum(axis=1)
+    values, vectors = np.linalg.eigh(A / np.outer(d, d))
+    rows = vectors * np.sqrt(np.maximum(values, 0))
+    means = [np.average(rows[labels == k], axis=0, weights=d[labels == k]) for k in range(3)]
+    expected = cdist(rows, means).argmin(axis=1)
+    np.testing.assert_array_equal(Assigning(A, 3).round(labels), expected)
+    np.testing.assert_array_equal(new_labels(A, labels, A, 3), expected)
+
+
+def test_correlations_do_not_collapse_into_few_clusters(real_data):
+    """Ten sectors of stocks by daily returns: by likelihood, two groups take all but few."""
+    stored = np.load(real_data / "signed_stocks_2008.npz")
+    X = stored["X"].astype(float)
+    np.fill_diagonal(X, 0.0)
+    found = symnmf.communities(X, 10, allow_negative=True, random_state=0)
+    assert normalized_mutual_info(stored["y"], found.labels) > 0.5
+    assert max(map(len, found)) < 100
+
+
+@pytest.mark.parametrize("rule", ["likelihood", "largest"])
+def test_labels_memberships_strengths_and_embedding_agree(rule):
+    X = load_digits().data[:600]
+    model = symnmf.SymNMF(10, assign_labels=rule, random_state=0).fit(X)
+    for values in (model.embedding_, model.membership_, model.strength_):
+        np.testing.assert_array_equal(values.argmax(axis=1), model.labels_)
+    assert (model.membership_.max(axis=1) > 0).all()
+    new = X + np.random.default_rng(0).random(X.shape)
+    np.testing.assert_array_equal(model.transform(new).argmax(axis=1), model.predict(new))
+    G = nx.karate_club_graph()
+    found = symnmf.communities(G, 2, assign_labels=rule, random_state=0)
+    for values in (found.membership, found.strength):
+        np.testing.assert_array_equal(values.argmax(axis=1), found.labels)
 
 
 def test_new_nodes_go_where_their_edges_lead():
@@ -205,18 +230,21 @@ def test_another_rule_is_refused():
 
 
 @given(st.integers(0, 10_000), st.sampled_from([np.float64, np.float32]))
-def test_a_compiled_round_is_that_in_lists_of_ties(seed, dtype):
-    """Also where labels are missing, rows have no ties and clusters no rows."""
+def test_a_compiled_round_is_that_of_the_table_of_scores(seed, dtype):
+    """Also where labels are missing, rows have no edges and clusters no rows."""
     rng = np.random.default_rng(seed)
     A = sp.random_array((15, 15), density=0.15, rng=rng, format="csr", dtype=dtype)
     A = sp.csr_array(A + A.T)
     if seed % 2:  # so that clusters have the same score
         A.data[:] = 1.0
-    known = A.sum(axis=1)
-    rounds = Rounds(A, known, 5)
-    for _ in range(3):  # its room is used again
-        labels = rng.integers(-1, 4, size=15)
-        ties = Ties.of(A, known, labels, 5)
-        expected = ties.likeliest(Densities.of(ties, 5).scores(ties), labels)
-        expected[labels == -1] = -1
-        np.testing.assert_array_equal(rounds.likeliest(labels), expected)
+    assigning = Assigning(A, 5)
+    labels = rng.integers(-1, 4, size=15)
+    scores = assigning.scores(A, assigning.degrees, labels, assigning.worth(labels))
+    moved = assigning.round(labels)
+    rows = np.arange(15)
+    inside = labels >= 0
+    assert (moved[~inside] == -1).all()
+    best = scores.max(axis=1)
+    known = inside & np.isfinite(best)
+    np.testing.assert_allclose(scores[rows, moved][known], best[known], rtol=1e-6)
+    assert (moved == labels)[inside & ~np.isfinite(best)].all()

@@ -43,7 +43,7 @@ GRAPH = planted()
 
 def by_estimator(A, k, *, normalize=True, **options):
     model = SymNMF(k, affinity="precomputed", normalize=normalize, **options).fit(A)
-    return model.labels_, model.embedding_, model.quality_
+    return model.labels_, model._fitted.result.U, model.quality_
 
 
 def by_communities(A, k, **options):
@@ -196,13 +196,15 @@ def test_memberships_are_read_by_one_rule(tmp_path):
     model = SymNMF(3, affinity="precomputed", normalize=True, random_state=0).fit(club)
     expected = {frozenset(map(int, nodes)) for nodes in found}
     assert any(len(one & other) for one in expected for other in expected - {one})
-    for membership, strength in (
-        (found.membership, found.strength),
-        (parts.membership, parts.strength),
-        (model.membership_, model.strength_),
-    ):
-        assert {frozenset(np.flatnonzero(c).tolist()) for c in (membership > 0).T} == expected
-        np.testing.assert_array_equal(membership > 0, strength > 1)
+    inside = found.membership > 0
+    assert {frozenset(np.flatnonzero(column).tolist()) for column in inside.T} == expected
+    np.testing.assert_array_equal(inside, found.strength > 1)
+    for labels, membership, strength in (
+        (parts.labels, parts.membership, parts.strength),
+        (model.labels_, model.membership_, model.strength_),
+    ):  # of a partition each row belongs to the cluster of its label at least
+        own = labels[:, None] == np.arange(3)
+        np.testing.assert_array_equal(membership > 0, (strength > 1) | own)
     told = f"cluster {tmp_path / 'A.npy'} -k 3 --overlapping --seed 0 --json"
     answer = testing.CliRunner().invoke(
         app, [*told.split(), "--affinity", "precomputed", "--normalize"]

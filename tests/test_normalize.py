@@ -35,7 +35,7 @@ def test_networks_with_hubs_are_divided_by_their_degrees():
     largest = {"assign_labels": "largest"}
     raw, found = chosen(A, 2, normalize=False, **largest), chosen(A, 2, **largest)
     assert nmi(side, found.labels_) > nmi(side, raw.labels_) + 0.05
-    divided = chosen(A, 2, normalize=True)
+    divided = chosen(A, 2, normalize=True, **largest)
     np.testing.assert_array_equal(found.embedding_, divided.embedding_)
 
 

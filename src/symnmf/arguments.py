@@ -65,7 +65,6 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "quality": ("quality", "none"),
     "repeated": ("text", "none"),
     "result": ("result",),
-    "scale_neighbor": ("whole",),
     "settings": ("mapping", "none"),
     "share": ("number",),
     "side": ("whole", "none"),

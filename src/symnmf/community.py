@@ -51,8 +51,8 @@ class Communities(Sequence[frozenset[Hashable]]):
         The index of each node's community; -1 for a node in none.
     membership : ndarray of shape (n, communities)
         The share of each node's row of U in each community that it belongs to, and zeros
-        elsewhere. It is read by the same rule whether the sets overlap or not, so a node may have
-        shares in several communities, or in none.
+        elsewhere. If the sets do not overlap, that of its label is the largest, and it may have
+        shares in others by the rule for sets that do.
     strength : ndarray of shape (n, communities) or None
         How strongly each node belongs to each community, in units of the background: a node is a
         member if the value is above 1. None if there is no background: for triangles, with

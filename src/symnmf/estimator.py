@@ -106,7 +106,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     assign_labels : {"likelihood", "largest"}, default "likelihood"
         How samples are assigned to clusters. "largest" takes the column of the largest entry in
         the row of U. "likelihood" starts from there and moves each sample to the cluster that its
-        similarities make most likely, in up to ten rounds, by a block model that keeps degrees
+        similarities make most likely, in up to ten rounds, by a block model that keeps degrees;
+        where most pairs have a similarity, to the cluster of the nearest mean
         (docs/clustering.md). With constraints, missing or negative entries, a loss other than
         "frobenius", or X that is not in memory, the largest entry decides.
     constraint_strength : float, default 1
@@ -174,11 +175,12 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         to the smallest, and by their first sample if sizes are equal, unless classes are passed to
         ``fit``. A sample without any similarity to others has a row of zeros and the label -1.
     embedding_ : ndarray of shape (n_samples, n_clusters)
-        U.
+        U. Where ``assign_labels`` moved a sample to another cluster than that of its largest entry,
+        the entry of its cluster is raised to a hair above that.
     membership_ : ndarray of shape (n_samples, n_clusters)
-        The share of each row of U in the clusters that the sample belongs to, and zeros elsewhere.
-        A sample belongs to the clusters where ``strength_`` is above 1, which may be several or
-        none; ``labels_`` has one cluster in any case. ``embedding_`` has the whole rows.
+        The share of each row of ``embedding_`` in the clusters that the sample belongs to, and
+        zeros elsewhere. A sample belongs to the cluster of its label, which has its largest share,
+        and to all others where ``strength_`` is above 1.
     strength_ : ndarray of shape (n_samples, n_clusters) or None
         How strongly each sample belongs to each cluster, in units of what chance explains, see
         docs/howto/overlap.md. None with negative similarities, and if X is not in memory; a sample
@@ -362,20 +364,14 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             raise InputError(f"Negative values in data: {error}") from None
         self._fitted: Fitted = fitted
         self._outlier_score: np.ndarray | None = None
-        self._places = Places(
-            data,
-            self.affinity,
-            self.n_neighbors,
-            fitted.similarities.scaled_rows,
-            pipeline.kernel_options,
-        )
+        self._places = Places(data, self.affinity, fitted.similarities.compared)
         result = fitted.result
         self.n_clusters_ = self._n_features_out = result.U.shape[1]
         if fitted.selection is not None:
             self.rank_selection_ = fitted.selection
         self.affinity_matrix_ = fitted.similarities.A
         self.labels_ = fitted.labels
-        self.embedding_ = result.U
+        self.embedding_ = fitted.embedding
         self.n_iter_ = result.n_iter
         self.reconstruction_err_ = result.error
         self.history_ = result.history
@@ -449,7 +445,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             New samples; with ``affinity="precomputed"`` their similarities to the fitted ones, on
             the scale of the matrix that was passed to ``fit``.
         """
-        return self._places.of(self._new_samples(X), self.embedding_)
+        return self._places.of(self._new_samples(X), self.embedding_, self._fitted.rows_of)
 
     def _new_samples(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -465,7 +461,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         ``assign_labels`` says, from their similarities to the fitted ones.
         """
         new = self._new_samples(X)
-        return self._places.labels(new, to_host(self.labels_), self._fitted.labels_of)
+        return self._places.of(new, to_host(self.labels_), self._fitted.labels_of)
 
     def top_features(self, X: Any, names: Any = None, k: int = 10) -> list[list[tuple[Any, float]]]:
         """Return the columns of X, such as words or genes, that distinguish each cluster.

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.interchange import as_given, to_host
-from symnmf.run.result import OUTSIDE, Result, cluster_labels, membership_shares
+from symnmf.run.result import OUTSIDE, cluster_labels, membership_shares
 from symnmf.run.seeds import as_edges
 from symnmf.storage import SymmetricArray
 from symnmf.storage.wrapping import in_memory
@@ -40,8 +39,23 @@ ROWS_COMPARED = 2000
 EDGES_AT_ONCE = 200_000
 
 
+def agreeing(U: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return U with the largest entry of each row in the cluster of its label.
+
+    Least squares, which U comes from, and the similarities may speak for two clusters. The row
+    then belongs to both of them, a hair more to that of its label.
+    """
+    rows = np.flatnonzero(labels != OUTSIDE)
+    rows = rows[U[rows].argmax(axis=1) != labels[rows]]
+    if not rows.size:
+        return U
+    found = U.copy()
+    found[rows, labels[rows]] = U[rows].max(axis=1) * (1.0 + np.sqrt(np.finfo(U.dtype).eps))
+    return found
+
+
 def members_of(
-    result: Result, threshold: float | str | None, strengths: np.ndarray | None = None
+    U: np.ndarray, threshold: float | str | None, strengths: np.ndarray | None = None
 ) -> np.ndarray:
     """Return which clusters each row belongs to, an array of bool with a column for each.
 
@@ -51,16 +65,16 @@ def members_of(
     """
     if threshold == BACKGROUND and strengths is not None:
         return np.asarray(strengths > 1.0)
-    return _by_share(to_host(result.U), SHARE if isinstance(threshold, str) else threshold)
+    return _by_share(U, SHARE if isinstance(threshold, str) else threshold)
 
 
-def shares_of(result: Result, members: np.ndarray) -> np.ndarray:
+def shares_of(U: np.ndarray, members: np.ndarray) -> np.ndarray:
     """Return the shares of the rows of U in the clusters that they belong to, and zeros elsewhere.
 
     A row sums to less than 1 where part of it lies in clusters that it does not belong to.
     """
-    shares = membership_shares(to_host(result.U))
-    return as_given(np.where(members, shares, np.zeros((), shares.dtype)), result.U)
+    shares = membership_shares(U)
+    return np.where(members, shares, np.zeros((), shares.dtype))
 
 
 def background_strengths(

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf import graphs
 from symnmf.arguments import checked
 from symnmf.errors import InputError, said_as_input_errors
-from symnmf.graphs.neighbors import variance
-from symnmf.graphs.pairwise import DISTANCES, KERNELS, kernel, nearest_by_distance
-from symnmf.graphs.warning import unsaid
+from symnmf.graphs.neighbors import row_content
 from symnmf.storage.indices import check_indices
 
-SCALE_NEIGHBOR = 7
-ROWS_AT_ONCE = 2000  # bounds the distances of one block of new rows
+if TYPE_CHECKING:
+    from symnmf.graphs.building import NewRows
 
 
 def place(similarities: Any, U: np.ndarray) -> np.ndarray:
@@ -40,184 +36,54 @@ def place(similarities: Any, U: np.ndarray) -> np.ndarray:
     return np.array([nnls(root.T, row)[0] for row in right]).reshape(cross.shape)
 
 
-@dataclass(eq=False)
-class Neighbourhood:
-    """The fitted points with what a new one's similarities to them need.
-
-    Widths and degrees are those of the graph that was fitted, without the new points.
-    """
-
-    points: Any
-    kind: str
-    n_neighbors: int | None
-    degrees: np.ndarray
-    widths: np.ndarray | None
-    gamma: float
-    finder: Any
-    options: dict[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls, points: Any, kind: str, n_neighbors: int | None, options: dict[str, Any]
-    ) -> Neighbourhood:
-        """Measure the fitted points once."""
-        from sklearn.neighbors import NearestNeighbors
-
-        kind = kind.lower().replace("_", "-")
-        with unsaid():  # the fit has said it
-            A = graphs.build(points, kind, n_neighbors=n_neighbors, normalize=False, **options)
-        degrees = np.asarray(A.sum(axis=1)).ravel()
-        if kind.replace("-", "_") in (*KERNELS, DISTANCES):
-            return cls(points, kind, n_neighbors, degrees, None, 1.0, None, options)
-        metric = "cosine" if kind == "cosine" else "euclidean"
-        finder = NearestNeighbors(algorithm="brute", metric=metric).fit(points)
-        widths = None
-        n = points.shape[0]
-        if kind == "self-tuning":
-            count = min(SCALE_NEIGHBOR, n - 1)
-            widths = finder.kneighbors(n_neighbors=count)[0][:, -1]
-            widths[widths == 0] = np.median(widths[widths > 0]) if (widths > 0).any() else 1.0
-        spread = points.shape[1] * variance(points)
-        gamma = 1 / spread if spread > 0 else 1.0
-        gamma = options.get("gamma", gamma)
-        return cls(points, kind, n_neighbors, degrees, widths, gamma, finder)
-
-    def similarities(self, new: Any) -> sp.csr_array:
-        """Return the normalised similarities of new points (rows) to the fitted ones."""
-        blocks = [
-            self._block(new[begin : begin + ROWS_AT_ONCE])
-            for begin in range(0, new.shape[0], ROWS_AT_ONCE)
-        ]
-        raw = sp.csr_array(sp.vstack(blocks))
-        own = np.asarray(raw.sum(axis=1)).ravel()
-        left, right = (1 / np.sqrt(np.where(d > 0, d, 1.0)) for d in (own, self.degrees))
-        return sp.csr_array(sp.diags_array(left) @ raw @ sp.diags_array(right))
-
-    def _block(self, new: Any) -> sp.csr_array:
-        m, n = new.shape[0], self.points.shape[0]
-        name = self.kind.replace("-", "_")
-        if name in KERNELS:
-            return sp.csr_array(kernel(new, name, Y=self.points, **self.options))
-        if name == DISTANCES:
-            return nearest_by_distance(new, n, self.n_neighbors)
-        default = 10 if self.kind == "nearest-neighbors" else n.bit_length()
-        k = min(self.n_neighbors or default, n)
-        found = max(k, min(SCALE_NEIGHBOR, n))
-        if self.kind == "cosine":
-            from sklearn.metrics.pairwise import cosine_similarity
-
-            every = np.maximum(cosine_similarity(new, self.points), 0.0)
-            index = np.argpartition(-every, k - 1, axis=1)[:, :k]
-            weight = np.take_along_axis(every, index, axis=1)
-        else:
-            distance, index = self.finder.kneighbors(new, found)
-            if self.kind == "nearest-neighbors":
-                weight = np.ones((m, k))
-            elif self.kind == "rbf":
-                weight = np.exp(-self.gamma * distance[:, :k] ** 2)
-            else:
-                assert self.widths is not None
-                own = distance[:, found - 1 : found]
-                own = np.where(own > 0, own, 1.0)
-                scale = own * self.widths[index[:, :k]]
-                weight = np.exp(-(distance[:, :k] ** 2) / scale)
-            index = index[:, :k]
-        rows = np.repeat(np.arange(m), k)
-        return sp.csr_array((weight.ravel(), (rows, index.ravel())), shape=(m, n))
-
-
 class Places:
-    """Where new points belong; what that needs is measured at the first call."""
+    """Where new rows belong, by what the fit knows of those that it had."""
 
-    def __init__(
-        self,
-        points: Any,
-        kind: Any,
-        n_neighbors: int | None,
-        scaled: Callable[[Any], Any],
-        options: dict[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, points: Any, kind: Any, compared: NewRows | None) -> None:
         self.points = points
         self.kind = kind
-        self.n_neighbors = n_neighbors
-        self.options = options or {}
-        self.scaled = scaled  # brings given similarities to the scale of those that were fitted
+        self.compared = compared
 
-    def _known(self, new: Any) -> np.ndarray:
-        """Return the number of the equal fitted row, -1 if there is none."""
+    @cached_property
+    def _known(self) -> dict[int, int]:
+        """The number of each fitted row by what it holds."""
         if not (isinstance(self.points, np.ndarray) or sp.issparse(self.points)):
-            return np.full(new.shape[0], -1)
-        return self._rows.find(new)
+            return {}
+        count = self.points.shape[0]
+        return {hash(row_content(self.points, row)): row for row in reversed(range(count))}
 
-    @cached_property
-    def _rows(self) -> KnownRows:
-        return KnownRows(self.points)
+    def of(self, new: Any, U: np.ndarray, place: Callable[[Any], np.ndarray]) -> np.ndarray:
+        """Return a row of U for each new row; one equal to a fitted row has that one's.
 
-    @cached_property
-    def _neighbourhood(self) -> Neighbourhood:
-        return Neighbourhood.of(self.points, self.kind, self.n_neighbors, self.options)
-
-    def of(self, new: Any, U: np.ndarray) -> np.ndarray:
-        """Return a row of U for each new point; one equal to a fitted point has that one's."""
-        before = self._checked(new)
-        rows, fresh = U[before].copy(), before < 0
-        if fresh.any():
-            rows[fresh] = place(self.scaled(self._similarities(new[fresh])), U)
-        return rows
-
-    def labels(self, new: Any, known: np.ndarray, label: Callable[[Any], np.ndarray]) -> np.ndarray:
-        """Return the cluster of each new point; one equal to a fitted point has that one's.
-
-        ``known`` are the clusters of the fitted points, and ``label`` finds those of others from
-        their similarities.
+        ``U`` are the rows of the fitted ones, or their labels, and ``place`` finds those of others
+        from their similarities.
         """
-        before = self._checked(new)
-        labels, fresh = known[before].copy(), before < 0
-        if fresh.any():
-            labels[fresh] = label(self._similarities(new[fresh]))
-        return labels
-
-    def _checked(self, new: Any) -> np.ndarray:
         if callable(self.kind):
             raise InputError(
                 "affinity is a callable, which gives no similarities of new samples to fitted "
                 "ones; use a named kind, or affinity='precomputed' with such similarities."
             )
-        return self._known(new)
+        known = self._known
+        before = np.fromiter(
+            (known.get(hash(row_content(new, row)), -1) for row in range(new.shape[0])),
+            dtype=np.intp,
+            count=new.shape[0],
+        )
+        rows, fresh = U[before].copy(), before < 0
+        if fresh.any():
+            rows[fresh] = place(self._similarities(new[fresh]))
+        return rows
 
     def _similarities(self, new: Any) -> Any:
         """Return similarities to the fitted points, on the scale of the graph of these."""
-        if self.kind != "precomputed":
-            return self._neighbourhood.similarities(new)
+        if self.compared is not None:
+            return self.compared.similarities(new)
         if np.isnan(new.sum()):
             raise InputError(
                 "X has NaN entries; fill them in, since a new sample needs its similarities "
                 "to all that were fitted."
             )
         return new
-
-
-class KnownRows:
-    """Find rows that were fitted, so that they keep the place they had."""
-
-    def __init__(self, points: Any) -> None:
-        self._place: dict[bytes, int] = {}
-        for row in range(points.shape[0]):
-            self._place.setdefault(_content(points, row), row)
-
-    def find(self, new: Any) -> np.ndarray:
-        """Return the number of the equal fitted row, -1 if there is none."""
-        found = (self._place.get(_content(new, row), -1) for row in range(new.shape[0]))
-        return np.fromiter(found, dtype=np.intp, count=new.shape[0])
-
-
-def _content(points: Any, row: int) -> bytes:
-    if sp.issparse(points):
-        part = slice(points.indptr[row], points.indptr[row + 1])
-        order = np.argsort(points.indices[part])
-        columns = points.indices[part][order].astype(np.int64)
-        return columns.tobytes() + points.data[part][order].tobytes()
-    return (points[row] + 0.0).tobytes()
 
 
 @checked()

@@ -13,7 +13,13 @@ from symnmf.cluster.outside import with_connected_rows
 from symnmf.cluster.similarities import Similarities
 from symnmf.graphs.assigning import new_labels, reassigned
 from symnmf.interchange import as_given, to_host
-from symnmf.membership import BACKGROUND, background_strengths, members_of, shares_of
+from symnmf.membership import (
+    BACKGROUND,
+    agreeing,
+    background_strengths,
+    members_of,
+    shares_of,
+)
 from symnmf.quality import Quality, assess, warn_of
 from symnmf.run.loop import warn_unless_converged
 from symnmf.run.multistart import Search
@@ -61,12 +67,12 @@ def in_order(result: Result, order: np.ndarray) -> Result:
     return replace(result, U=U, V=V, others=tuple(map(ordered, result.others)), attached=below)
 
 
-def strengths_of(result: Result, similarities: Similarities) -> np.ndarray | None:
+def strengths_of(U: np.ndarray, result: Result, similarities: Similarities) -> np.ndarray | None:
     """U in units of the background; None where the graph has none."""
     A = similarities.A
     if isinstance(A, SymmetricArray) and not isinstance(A, SymmetricMatrix):
         return None
-    U, problem = to_host(result.U), result.problem
+    problem = result.problem
     # a likelihood of hyperedges says what part of U they speak for
     explained = None if problem is None else getattr(problem.objective, "explained", None)
     if explained is not None:
@@ -133,15 +139,13 @@ class Fitted:
         labels = None
         if by_likelihood:
             clusters = best.U.shape[1]
-            signs = 0.0 if similar.signs is None else similar.signs.weight
-            labels = reassigned(
-                similar.graph, to_host(best.labels), clusters, negative_weight=signs
-            )
+            labels = reassigned(similar.graph, to_host(best.labels), clusters)
             order = by_size(one_each(labels, clusters))
             labels = renumbered(labels, order)
         else:
-            strengths = strengths_of(best, similar) if threshold == BACKGROUND else None
-            order = by_size(members_of(best, threshold, strengths))
+            U = to_host(best.U)
+            strengths = strengths_of(U, best, similar) if threshold == BACKGROUND else None
+            order = by_size(members_of(U, threshold, strengths))
         if classes is not None:
             best, order = in_order(best, order), np.arange(len(order))
             from symnmf.graphs.constraints import numbered_by_class
@@ -160,6 +164,17 @@ class Fitted:
         return self.search.seed
 
     @cached_property
+    def U(self) -> np.ndarray:
+        """The factor on the host, with the largest entry of each row in its cluster."""
+        U = to_host(self.result.U)
+        return U if self.assigned is None else agreeing(U, self.assigned)
+
+    @property
+    def embedding(self) -> Any:
+        """The same, as arrays were given."""
+        return self.result.U if self.assigned is None else as_given(self.U, self.result.U)
+
+    @cached_property
     def labels(self) -> np.ndarray:
         """The cluster of each row; -1 for none."""
         if self.assigned is not None:
@@ -176,7 +191,7 @@ class Fitted:
         There is none for triangles, with negative similarities, and where the graph is not in
         memory.
         """
-        return strengths_of(self.result, self.similarities)
+        return strengths_of(self.U, self.result, self.similarities)
 
     @cached_property
     def members(self) -> np.ndarray:
@@ -184,17 +199,19 @@ class Fitted:
         if self.assigned is not None:
             return one_each(self.assigned, self.result.U.shape[1])
         strengths = self.strengths if self.threshold == BACKGROUND else None
-        return members_of(self.result, self.threshold, strengths)
+        return members_of(self.U, self.threshold, strengths)
 
     @cached_property
     def membership(self) -> np.ndarray:
         """Shares of the rows of U in the clusters that they belong to, and zeros elsewhere.
 
-        Where every row has one label, memberships are read all the same by the rule for clusters
-        that overlap: a row may have shares in several clusters, or in none.
+        Where every row has one label, it may all the same have shares in several clusters, by the
+        rule for those that overlap; that of its label is the largest.
         """
-        rule = BACKGROUND if self.threshold is None else self.threshold
-        return shares_of(self.result, members_of(self.result, rule, self.strengths))
+        members = self.members
+        if self.threshold is None:
+            members = members | members_of(self.U, BACKGROUND, self.strengths)
+        return as_given(shares_of(self.U, members), self.result.U)
 
     @property
     def sets(self) -> list[np.ndarray]:
@@ -232,7 +249,7 @@ class Fitted:
         Similarities are on the scale of the graph.
         """
         if self.assigned is None:
-            return cluster_labels(self.rows_of(similarities))
+            return np.asarray(cluster_labels(self.rows_of(similarities)))
         graph, clusters = self.similarities.graph, self.result.U.shape[1]
         return new_labels(graph, self.assigned, similarities, clusters)
 
@@ -240,7 +257,8 @@ class Fitted:
         """Return the rows of U of new rows with these similarities to the fitted ones."""
         from symnmf.placing import place
 
-        return place(self.similarities.scaled_rows(similarities), to_host(self.result.U))
+        rows = place(self.similarities.scaled_rows(similarities), self.U)
+        return rows if self.assigned is None else agreeing(rows, self.labels_of(similarities))
 
     @cached_property
     def quality(self) -> Quality:

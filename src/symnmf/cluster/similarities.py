@@ -39,6 +39,7 @@ from symnmf.storage.wrapping import in_memory, is_storage, stored
 if TYPE_CHECKING:
     from symnmf.cluster.layers import LayerWeights
     from symnmf.cluster.signed import NegativeWeight
+    from symnmf.graphs.building import NewRows
 
 PRECOMPUTED = "precomputed"
 
@@ -76,6 +77,8 @@ class Similarities:
         A as it was checked, where nothing was changed since.
     hypergraph : Hypergraph or None
         The hyperedges that A is the clique graph of, where the data are a hypergraph.
+    compared : NewRows or None
+        What compares new points with those of the graph.
     """
 
     A: Any
@@ -90,6 +93,7 @@ class Similarities:
     signs: NegativeWeight | None = None
     layers: LayerWeights | None = None
     expected: float | None = None
+    compared: NewRows | None = None
 
     def scaled_rows(self, rows: Any) -> Any:
         """Return similarities of new rows to the fitted ones in the scale of A."""
@@ -302,18 +306,19 @@ class Building:
     def _of_points(self, data: Any, clusters: int) -> Similarities:
         if isinstance(self.affinity, str) and self.has_points and not self.scales_meant:
             self._look_at_scales(data)
-        A = graphs.build(
+        from symnmf.graphs.building import built  # a given graph needs no search
+
+        A, compared = built(
             data,
             self.affinity,
-            n_neighbors=self.n_neighbors,
-            n_jobs=self.n_jobs,
-            device=self.device,
-            n_clusters=clusters or data.shape[0],
+            self.n_neighbors,
+            clusters or data.shape[0],
+            {"n_jobs": self.n_jobs, "device": self.device},
             **self.kernel_options,
         )
         if self.components != "all":  # else the builder has warned of components already
             A = restrict(A, self.components, clusters, "")
-        return Similarities(A, A, row_names(data), _connected(A))
+        return Similarities(A, A, row_names(data), _connected(A), compared=compared)
 
     def _look_at_scales(self, data: Any) -> None:
         """Warn where a few columns decide all distances by their scale."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,21 +16,49 @@ from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.graphs import adjacency
 from symnmf.graphs.adjacency import Graph, from_graph
-from symnmf.graphs.assembling import csr
-from symnmf.graphs.neighbors import Array, Points, nearest, norms, over_pairs, row_dots, variance
+from symnmf.graphs.neighborhoods import (
+    Cosine,
+    Gaussian,
+    Kernel,
+    Neighborhoods,
+    SelfTuning,
+    scaled_by_degrees,
+    usual_neighbors,
+    variance,
+)
+from symnmf.graphs.neighbors import Array, Points
 from symnmf.graphs.pairwise import (
     DISTANCES,
     KERNELS,
     called_on_pairs,
     is_pairwise,
     kernel,
+    nearest_by_distance,
     neighbors_by_distance,
 )
-from symnmf.graphs.streaming import ROWS_AT_ONCE, is_streamed, mapped, scratch
 from symnmf.graphs.warning import warn
 from symnmf.naming import lookup
 
-FAINT = 1e-10  # cosine similarities below it count as none: rounding cannot tell them from 0
+
+class NewRows(Protocol):
+    """How similar new rows are to those of a graph."""
+
+    def similarities(self, new: Any) -> sp.csr_array:
+        """Return the similarities of new rows, on the scale of the normalised graph."""
+
+
+Built: TypeAlias = tuple[Any, NewRows | None]
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedRows:
+    """New rows that are compared with all rows of the graph at once."""
+
+    compare: Callable[[Any], Any]
+    degrees: Array
+
+    def similarities(self, new: Any) -> sp.csr_array:
+        return scaled_by_degrees(sp.csr_array(self.compare(new)), self.degrees)
 
 
 @checked(n_clusters=("whole",))
@@ -37,7 +66,6 @@ def self_tuning(
     X: ArrayLike,
     *,
     n_neighbors: int | None = None,
-    scale_neighbor: int = 7,
     normalize: bool = True,
     approximate: bool = False,
     n_jobs: int | None = None,
@@ -52,27 +80,24 @@ def self_tuning(
     where i is among the k nearest neighbours of j or j among those of i, with zero diagonal,
     then normalised to :math:`D^{-1/2} A D^{-1/2}`.
 
-    A point with at least ``scale_neighbor`` copies of itself has :math:`\sigma_i = 0`; its
-    smallest positive distance along a kept edge replaces it.  If there is none, all its
-    neighbours are copies and have similarity 1 under any scale.  Equal distances are ordered
-    by index, and a point is not its own neighbour.
+    A point with at least seven copies of itself has :math:`\sigma_i = 0`; its smallest positive
+    distance along a kept edge replaces it.  If there is none, all its neighbours are copies and
+    have similarity 1 under any scale.  A point is not its own neighbour.
 
     Parameters
     ----------
-    X : array-like, sparse matrix, memory map or Dask array of shape (n, d)
-        One point per row. With ``approximate=True`` a memory map or a Dask array stays in a file
-        and in float32 where it is; without, it is read whole.
+    X : array-like or sparse matrix of shape (n, d)
+        One point per row.
     n_neighbors : int, optional
-        k; by default ``floor(log2 n) + 1``.
-    scale_neighbor : int, default 7
-        Which neighbour's distance is the local scale.
+        k; by default ``floor(log2 n) + 1``. For a sparse X, such as texts, the root of n, up to
+        four times that.
     normalize : bool, default True
         Return :math:`D^{-1/2} A D^{-1/2}` instead of A.
     approximate : bool, default False
         Find neighbours with pynndescent (fixed seed; extra ``approximate``); some may be missed.
         Kept distances are exact all the same, and below 1000 points the search is exact.
     n_jobs : int, optional
-        Threads of a tree or approximate search; brute force uses all OpenMP threads.
+        Threads of the search.
     device : str, torch.device or None
         "cuda" to search a dense X exactly on a GPU, through torch.
     n_clusters : int, default 1
@@ -87,24 +112,9 @@ def self_tuning(
     GraphWarning
         Fewer points than neighbours, vanishing scales, isolated points, several components.
     """
-    points = _points(X, approximate)
-    n = points.shape[0]
-    k = _neighbor_count(n_neighbors, n)
-    scale_at = _at_most(n - 1, _positive(scale_neighbor, "scale_neighbor"), "scale_neighbor")
-    indices, distances = nearest(points, max(k, scale_at), approximate, n_jobs, device=device)
-    low, high, length = _union(indices[:, :k], distances[:, :k])
-    sigma = distances[:, scale_at - 1].copy() if scale_at else np.ones(n)
-    flat = sigma == 0
-    if flat.any():
-        warn(
-            f"{np.count_nonzero(flat)} of {n} points are identical to at least {scale_at} "
-            f"others, so their scale sigma is 0 and their smallest positive neighbour distance "
-            f"replaces it: consider dropping duplicates or raising scale_neighbor."
-        )
-        sigma[flat] = _smallest_positive(n, low, high, length)[flat]
-    with np.errstate(over="ignore"):  # exp(-inf) = 0 is the right similarity
-        weight = np.exp(-(length / sigma[low]) * (length / sigma[high]))
-    return _assemble(n, low, high, weight, normalize, n_clusters)
+    points = _points(X)
+    search = {"approximate": approximate, "n_jobs": n_jobs, "device": device}
+    return _of_neighbors(points, SelfTuning(), n_neighbors, normalize, n_clusters, search)[0]
 
 
 @checked(n_clusters=("whole",))
@@ -124,11 +134,9 @@ def nearest_neighbors(
     k does not count it, and one-sided neighbours weigh 1 rather than 1/2.  The entries are 0
     and 1 with ``normalize=False``; other parameters as in :func:`self_tuning`.
     """
-    points = _points(X, approximate)
-    n = points.shape[0]
-    k = _neighbor_count(n_neighbors, n)
-    low, high, length = _union(*nearest(points, k, approximate, n_jobs, device=device))
-    return _assemble(n, low, high, np.ones(length.size), normalize, n_clusters)
+    points = _points(X)
+    search = {"approximate": approximate, "n_jobs": n_jobs, "device": device}
+    return _of_neighbors(points, Kernel(), n_neighbors, normalize, n_clusters, search)[0]
 
 
 @checked(n_clusters=("whole",))
@@ -151,9 +159,9 @@ def rbf(
     gamma : float, optional
         By default ``1 / (d * X.var())``, which does not depend on the units of X.
     n_neighbors : int or "all", optional
-        Keep the union of k nearest neighbours, by default ``floor(log2 n) + 1``.  ``"all"``
+        Keep the union of k nearest neighbours, by default as in :func:`self_tuning`.  ``"all"``
         keeps every pair and returns a dense array of 8 n^2 bytes (800 MB for 10 000 points).
-    normalize, approximate, n_jobs, n_clusters
+    normalize, approximate, n_jobs, device, n_clusters
         As in :func:`self_tuning`.
 
     Returns
@@ -161,24 +169,14 @@ def rbf(
     csr_array of shape (n, n), or ndarray where ``n_neighbors="all"``
     """
     points = _points(X)
-    n = points.shape[0]
-    if gamma is None:
-        spread = points.shape[1] * variance(points)
-        gamma = 1 / spread if spread > 0 else 1.0
-    elif not (np.isfinite(gamma) and gamma > 0):
-        raise InputError(f"gamma must be a positive number, not {gamma!r}; pass None to derive it.")
     if isinstance(n_neighbors, str):
         if n_neighbors != "all":
             raise InputError(f"n_neighbors must be an integer, None or 'all', not {n_neighbors!r}.")
-        from sklearn.metrics.pairwise import rbf_kernel
-
-        kernel = rbf_kernel(points, gamma=gamma)
-        kernel = np.maximum(kernel, kernel.T)
-        np.fill_diagonal(kernel, 0)
-        return adjacency.normalized(kernel) if normalize else kernel
-    k = _neighbor_count(n_neighbors, n)
-    low, high, length = _union(*nearest(points, k, approximate, n_jobs, device=device))
-    return _assemble(n, low, high, np.exp(-gamma * length**2), normalize, n_clusters)
+        A = kernel(points, "rbf", gamma=_checked_gamma(points, gamma))
+        return adjacency.normalized(A) if normalize else A
+    search = {"approximate": approximate, "n_jobs": n_jobs, "device": device}
+    kind = Gaussian(_checked_gamma(points, gamma))
+    return _of_neighbors(points, kind, n_neighbors, normalize, n_clusters, search)[0]
 
 
 @checked(n_clusters=("whole",))
@@ -196,36 +194,12 @@ def cosine(
 
     The usual graph for text: a sparse X (tf-idf rows) is never made dense.  Similarities below
     1e-10, negative ones included, are no edge, since the factorization needs nonnegative
-    weights.  Zero rows resemble nothing: they stay isolated, with a warning.  By default
-    k is ``floor(log2 n) + 1``; parameters as in :func:`self_tuning`.
+    weights.  Zero rows resemble nothing: they stay isolated, with a warning.  Parameters as in
+    :func:`self_tuning`.
     """
-    points = _points(X, approximate)
-    n = points.shape[0]
-    k = _neighbor_count(n_neighbors, n)
-    lengths = norms(points)
-    used = np.flatnonzero(lengths)
-    if used.size < n:
-        warn(
-            f"{n - used.size} of {n} rows of X are zero and have no cosine similarity to "
-            f"anything: they are isolated in the graph and belong to no cluster."
-        )
-    if used.size == 0:
-        return _assemble(n, used, used, np.ones(0), normalize, n_clusters, told=n)
-    if sp.issparse(points):
-        unit = sp.csr_array(sp.diags_array(1 / lengths[used]) @ points[used])
-    elif isinstance(points, np.memmap):
-        unit = _unit_rows(points, lengths, used)
-    else:
-        unit = points[used] / lengths[used, None]
-    # On unit rows |x - y|^2 = 2 - 2 cos, so the most similar rows are the nearest ones.
-    limit = 2 * (1 - FAINT)
-    found = nearest(unit, min(k, used.size - 1), approximate, n_jobs, limit, device)
-    low, high, length = _union(*found)
-    weight = np.minimum(over_pairs(unit, low, high, row_dots), 1)
-    weight[length == 0] = 1
-    weight[weight < FAINT] = 0
-    told = n - used.size
-    return _assemble(n, used[low], used[high], weight, normalize, n_clusters, told=told)
+    points = _points(X)
+    search = {"approximate": approximate, "n_jobs": n_jobs, "device": device}
+    return _of_neighbors(points, Cosine(), n_neighbors, normalize, n_clusters, search)[0]
 
 
 @checked(n_clusters=("whole",))
@@ -265,14 +239,91 @@ def build(
     -------
     csr_array of shape (n, n); precomputed or callable affinities that are dense stay dense
     """
-    if n_neighbors is not None:
-        params["n_neighbors"] = n_neighbors
+    search = {"n_jobs": n_jobs, "device": device}
+    return built(X, affinity, n_neighbors, n_clusters, search, **params)[0]
+
+
+def built(
+    X: Any,
+    affinity: str | Callable[..., Any],
+    n_neighbors: int | None,
+    n_clusters: int,
+    search: dict[str, Any],
+    **params: Any,
+) -> Built:
+    """Return what :func:`build` does, and what compares new rows with it where something can."""
     if callable(affinity):
+        if n_neighbors is not None:
+            params["n_neighbors"] = n_neighbors
         if is_pairwise(affinity, params):
-            return adjacency.affinities(called_on_pairs(affinity, X, params), "affinity's result")
-        return _called(affinity, X, params, n_clusters)
-    kind = lookup(str(affinity), _KINDS, "affinity")
-    return kind(X, n_jobs=n_jobs, device=device, n_clusters=n_clusters, **params)
+            A = adjacency.affinities(called_on_pairs(affinity, X, params), "affinity's result")
+            return A, None
+        return _called(affinity, X, params, n_clusters), None
+    name = str(lookup(str(affinity), _NAMES, "affinity"))
+    if name == "precomputed":
+        read = from_graph(X)[0] if adjacency.edge_list(X, "X") else adjacency.affinities(X, "X")
+        return read, None
+    normalize = bool(params.pop("normalize", True))
+    if name == DISTANCES:
+        A = neighbors_by_distance(X, n_neighbors)
+        compare = partial(nearest_by_distance, n=X.shape[0], n_neighbors=n_neighbors)
+        return _compared(A, compare, normalize)
+    points = _points(X)
+    if name in KERNELS:
+        if n_neighbors is not None:
+            raise InputError(
+                f"n_neighbors is for sparse graphs, and affinity={name!r} compares all pairs; "
+                f"leave it out."
+            )
+        A = kernel(points, name, **params)
+        return _compared(A, partial(kernel, name=name, Y=points, **params), normalize)
+    if name == "nearest_neighbors" and n_neighbors is None:
+        n_neighbors = 10
+    kinds: dict[str, Callable[[], Kernel]] = {
+        "self-tuning": SelfTuning,
+        "nearest_neighbors": Kernel,
+        "rbf": lambda: Gaussian(_checked_gamma(points, params.pop("gamma", None))),
+        "cosine": Cosine,
+    }
+    kind = kinds[name]()
+    search |= {"approximate": params.pop("approximate", False)}
+    if params:
+        raise InputError(f"affinity={name!r} has no parameter {next(iter(params))!r}.")
+    return _of_neighbors(points, kind, n_neighbors, normalize, n_clusters, search)
+
+
+_POINT_KINDS = ("self-tuning", "nearest_neighbors", "rbf", "cosine")
+_NAMES = {name: name for name in (*_POINT_KINDS, "precomputed", DISTANCES, *KERNELS)}
+
+
+def _compared(A: Any, compare: Callable[[Any], Any], normalize: bool) -> Built:
+    degrees = np.asarray(A.sum(axis=1)).ravel()
+    return adjacency.normalized(A) if normalize else A, ComparedRows(compare, degrees)
+
+
+def _of_neighbors(
+    points: Points,
+    kind: Kernel,
+    n_neighbors: int | None,
+    normalize: bool,
+    n_clusters: int,
+    search: dict[str, Any],
+) -> tuple[Graph, Neighborhoods]:
+    """Return the graph of the nearest neighbours, with a warning of what it cannot tell."""
+    n = points.shape[0]
+    k = _neighbor_count(n_neighbors, points)
+    if isinstance(kind, SelfTuning):
+        _at_most(n - 1, kind.reads, "the 7th neighbour, the scale of a point,")
+    found = Neighborhoods(points, kind, k, **search)
+    graph = found.graph()
+    zero = n - found.used.size
+    if zero:
+        warn(
+            f"{zero} of {n} rows of X are zero and have no cosine similarity to anything: they "
+            f"are isolated in the graph and belong to no cluster."
+        )
+    _warn_of_pieces(graph, n_clusters, zero)
+    return adjacency.normalized(graph) if normalize else graph, found
 
 
 def _called(
@@ -306,74 +357,11 @@ def _called(
     return A
 
 
-def _precomputed(
-    X: Any,
-    *,
-    n_neighbors: int | None = None,
-    n_jobs: int | None = None,
-    device: Any = None,
-    n_clusters: int = 1,
-) -> Any:
-    """X itself, checked; the others are there because every kind gets them."""
-    return from_graph(X)[0] if adjacency.edge_list(X, "X") else adjacency.affinities(X, "X")
-
-
-def _kernel(
-    X: Any,
-    *,
-    kernel_name: str,
-    normalize: bool = True,
-    n_neighbors: int | None = None,
-    n_jobs: int | None = None,
-    device: Any = None,
-    n_clusters: int = 1,
-    **params: Any,
-) -> Array:
-    """A kernel of scikit-learn, dense; the others are there because every kind gets them."""
-    if n_neighbors is not None:
-        raise InputError(
-            f"n_neighbors is for sparse graphs, and affinity={kernel_name!r} compares all pairs; "
-            f"leave it out."
-        )
-    A = kernel(_points(X), kernel_name, **params)
-    return adjacency.normalized(A) if normalize else A
-
-
-def _by_distance(
-    X: Any,
-    *,
-    normalize: bool = True,
-    n_neighbors: int | None = None,
-    n_jobs: int | None = None,
-    device: Any = None,
-    n_clusters: int = 1,
-) -> Graph:
-    """The graph of the nearest by distances that are given."""
-    A = neighbors_by_distance(X, n_neighbors)
-    return adjacency.normalized(A) if normalize else A
-
-
-_KINDS: dict[str, Callable[..., Any]] = {
-    "self-tuning": self_tuning,
-    "nearest_neighbors": nearest_neighbors,
-    "rbf": rbf,
-    "cosine": cosine,
-    "precomputed": _precomputed,
-    DISTANCES: _by_distance,
-    **{name: partial(_kernel, kernel_name=name) for name in KERNELS},
-}
-
-
 # Points and arguments -------------------------------------------------------------------------
 
 
-def _points(X: Any, approximate: bool = False) -> Points:
-    points: Points
-    if is_streamed(X):
-        # the approximate search works on the file; the exact one needs all points at hand
-        points = mapped(X) if approximate else adjacency.numbers(np.asarray(mapped(X)), "X")
-    else:
-        points = adjacency.numbers(X, "X")
+def _points(X: Any) -> Points:
+    points = adjacency.numbers(X, "X")
     values: Any = points.data if sp.issparse(points) else points
     largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
     if largest and not 1e-100 < largest < 1e100:
@@ -384,71 +372,34 @@ def _points(X: Any, approximate: bool = False) -> Points:
     return points
 
 
-def _unit_rows(points: np.memmap, lengths: Array, used: Array) -> Array:
-    """Return the rows of points in a file that are not zero, at length 1, in a file too."""
-    if used.size == len(points):
-        return mapped(points, lambda rows, first: rows / lengths[first : first + len(rows), None])
-    unit = scratch((used.size, points.shape[1]), points.dtype)
-    for first in range(0, used.size, ROWS_AT_ONCE):
-        rows = used[first : first + ROWS_AT_ONCE]
-        unit[first : first + len(rows)] = points[rows] / lengths[rows, None]
-    return unit
-
-
-def _positive(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InputError(f"{name} must be an integer of at least 1, not {value!r}.")
-    return int(value)
+def _checked_gamma(points: Points, gamma: Any) -> float:
+    if gamma is None:
+        spread = points.shape[1] * variance(points)
+        return 1 / spread if spread > 0 else 1.0
+    if not (np.isfinite(gamma) and gamma > 0):
+        raise InputError(f"gamma must be a positive number, not {gamma!r}; pass None to derive it.")
+    return float(gamma)
 
 
 def _at_most(limit: int, value: int, name: str) -> int:
     if value > limit:
         warn(
-            f"{name}={value} exceeds the {limit} other points there are, so all of them are used: "
+            f"{name} exceeds the {limit} other points there are, so all of them are used: "
             f"with so few points the graph says little about clusters."
         )
     return min(limit, value)
 
 
-def _neighbor_count(n_neighbors: int | None, n: int) -> int:
-    k = n.bit_length() if n_neighbors is None else _positive(n_neighbors, "n_neighbors")
-    return _at_most(n - 1, k, "n_neighbors")
+def _neighbor_count(n_neighbors: int | None, points: Points) -> int:
+    k = usual_neighbors(points) if n_neighbors is None else n_neighbors
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise InputError(f"n_neighbors must be an integer of at least 1, not {k!r}.")
+    return _at_most(points.shape[0] - 1, int(k), f"n_neighbors={k}")
 
 
-# From neighbours to a graph -------------------------------------------------------------------
-
-
-def _union(indices: Array, distances: Array) -> tuple[Array, Array, Array]:
-    """Each pair (low < high) in which one is a neighbour of the other, once, with its distance."""
-    n, k = indices.shape
-    one, other = np.repeat(np.arange(n), k), indices.ravel()
-    keys = np.minimum(one, other) * n + np.maximum(one, other)
-    keys, first = np.unique(keys, return_index=True)
-    return keys // n, keys % n, distances.ravel()[first]
-
-
-def _smallest_positive(n: int, low: Array, high: Array, length: Array) -> Array:
-    """Each point's smallest positive distance along an edge, 1 where it has none."""
-    smallest = np.full(n, np.inf)
-    away = length > 0
-    np.minimum.at(smallest, low[away], length[away])
-    np.minimum.at(smallest, high[away], length[away])
-    smallest[np.isinf(smallest)] = 1
-    return smallest
-
-
-def _assemble(
-    n: int,
-    low: Array,
-    high: Array,
-    weight: Array,
-    normalize: bool,
-    n_clusters: int,
-    told: int = 0,
-) -> Graph:
-    """The graph of these edges; ``told`` isolated points have been warned of already."""
-    rows, cols = np.concatenate([low, high]), np.concatenate([high, low])
-    graph = csr(n, rows, cols, np.concatenate([weight, weight]))
+def _warn_of_pieces(graph: Graph, n_clusters: int, told: int) -> None:
+    """Warn of isolated points, ``told`` of which are known of, and of more pieces than clusters."""
+    n = graph.shape[0]
     isolated = np.count_nonzero(np.diff(graph.indptr) == 0)
     if isolated > told:
         warn(
@@ -465,4 +416,3 @@ def _assemble(
             f"the evidence of this graph, so take more neighbors if you look for fewer than "
             f"{parts} clusters."
         )
-    return adjacency.normalized(graph) if normalize else graph

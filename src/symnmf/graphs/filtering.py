@@ -25,12 +25,19 @@ Array = NDArray[Any]
 #: Part of the variance that the bound sees: less lets more pairs through, more costs more flops.
 SEEN = 0.9
 SAMPLE = 2000  # points that the principal components are taken from
+FROM, DIMENSIONS = 4000, range(32, 4097)  # points and columns for which it pays
 ROWS, COLUMNS = 256, 1024  # of a block of bounds, 1 MB
 SORTED_BY, LEAF = 16, 64  # components by which points are sorted, and points that are no more
 
 
+def filtering_pays(points: Array) -> bool:
+    """Whether there are enough points, of enough and not too many columns."""
+    n, columns = points.shape
+    return n >= max(FROM, 5 * columns) and columns in DIMENSIONS
+
+
 class FilteredSearch:
-    """The nearest neighbours of each of ``points`` among the others, in float32.
+    """The nearest of some points, in float32.
 
     Parameters
     ----------
@@ -44,69 +51,83 @@ class FilteredSearch:
         self.threads = Threads(n_jobs)
         # in units in which no square overflows or vanishes in float32
         self.unit = float(np.abs(points).max()) or 1.0
-        self.order, self.points, self.seen = self._rotated(points)
-        self.squares = np.einsum("ij,ij->i", self.points, self.points)
-        leading, rest = np.split(self.points, [self.seen], axis=1)
-        length = np.sqrt(np.einsum("ij,ij->i", rest, rest))
-        self.bounding = np.column_stack([leading, length])
-        self.halves = self.squares / 2
-        self.terms = points.shape[1] + 8
-
-    def _rotated(self, points: Array) -> tuple[Array, Array, int]:
-        """Return the order of the points, and them in it along principal components, in float32."""
-        n, d = points.shape
-        single = (points / self.unit).astype(np.float32)
+        single = self._single(points)
+        n, d = single.shape
         sample = single[np.random.default_rng(0).choice(n, min(SAMPLE, n), replace=False)]
-        rotated = np.zeros((n, -(-d // STEP) * STEP), np.float32)
         with one_blas_thread():
             values, axes = np.linalg.eigh(sample.T.astype(np.float64) @ sample)
-            values, axes = np.maximum(values[::-1], 0.0), axes[:, ::-1].astype(np.float32)
-            order = np.arange(n)
-            _sort(single @ axes[:, :SORTED_BY], order)
+        values, self.axes = np.maximum(values[::-1], 0.0), axes[:, ::-1].astype(np.float32)
+        share = np.cumsum(values) / max(values.sum(), np.finfo(float).tiny)
+        self.seen = min(d, int(np.searchsorted(share, SEEN)) + 1)
+        self.fitted = self._side(single)
+
+    def _single(self, points: Array) -> Array:
+        return (points / self.unit).astype(np.float32)
+
+    def _side(self, single: Array) -> _Side:
+        """Sort points and turn them along the principal components."""
+        n, d = single.shape
+        rotated = np.zeros((n, -(-d // STEP) * STEP), np.float32)
+        order = np.arange(n)
+        with one_blas_thread():
+            _sort(single @ self.axes[:, :SORTED_BY], order)
             single = single[order]
             self.threads.run(
-                lambda begin, end: np.matmul(single[begin:end], axes, out=rotated[begin:end, :d]),
+                lambda begin, end: np.matmul(
+                    single[begin:end], self.axes, out=rotated[begin:end, :d]
+                ),
                 self.threads.split(n, 2.0 * d * d),
             )
-        share = np.cumsum(values) / max(values.sum(), np.finfo(float).tiny)
-        return order, rotated, min(d, int(np.searchsorted(share, SEEN)) + 1)
+        return _Side(order, rotated, self.seen)
 
-    def noise(self, radius: Array, reach: Array) -> Array:
-        """Return what rounding may change of the squared distances found within ``reach``."""
-        eps = float(np.finfo(np.float32).eps)
-        return 4 * eps * self.terms * reach * (2 * radius + 2 * reach)
+    def nearest(self, width: int, new: Array | None = None) -> tuple[Array, Array]:
+        """Return indices and distances of the ``width`` nearest of each point, nearest first.
 
-    def nearest(self, width: int) -> tuple[Array, Array]:
-        """Return distances and indices of the ``width`` nearest of each point, nearest first."""
-        n = len(self.points)
-        found = np.full((n, width), -1, np.int64)
-        squares = np.full((n, width), np.inf, np.float32)
+        Without ``new`` these are the others of each of the points.
+        """
+        ours = self.fitted
+        own = ours if new is None else self._side(self._single(new))
+        n, count = len(ours.points), len(own.points)
+        found = np.full((count, width), -1, np.int64)
+        squares = np.full((count, width), np.inf, np.float32)
         edges = np.arange(0, n, COLUMNS)
-        centres = np.add.reduceat(self.points, edges) / np.diff([*edges, n])[:, None]
-        radius = np.sqrt(self.squares)
+        centres = np.add.reduceat(ours.points, edges) / np.diff([*edges, n])[:, None]
+        radius = np.sqrt(2.0 * own.halves)
         eps = np.finfo(np.float32).eps
+        terms = ours.points.shape[1] + 8
 
         def task(begin: int, end: int) -> None:
             for row in range(begin, end, ROWS):
                 rows = slice(row, min(row + ROWS, end))
-                own = self.bounding[rows]
-                away = ((centres - self.points[rows].mean(axis=0)) ** 2).sum(axis=1)
+                away = ((centres - own.points[rows].mean(axis=0)) ** 2).sum(axis=1)
                 for block in np.argsort(away, kind="stable"):
                     columns = slice(edges[block], min(edges[block] + COLUMNS, n))
                     reach = np.sqrt(np.minimum(squares[rows, -1], 1e30))
-                    slack[rows] = 4 * eps * self.terms * (2 * radius[rows] + reach) ** 2
+                    slack[rows] = 4 * eps * terms * (2 * radius[rows] + reach) ** 2
                     keep_nearest(
-                        own @ self.bounding[columns].T, self.points, self.halves, slack,
-                        row, columns.start, found, squares,
+                        own.bounding[rows] @ ours.bounding[columns].T, own.points, ours.points,
+                        own.halves, ours.halves, slack, row, columns.start, new is None,
+                        found, squares,
                     )  # fmt: skip
 
-        slack = np.zeros(n, np.float32)
+        slack = np.zeros(count, np.float32)
         with one_blas_thread():
-            self.threads.run(task, self.threads.split(n, 2.0 * n * self.bounding.shape[1]))
-        indices, distances = np.empty_like(found), np.empty((n, width))
-        indices[self.order] = self.order[found]
-        distances[self.order] = np.sqrt(squares.astype(np.float64)) * self.unit
-        return distances, indices
+            self.threads.run(task, self.threads.split(count, 2.0 * n * ours.bounding.shape[1]))
+        indices, distances = np.empty_like(found), np.empty((count, width))
+        indices[own.order] = ours.order[found]
+        distances[own.order] = np.sqrt(squares.astype(np.float64)) * self.unit
+        return indices, distances
+
+
+class _Side:
+    """Points in the order that they are looked at, with what bounds their inner products."""
+
+    def __init__(self, order: Array, points: Array, seen: int) -> None:
+        self.order, self.points = order, points
+        self.halves = np.einsum("ij,ij->i", points, points) / 2
+        leading, rest = np.split(points, [seen], axis=1)
+        length = np.sqrt(np.einsum("ij,ij->i", rest, rest))
+        self.bounding = np.column_stack([leading, length])
 
 
 def _sort(leading: Array, order: Array) -> None:

@@ -1,15 +1,10 @@
-"""Exact (or asked-for approximate) nearest neighbours, in bounded memory.
+"""Nearest neighbours of points: scikit-learn's search, or a faster one where it pays.
 
-The fast search (``|x|^2 + |y|^2 - 2 x.y``) only proposes candidates; their distances are computed
-again from the differences ``x - y``, equal distances are ordered by index, and a point whose
-candidates could still miss a neighbour within the search's rounding error is searched again more
-widely.
+Distances are those of the differences x - y wherever the search itself rounds more than that.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,257 +16,202 @@ from symnmf.storage.wrapping import torch_device
 
 Points: TypeAlias = Any  # float64 array, or csr_array in canonical format
 Array: TypeAlias = NDArray[Any]
+Found: TypeAlias = tuple[Array, Array]  # indices and distances, nearest first
 
-SPARE_CANDIDATES = 8  # enough that ties and rounding rarely force a second search
-PAIRS_AT_ONCE = 1 << 20  # bounds the candidate arrays of one search
-NUMBERS_AT_ONCE = 1 << 18  # gathered rows of one block of exact distances; 2 MB stay in cache
-TREE_DIMENSION = 15  # above it a k-d tree visits nearly every point anyway
-APPROXIMATE_FROM = 1000  # below it the exact search is as fast
-FEW = 1000  # points whose distances are all formed at once
-FILTERED_FROM = 4000  # points from which ruling pairs out first pays
-FILTERED_DIMENSIONS = range(32, 4097)  # of points; beyond, their principal components cost too much
+NUMBERS_AT_ONCE = 1 << 18  # gathered rows of one block of distances; 2 MB stay in cache
+PAIRS_AT_ONCE = 1 << 24  # of a block of points and their candidates
+APPROXIMATE_FROM = 1000  # points below which the exact search is as fast
 
-#: Error of rough squared distances, from the norms of points and the distances searched.
-Noise: TypeAlias = Callable[[Array, Array], Array]
-
-
-def norms(points: Points) -> Array:
-    return np.sqrt(row_dots(points, points)).astype(np.float64, copy=False)
-
-
-def row_dots(a: Points, b: Points) -> Array:
-    if sp.issparse(a):
-        return np.asarray(a.multiply(b).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", a, b, dtype=np.float64)
-
-
-def row_distances(a: Points, b: Points) -> Array:
-    return norms(a - b)
-
-
-def variance(points: Points) -> float:
-    if not sp.issparse(points):
-        return float(points.var())
-    size = points.shape[0] * points.shape[1]
-    return float((points.data**2).sum() / size - (points.data.sum() / size) ** 2)
-
-
-def over_pairs(
-    points: Points, left: Array, right: Array, measure: Callable[[Points, Points], Array]
-) -> Array:
-    """``measure`` of the row pairs (left, right), in blocks of bounded memory."""
-    width = points.nnz / points.shape[0] if sp.issparse(points) else points.shape[1]
-    step = max(1, int(NUMBERS_AT_ONCE / max(1, width)))
-    result = np.empty(left.size)
-    for start in range(0, left.size, step):
-        block = slice(start, start + step)
-        pair = (points[left[block]], points[right[block]])
-        if points.dtype != np.float64:  # rows of a file that holds float32
-            pair = (pair[0].astype(np.float64), pair[1].astype(np.float64))
-        result[block] = measure(*pair)
-    return result
+#: Part of a distance that float32 may get wrong before it is searched for in float64.
+DOUBTFUL = 1e-4
 
 
 def nearest(
     points: Points,
     wanted: int,
-    approximate: bool,
-    n_jobs: int | None,
-    beyond: float = np.inf,
+    *,
+    approximate: bool = False,
+    n_jobs: int | None = None,
     device: Any = None,
-) -> tuple[Array, Array]:
-    """Indices and distances, both (n, wanted), of each point's nearest others, nearest first.
+) -> Found:
+    """Return indices and distances, both (n, wanted), of the nearest others of each point.
 
-    Equal distances are ordered by index.  Neighbours at squared distances above ``beyond`` are
-    of no interest and may be any.  The search runs over the distinct points only: a thousand
-    copies of one point would otherwise be a thousand ties that every search has to resolve.
+    Equal points are searched for once: a thousand copies of one point would be as many ties.
     """
     labels, first = distinct(points)
-    search = approximate_search if approximate else exact_search
-    if device is not None and wanted and not approximate and not sp.issparse(points):
-        search = _on_device(device) or search
-    if first.size == labels.size:
-        return search(points, wanted, n_jobs, beyond)
-    near = search(points[first], min(wanted, first.size - 1), n_jobs, beyond)
-    return with_copies(labels, near, wanted)
+    copies = first.size < labels.size
+    some = points[first] if copies else points
+    found = _among(some, min(wanted, first.size - 1), approximate, n_jobs, device)
+    return with_copies(labels, found, wanted) if copies else found
 
 
-def _on_device(device: Any) -> Any:
-    """Return the search on a device of torch's, None where that is this machine's memory."""
-    place = torch_device(None, device)
-    if place is None:
-        return None
-    from symnmf.graphs.device_search import device_search
+def nearest_to(new: Points, points: Points, wanted: int, n_jobs: int | None = None) -> Found:
+    """Return indices and distances of the points that are nearest to each of some new ones."""
+    from symnmf.graphs.filtering import FilteredSearch, filtering_pays
 
-    return lambda points, wanted, n_jobs, beyond: device_search(points, wanted, place)
-
-
-def distinct(points: Points) -> tuple[Array, Array]:
-    """Label of each row, equal for identical rows, and the first row that has each label."""
-    seen: dict[bytes, int] = {}
-    labels = np.empty(points.shape[0], dtype=np.intp)
-    for i in range(labels.size):
-        if sp.issparse(points):
-            row = slice(points.indptr[i], points.indptr[i + 1])
-            content = points.indices[row].tobytes() + points.data[row].tobytes()
-        else:
-            content = (points[i] + 0.0).tobytes()  # -0.0 and 0.0 are the same number
-        labels[i] = seen.setdefault(hashlib.blake2b(content, digest_size=16).digest(), len(seen))
-    return labels, np.unique(labels, return_index=True)[1]
+    if sp.issparse(points):
+        return _finder(points, n_jobs)(new, wanted)
+    centre = points.mean(axis=0)
+    points, new = points - centre, new - centre
+    if not filtering_pays(points):
+        return _finder(points, n_jobs)(new, wanted)
+    found = FilteredSearch(points, n_jobs).nearest(wanted, new)
+    return _checked(found, new, points, lambda rows: _finder(points, n_jobs)(new[rows], wanted))
 
 
-def with_copies(labels: Array, near: tuple[Array, Array], wanted: int) -> tuple[Array, Array]:
-    """Neighbours among all points from those among the distinct ones."""
-    n, distinct = labels.size, near[0].shape[0]
-    groups = np.hstack([np.arange(distinct)[:, None], near[0]])
-    lengths = np.hstack([np.zeros((distinct, 1)), near[1]])
-    members, counts = np.argsort(labels, kind="stable"), np.bincount(labels)
-    starts = np.cumsum(counts) - counts
-    useful = np.minimum(counts, wanted + 1)  # a point itself may be one of them
-    indices, distances = np.empty((n, wanted), dtype=np.intp), np.empty((n, wanted))
-    step = max(1, PAIRS_AT_ONCE // (wanted + 1) ** 2)
-    for start in range(0, n, step):
-        batch = np.arange(start, min(n, start + step))
-        group = groups[labels[batch]]
-        repeats = useful[group].ravel()
-        total = repeats.sum()
-        within = np.arange(total) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-        member = members[np.repeat(starts[group].ravel(), repeats) + within]
-        length = np.repeat(lengths[labels[batch]].ravel(), repeats)
-        row = np.repeat(np.repeat(batch, group.shape[1]), repeats)
-        other = member != row
-        member, length, row = member[other], length[other], row[other]
-        order = np.lexsort((member, length, row))
-        per_row = np.bincount(row - start, minlength=batch.size)
-        rank = np.arange(row.size) - np.repeat(np.cumsum(per_row) - per_row, per_row)
-        kept = order[rank < wanted]
-        indices[batch] = member[kept].reshape(-1, wanted)
-        distances[batch] = length[kept].reshape(-1, wanted)
-    return indices, distances
+def _among(
+    points: Points, wanted: int, approximate: bool, n_jobs: int | None, device: Any
+) -> Found:
+    from symnmf.graphs.filtering import FilteredSearch, filtering_pays
+
+    n = points.shape[0]
+    if not wanted:
+        return np.empty((n, 0), dtype=np.intp), np.empty((n, 0))
+    if approximate and n >= max(APPROXIMATE_FROM, 4 * wanted):
+        return _descended(points, wanted, n_jobs)
+    if sp.issparse(points):
+        return _finder(points, n_jobs)(None, wanted)
+    points = points - points.mean(axis=0)  # rounding grows with the mean, which distances lack
+    place = None if device is None else torch_device(None, device)
+    if place is not None:
+        return _on_device(points, wanted, place)
+    if not filtering_pays(points):
+        return _finder(points, n_jobs)(None, wanted)
+
+    def again(rows: Array) -> Found:
+        return _without_self(_finder(points, n_jobs)(points[rows], wanted + 1), rows)
+
+    return _checked(FilteredSearch(points, n_jobs).nearest(wanted), points, points, again)
 
 
-def closest(points: Points, rows: Array, candidates: Array, wanted: int) -> tuple[Array, Array]:
-    """The ``wanted`` candidates nearest to each row by exact distance, then index."""
-    candidates = np.sort(candidates, axis=1)
-    left = np.repeat(rows, candidates.shape[1])
-    exact = over_pairs(points, left, candidates.ravel(), row_distances)
-    exact[left == candidates.ravel()] = np.inf
-    exact[candidates.ravel() < 0] = np.inf
-    exact = exact.reshape(candidates.shape)
-    order = np.argsort(exact, axis=1, kind="stable")[:, :wanted]
-    return np.take_along_axis(candidates, order, 1), np.take_along_axis(exact, order, 1)
+def _finder(points: Points, n_jobs: int | None) -> Any:
+    """Return scikit-learn's search, with indices before distances."""
+    from sklearn.neighbors import NearestNeighbors
 
+    finder = NearestNeighbors(n_jobs=n_jobs).fit(points)
 
-class _Settled:
-    """Neighbours as far as they are certain, for a search that proposes candidates."""
-
-    def __init__(self, points: Points, wanted: int, beyond: float) -> None:
-        n = points.shape[0]
-        self.points, self.wanted, self.beyond = points, wanted, beyond
-        self.indices, self.distances = np.empty((n, wanted), dtype=np.intp), np.empty((n, wanted))
-        self.dense = not sp.issparse(points)
-        # Distances do not see the mean, but the rounding error of the fast formula grows with it.
-        self.centred = points - points.mean(axis=0) if self.dense else points
-        self.offset, self.radius = norms(points), norms(self.centred)
-
-    def take(self, rows: Array, rough: Array, candidates: Array, noise: Noise) -> Array:
-        """Take in what candidates settle; return the rows that could still miss a neighbour."""
-        found, exact = closest(self.points, rows, candidates, self.wanted)
-        # A neighbour that was not proposed lies within reach, so its norm is at most
-        # radius + reach; that bounds the error of its rough squared distance.
-        reach = exact[:, -1]
-        error = noise(self.radius[rows], reach)
-        if self.dense:
-            error += 8 * np.finfo(np.float64).eps * (2 * self.offset[rows] + reach) * reach
-        sure = rough[:, -1] ** 2 > np.minimum(reach**2 + error, self.beyond)
-        sure |= candidates.shape[1] >= len(self.indices) - 1
-        self.indices[rows[sure]], self.distances[rows[sure]] = found[sure], exact[sure]
-        return rows[~sure]
-
-
-def _in_blocks(rows: Array, width: int) -> list[Array]:
-    return np.array_split(rows, -(-rows.size * width // PAIRS_AT_ONCE))
-
-
-def exact_search(
-    points: Points, wanted: int, n_jobs: int | None, beyond: float
-) -> tuple[Array, Array]:
-    n, columns = points.shape
-    settled = _Settled(points, wanted, beyond)
-    pending, width = np.arange(n if wanted else 0), min(wanted + SPARE_CANDIDATES, n - 1)
-    many = n >= max(FILTERED_FROM, 5 * columns) and columns in FILTERED_DIMENSIONS
-    if pending.size and settled.dense and many:
-        from symnmf.graphs.filtering import FilteredSearch
-
-        search = FilteredSearch(settled.centred, n_jobs)
-        rough, candidates = search.nearest(width)
-        blocks = _in_blocks(pending, width)
-        left = [settled.take(rows, rough[rows], candidates[rows], search.noise) for rows in blocks]
-        pending = np.concatenate(left)
-    if pending.size:
-        _search_plainly(settled, pending, width, n_jobs)
-    return settled.indices, settled.distances
-
-
-def _search_plainly(settled: _Settled, pending: Array, width: int, n_jobs: int | None) -> None:
-    """Compare all pairs, with more candidates for rows that fewer do not settle."""
-    points, dense = settled.centred, settled.dense
-    n, columns = points.shape
-    find = _all_pairs(points) if dense and n <= FEW else _by_scikit_learn(points, n_jobs)
-    terms = columns if dense else int(np.diff(points.indptr).max(initial=0))
-
-    def noise(radius: Array, reach: Array) -> Array:
-        return 4 * np.finfo(np.float64).eps * (terms + 8) * (2 * radius + reach) ** 2
-
-    while pending.size:
-        undecided = []
-        for rows in _in_blocks(pending, width):
-            rough, candidates = find(points[rows], width + 1)
-            undecided.append(settled.take(rows, rough, candidates, noise))
-        pending, width = np.concatenate(undecided), min(4 * width, n - 1)
-
-
-def _all_pairs(points: Array) -> Callable[[Array, int], tuple[Array, Array]]:
-    """Return a search for the nearest of few points; for these, other libraries load longer."""
-    squares = row_dots(points, points)
-
-    def find(new: Array, count: int) -> tuple[Array, Array]:
-        rough = row_dots(new, new)[:, None] + squares - 2 * (new @ points.T)
-        nearest = np.argpartition(rough, count - 1, axis=1)[:, :count]
-        return np.sqrt(np.maximum(np.take_along_axis(rough, nearest, 1), 0.0)), nearest
+    def find(new: Points | None, wanted: int) -> Found:
+        distances, indices = finder.kneighbors(new, wanted)
+        return indices, distances
 
     return find
 
 
-def _by_scikit_learn(points: Points, n_jobs: int | None) -> Any:
-    from sklearn.neighbors import NearestNeighbors
+def _checked(found: Found, new: Array, points: Array, again: Any) -> Found:
+    """Return what a search in float32 found with exact distances; doubtful rows ``again``."""
+    indices, rough = found
+    distances = row_distances(new, points, indices)
+    doubtful = (np.abs(rough - distances) > DOUBTFUL * distances).any(axis=1)
+    rows = np.flatnonzero(doubtful)
+    if rows.size:
+        indices[rows] = again(rows)[0]
+        distances[rows] = row_distances(new[rows], points, indices[rows])
+    return _sorted(indices, distances)
 
-    tree = not sp.issparse(points) and points.shape[1] <= TREE_DIMENSION
-    finder = NearestNeighbors(algorithm="kd_tree" if tree else "brute", n_jobs=n_jobs)
-    return finder.fit(points).kneighbors
+
+def row_distances(new: Points, points: Points, indices: Array) -> Array:
+    """Return the distances of new points to those of the points that ``indices`` names."""
+    distances = np.empty(indices.shape)
+    width = points.nnz / points.shape[0] if sp.issparse(points) else points.shape[1]
+    step = max(1, int(NUMBERS_AT_ONCE / max(1.0, width * indices.shape[1])))
+    for begin in range(0, len(indices), step):
+        block = slice(begin, begin + step)
+        count = len(indices[block])
+        left = new[np.repeat(np.arange(begin, begin + count), indices.shape[1])]
+        away = left - points[indices[block].ravel()]
+        if sp.issparse(away):
+            squares = np.asarray(away.multiply(away).sum(axis=1)).ravel()
+        else:
+            squares = np.einsum("ij,ij->i", away, away)
+        distances[block] = np.sqrt(squares).reshape(count, -1)
+    return distances
 
 
-def _at_hand(points: Points) -> Points:
-    """Return points in memory and in float64, as the exact search needs them."""
-    return points if sp.issparse(points) else np.asarray(points, dtype=np.float64)
+def _without_self(found: Found, rows: Array) -> Found:
+    """Return one neighbour less of each row: the row itself, or the last where it is not there."""
+    indices, distances = found
+    itself = indices == rows[:, None]
+    itself[~itself.any(axis=1), -1] = True
+    shape = (len(rows), indices.shape[1] - 1)
+    return indices[~itself].reshape(shape), distances[~itself].reshape(shape)
 
 
-def approximate_search(
-    points: Points, wanted: int, n_jobs: int | None, beyond: float
-) -> tuple[Array, Array]:
-    n = points.shape[0]
+def _descended(points: Points, wanted: int, n_jobs: int | None) -> Found:
+    """Return neighbours of which pynndescent may have missed some."""
     try:
         from pynndescent import NNDescent
     except ImportError:
         raise InputError(
             "approximate=True needs pynndescent: pip install 'symnmf[approximate]'."
         ) from None
-    if n < max(APPROXIMATE_FROM, 4 * wanted):
-        return exact_search(_at_hand(points), wanted, n_jobs, beyond)
-    plain = points if sp.issparse(points) else np.asarray(points)  # not the map that it may be
-    index = NNDescent(plain, n_neighbors=wanted + 1, random_state=0, n_jobs=n_jobs)
-    candidates = index.neighbor_graph[0].astype(np.intp)
-    indices, distances = closest(points, np.arange(n), candidates, wanted)
-    if np.isinf(distances).any():  # the descent left some points with too few neighbours
-        return exact_search(_at_hand(points), wanted, n_jobs, beyond)
+    index = NNDescent(points, n_neighbors=wanted + 1, random_state=0, n_jobs=n_jobs)
+    indices = index.neighbor_graph[0].astype(np.intp)
+    found = _without_self((indices, indices), np.arange(points.shape[0]))[0]
+    if (found < 0).any():  # the descent left some points with too few neighbours
+        return _among(points, wanted, False, n_jobs, None)
+    return _sorted(found, row_distances(points, points, found))
+
+
+def _sorted(indices: Array, distances: Array) -> Found:
+    order = np.argsort(distances, axis=1, kind="stable")
+    return np.take_along_axis(indices, order, 1), np.take_along_axis(distances, order, 1)
+
+
+def _on_device(points: Array, wanted: int, place: Any) -> Found:
+    """Return neighbours from all distances, block by block on a device of torch."""
+    import torch
+
+    there = torch.from_numpy(points).to(place)
+    squares = there.square().sum(1)
+    found = []
+    for rows in torch.arange(len(points), device=place).split(max(1, PAIRS_AT_ONCE // len(points))):
+        apart = squares - 2 * (there[rows] @ there.T)
+        apart[torch.arange(len(rows), device=place), rows] = torch.inf
+        found.append(torch.topk(apart, wanted, largest=False).indices)
+    indices = torch.cat(found).cpu().numpy()
+    return _sorted(indices, row_distances(points, points, indices))
+
+
+# Copies ---------------------------------------------------------------------------------------
+
+
+def row_content(points: Points, row: int) -> bytes:
+    """Return bytes that are the same for equal rows."""
+    if sp.issparse(points):
+        part = slice(points.indptr[row], points.indptr[row + 1])
+        order = np.argsort(points.indices[part])
+        columns = points.indices[part][order].astype(np.int64)
+        return bytes(columns.tobytes() + points.data[part][order].tobytes())
+    return bytes((points[row] + 0.0).tobytes())  # -0.0 and 0.0 are the same number
+
+
+def distinct(points: Points) -> Found:
+    """Return a label of each row, equal for equal rows, and the first row that has each label."""
+    seen: dict[int, int] = {}
+    labels = np.empty(points.shape[0], dtype=np.intp)
+    for row in range(labels.size):
+        labels[row] = seen.setdefault(hash(row_content(points, row)), len(seen))
+    return labels, np.unique(labels, return_index=True)[1]
+
+
+def with_copies(labels: Array, near: Found, wanted: int) -> Found:
+    """Return neighbours among all points from those among the distinct ones."""
+    order, counts = np.argsort(labels, kind="stable"), np.bincount(labels)
+    begins = np.cumsum(counts) - counts
+    most = np.arange(min(int(counts.max()), wanted + 1))  # a point itself may be one of them
+    places = np.minimum(begins[:, None] + most, labels.size - 1)
+    copies = np.where(most < counts[:, None], order[places], -1)
+    groups = np.column_stack([np.arange(counts.size), near[0]])
+    lengths = np.column_stack([np.zeros(counts.size), near[1]])
+    indices = np.empty((labels.size, wanted), dtype=np.intp)
+    distances = np.empty((labels.size, wanted))
+    step = max(1, PAIRS_AT_ONCE // (groups.shape[1] * most.size))
+    for begin in range(0, labels.size, step):
+        rows = np.arange(begin, min(begin + step, labels.size))
+        members = copies[groups[labels[rows]]].reshape(rows.size, -1)
+        length = np.repeat(lengths[labels[rows]], most.size, axis=1)
+        length[(members < 0) | (members == rows[:, None])] = np.inf
+        first = np.argsort(length, axis=1, kind="stable")[:, :wanted]
+        indices[rows] = np.take_along_axis(members, first, 1)
+        distances[rows] = np.take_along_axis(length, first, 1)
     return indices, distances

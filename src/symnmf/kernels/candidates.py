@@ -13,32 +13,37 @@ STEP = 64  # coordinates added to a distance before it is compared; rows are pad
 @compiled(fastmath=REORDER)
 def keep_nearest(
     inner: np.ndarray,
+    new: np.ndarray,
     points: np.ndarray,
+    new_halves: np.ndarray,
     halves: np.ndarray,
     slack: np.ndarray,
     row: int,
     column: int,
+    same: bool,
     found: np.ndarray,
     squares: np.ndarray,
 ) -> int:
-    """Put the points ``column..`` among the nearest of points ``row..``; return how many were read.
+    """Put the points ``column..`` among the nearest of new ones ``row..``; return how many it read.
 
-    ``inner[a, b]`` bounds the inner product of points row + a and column + b from above, so that
-    |x|^2 + |y|^2 - 2 inner bounds their squared distance from below. Where that is below the
+    ``inner[a, b]`` bounds the inner product of new point row + a and point column + b from above.
+    So |x|^2 + |y|^2 - 2 inner bounds their squared distance from below. Where that is below the
     largest of ``squares[row + a]`` and ``slack``, the distance is summed up, until it is too long.
 
     Parameters
     ----------
     inner : ndarray of shape (rows, columns)
-    points : ndarray of shape (n, d)
+    new, points : ndarray of shape (m, d) and (n, d)
         The leading coordinates first; d is a multiple of ``STEP``.
-    halves : ndarray of shape (n,)
-        Half of the squared length of each point.
-    slack : ndarray of shape (n,)
+    new_halves, halves : ndarray of shape (m,) and (n,)
+        Half of the squared length of each.
+    slack : ndarray of shape (m,)
         What rounding may take from a bound.
     row, column : int
         The first point of either kind.
-    found, squares : ndarray of shape (n, width)
+    same : bool
+        Whether the new points are the points; one is not its own neighbour then.
+    found, squares : ndarray of shape (m, width)
         The nearest so far and their squared distances, ascending.
     """
     width = found.shape[1]
@@ -49,9 +54,9 @@ def keep_nearest(
         i = row + a
         products = inner[a]
         nearest, lengths = found[i], squares[i]
-        own = points[i]
+        own = new[i]
         limit = lengths[width - 1]
-        least = halves[i] - np.float32(0.5) * (limit + slack[i])
+        least = new_halves[i] - np.float32(0.5) * (limit + slack[i])
         for first in range(0, count, LANES):
             bounds = products[first : first + LANES]
             other_halves = halves[column + first : column + first + len(bounds)]
@@ -62,7 +67,7 @@ def keep_nearest(
                 continue
             for b in range(len(bounds)):
                 j = column + first + b
-                if bounds[b] - other_halves[b] < least or i == j:
+                if bounds[b] - other_halves[b] < least or (same and i == j):
                     continue
                 read += 1
                 length = np.float32(0.0)
@@ -85,5 +90,5 @@ def keep_nearest(
                 lengths[place] = length
                 nearest[place] = j
                 limit = lengths[width - 1]
-                least = halves[i] - np.float32(0.5) * (limit + slack[i])
+                least = new_halves[i] - np.float32(0.5) * (limit + slack[i])
     return read
