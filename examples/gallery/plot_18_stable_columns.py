@@ -8,12 +8,14 @@ are found by every run. Others share a column in one run and have one each in an
 
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.preprocessing import normalize
 
 import symnmf
 from symnmf import datasets, graphs
 
 digits = datasets.load("digits")
-found = symnmf.consensus(graphs.self_tuning(digits.data), 10, n_init=20, random_state=0)
+found = symnmf.consensus(graphs.self_tuning(digits.data), 10, n_runs=20, random_state=0)
 print(found)
 
 figure, axes = plt.subplots(figsize=(7.5, 4.5), layout="constrained")
@@ -27,7 +29,8 @@ for column in range(10):
     print(f"stability {found.stability[column]:.2f}: digit {held.argmax()}, {held.sum()} images")
 
 # %%
-# The same matching follows columns through time. Three groups over four years; some people leave
+# Columns can be followed through time too, each run from where the last one ended, or afresh if that
+# is clearly better. Three groups over four years; some people leave
 # the first for the second, and then a part of the third joins the first.
 
 rng = np.random.default_rng(0)
@@ -41,9 +44,24 @@ for leave, join in ((0, 0), (6, 0), (12, 0), (12, 15)):
     upper = np.triu(rng.random(linked.shape) < linked, 1)
     years.append((upper | upper.T).astype(float))
 
-through = symnmf.follow(years, 3, names=[2019, 2020, 2021, 2022], random_state=0)
-print(through)
+
+def continued(X, last):
+    """Return U of X, each column beside the one of the last U that it continues."""
+    warm = symnmf.factorize(X, 3, init=np.maximum(last, 0.01 * last.mean()))
+    fresh = symnmf.factorize(X, 3, init="spectral")
+    U = (fresh if fresh.value < 0.99 * warm.value else warm).U
+    cosines = normalize(last, axis=0).T @ normalize(U, axis=0)
+    return U[:, linear_sum_assignment(-cosines)[1]]
+
+
+factors = [symnmf.factorize(years[0], 3, init="spectral").U]
+for X in years[1:]:
+    factors.append(continued(X, factors[-1]))
+labels = np.array([U.argmax(axis=1) for U in factors])
+for year, (before, now) in enumerate(zip(labels, labels[1:], strict=False), 2020):
+    print(f"{year}: {np.sum(before != now)} people move")
 
 figure, axes = plt.subplots(figsize=(7.5, 4.5), layout="constrained")
-through.plot(axes)
+axes.imshow(labels.T, aspect="auto", interpolation="nearest", cmap="Set2")
+axes.set(xlabel="year", ylabel="person", xticks=range(4), xticklabels=range(2019, 2023))
 plt.show()

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     )
     from symnmf.bounds import Bound
     from symnmf.calls import Seconds
-    from symnmf.columns import Consensus, Following, consensus, follow
+    from symnmf.columns import Consensus, consensus
     from symnmf.community import Communities, communities
     from symnmf.comparison import Comparison, compare
     from symnmf.errors import InputError
     from symnmf.estimator import SymNMF
     from symnmf.placing import top_features
     from symnmf.quality import Quality, QualityWarning, modularity_scorer
-    from symnmf.run.certificate import Certificate, certify
+    from symnmf.run.certificate import Certificate
     from symnmf.run.factorizing import factorize
     from symnmf.run.loop import Snapshot
     from symnmf.run.problem import Problem
@@ -53,9 +53,7 @@ _MODULE_OF = {
     "Certificate": "symnmf.run.certificate",
     "Communities": "symnmf.community",
     "Consensus": "symnmf.columns",
-    "Following": "symnmf.columns",
     "consensus": "symnmf.columns",
-    "follow": "symnmf.columns",
     "Comparison": "symnmf.comparison",
     "History": "symnmf.run.result",
     "Hierarchy": "symnmf.trees",
@@ -68,7 +66,6 @@ _MODULE_OF = {
     "Snapshot": "symnmf.run.loop",
     "SymNMF": "symnmf.estimator",
     "Verdict": "symnmf.verdict",
-    "certify": "symnmf.run.certificate",
     "communities": "symnmf.community",
     "compare": "symnmf.comparison",
     "factorize": "symnmf.run.factorizing",
@@ -103,7 +100,6 @@ __all__ = [
     "Communities",
     "Comparison",
     "Consensus",
-    "Following",
     "Hierarchy",
     "History",
     "InputError",
@@ -116,7 +112,6 @@ __all__ = [
     "Snapshot",
     "SymNMF",
     "Verdict",
-    "certify",
     "communities",
     "compare",
     "consensus",
@@ -124,7 +119,6 @@ __all__ = [
     "datasets",
     "errors",
     "factorize",
-    "follow",
     "graphs",
     "hierarchy",
     "io",

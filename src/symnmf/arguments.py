@@ -13,7 +13,7 @@ import numpy as np
 from symnmf.errors import InputError, InputTypeError
 from symnmf.kinds import FLAG, KINDS, NONE, SEQUENCE, TEXT, Kinds, is_sparse, number, whole
 from symnmf.naming import nearest, shown
-from symnmf.options import OPTIONS
+from symnmf.options import OPTIONS, names_in
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -151,26 +151,29 @@ def _kinds_of(name: str, others: Mapping[str, tuple[str, ...]]) -> Kinds:
     return tuple(KINDS[kind] for kind in names or ARGUMENTS.get(name, ()))
 
 
-def checked(**others: tuple[str, ...]) -> Callable[[F], F]:
+def checked(options: type | None = None, **others: tuple[str, ...]) -> Callable[[F], F]:
     """Refuse arguments of the wrong kind or name before a function is called.
 
-    ``others`` are the kinds of arguments that mean something else in this function.
+    ``options`` is the TypedDict of what a function takes by ``**``; ``others`` are the kinds of
+    arguments that mean something else in this function.
     """
+    more = () if options is None else names_in(options)
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
-        names = [*signature.parameters]
-        loose = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+        loose = [p.name for p in signature.parameters.values() if p.kind is p.VAR_KEYWORD]
+        names = [name for name in (*signature.parameters, *more) if name not in loose]
         known = {name: kinds for name in names if (kinds := _kinds_of(name, others))}
 
         @functools.wraps(function)
         def call(*args: Any, **options: Any) -> Any:
-            if not loose:
+            if more or not loose:
                 check_names(options, names, _called(function))
             try:
                 given = signature.bind(*args, **options).arguments
             except TypeError:
                 return function(*args, **options)  # which says it in Python's own words
+            given |= {name: options[name] for name in more if name in options}
             for name, kinds in known.items():
                 if name in given:
                     check(name, given[name], kinds)
@@ -179,6 +182,18 @@ def checked(**others: tuple[str, ...]) -> Callable[[F], F]:
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+def checked_names(function: F) -> F:
+    """Refuse keywords that a function does not have, and ask for what may be meant."""
+    names = [*inspect.signature(function).parameters]
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        check_names(options, names, _called(function))
+        return function(*args, **options)
+
+    return call  # type: ignore[return-value]
 
 
 def _called(function: Callable[..., Any]) -> str:

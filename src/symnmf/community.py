@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 import scipy.sparse as sp
 
 from symnmf import graphs
 from symnmf.arguments import checked
-from symnmf.cluster import CLUSTER_TOL, DEFAULT_THRESHOLD, Fitted, Pipeline
+from symnmf.cluster import Fitted, Pipeline
 from symnmf.cluster.about import about
 from symnmf.cluster.outside import outlier_scores
 from symnmf.cluster.sparse import SparseFitted, SparsePipeline
 from symnmf.errors import InputError, said_as_input_errors
-from symnmf.graphs.assigning import LIKELIHOOD
 from symnmf.graphs.edge_tables import with_edges_read
 from symnmf.notebook import card
+from symnmf.options import ClusterOptions, ProblemOptions, defaults, documented, names_in
 from symnmf.quality import Quality
-from symnmf.run.loop import Callback
-from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS
 from symnmf.run.result import OUTSIDE, Result
 from symnmf.run.start import RandomState
-from symnmf.solvers import Solver
 
 if TYPE_CHECKING:
     from symnmf.cluster.joint import AttributeWeight
     from symnmf.cluster.layers import LayerWeights
     from symnmf.cluster.signed import NegativeWeight
-    from symnmf.coupling import Coupling
     from symnmf.selection.found import RankSelection
 
 #: What a notebook shows at most.
@@ -252,48 +247,20 @@ class Communities(Sequence[frozenset[Hashable]]):
         return graph
 
 
-@checked()
+@checked(ClusterOptions)
+@documented
 def communities(
     G: Any,
     n_clusters: int | str,
     *,
     order: int = 2,
     overlapping: bool = False,
-    threshold: float | str = DEFAULT_THRESHOLD,
+    threshold: float | str = "background",
     weight: str | None = "weight",
-    normalize: bool = True,
-    allow_negative: bool = False,
     negative_weight: float | str = "auto",
-    degree_offset: float | None = None,
-    components: str = "all",
-    n_init: int = DEFAULT_STARTS,
-    init: Any = DEFAULT_INIT,
-    random_state: RandomState = None,
-    tol: float = CLUSTER_TOL,
-    max_time: float | None = None,
-    n_jobs: int | None = None,
-    device: Any = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    checkpoint: str | Path | None = None,
-    checkpoint_every: float = 60.0,
-    solver: str | Solver = "auto",
-    coupling: str | float | Coupling | None = None,
-    max_iter: int = 1000,
-    record_every: int = 1,
-    ignore_diagonal: bool = False,
-    missing: str | None = None,
-    mask: Any = None,
-    entry_weights: Any = None,
-    l1: float = 0.0,
-    ridge: float = 0.0,
     row_sparse: bool | None = None,
-    loss: str = "frobenius",
-    assign_labels: str = LIKELIHOOD,
-    attributes: Any = None,
-    attribute_weight: float | str = "auto",
     attribute_scaling: str = "auto",
-    layer_weights: Any = "auto",
+    **options: Unpack[ClusterOptions],
 ) -> Communities:
     r"""Find communities of an undirected graph by symmetric NMF of its adjacency matrix.
 
@@ -311,83 +278,18 @@ def communities(
         A :class:`symnmf.graphs.Hypergraph`, or one of XGI, HGX or HyperNetX, is clustered by its
         clique graph, over the sizes that carry groups; ``loss="poisson"`` refines that by a
         model of the hyperedges, and ``order=3`` takes their triples (docs/howto/hypergraphs.md).
-        A matrix of :mod:`symnmf.storage`, a Dask array or a :class:`symnmf.Problem` also works,
-        with ``normalize=False`` unless it is a :class:`symnmf.storage.LowRank`.
-    n_clusters : int or "auto"
-        The number of communities, at most the number of nodes with edges. "auto" chooses it as in
-        :class:`symnmf.SymNMF`; if communities may overlap, it counts the neighbourhoods of nodes
-        that share at most half of their nodes.
-    order : {2, 3}
-        2 uses edges; 3 uses triangles, with the tensor of :func:`symnmf.tensors.triangles`: a
-        community is then a group with many triangles. Entries with a repeated index count as zeros
-        and nothing is normalized, which gave better results on graphs with known communities
-        (docs/tensors.md). Nodes in no triangle are treated like nodes without edges.
-    overlapping : bool, default False
-        Whether a node may belong to several communities.
-    threshold : "background" or float
-        "background" uses the units of the graph: a node belongs to a community if its strength is
-        more than the density of the graph explains, see docs/howto/overlap.md. A number in [0, 1)
-        is a share of the node's row of U: the node belongs to every community with a larger share,
-        and always to the community of its largest entry.
-    weight : str or None
-        The edge attribute, or the column of a table, with the weights. Edges without it have the
-        weight 1. With None, all edges do. A name other than "weight" that no edge has is an error.
-    normalize : bool, default True
-        Factorize :math:`(D + \tau I)^{-1/2} A (D + \tau I)^{-1/2}`, D the degrees, so that hubs
-        do not dominate; False uses A unchanged.
-    degree_offset : float or None
-        tau in mean degrees. It prevents small components and tails, which are attached to the rest
-        by a few edges, from becoming the communities. None uses 0 unless one community would then
-        hold almost everything; in that case it uses the value from 0 to 20 with the highest
-        modularity, see :func:`symnmf.graphs.choose_degree_offset`.
-    components : {"all", "largest"}
-        "largest" uses only the largest connected component; the other nodes are outside.
-    allow_negative : bool, default False
-        Accept negative weights. A negative edge means that its nodes belong apart: putting them in
-        one community costs its weight, while a missing edge costs nothing.
-    negative_weight : "auto" or float
-        How much negative edges count if the graph is normalised: with 0 only the positive part
-        counts, with 1 both parts count the same. "auto" compares 0, 1/4, 1/2, 1 and 2 by how well
-        the communities explain the edges of both signs, and uses the smallest value that is nearly
-        as good as the best; see docs/howto/signed.md.
-    n_init, init, random_state, tol, max_time, n_jobs, device, checkpoint, checkpoint_every
-        As in :class:`symnmf.SymNMF`.
-    callback : callable or None
-        As in :func:`symnmf.factorize`. It is called for every start, possibly from another thread,
-        and a true return value ends all of them.
-    progress : bool, default False
-        Show a progress bar in a terminal or a notebook (needs the extra ``progress``).
-    solver, coupling, max_iter, record_every, ignore_diagonal, missing, mask
-        As in :func:`symnmf.factorize`. Degrees count observed edges only.
-    entry_weights : array-like or sparse, n x n, or None
-        ``weights`` of :func:`symnmf.factorize`: how much each entry counts in the fit. (``weight``
-        names the weights of the edges, which are data.)
-    row_sparse : bool or None
-        Whether a row of U holds at most 16 entries, which allows tens of thousands of communities.
-        They are fitted with the Poisson loss, starting from neighbourhoods, and U, membership and
-        strength are ``csr_array``. None switches to this, with a warning, if communities overlap
-        and a dense U would have at least 200 columns and ten million entries, or for "auto" with
-        5000 nodes or more. ``tol`` is then the relative decrease of the loss in one iteration, and
-        the result does not depend on ``random_state``.
-    l1, ridge : float
-        As in :class:`symnmf.Problem`. ``l1`` makes memberships sharper.
-    assign_labels : {"likelihood", "largest"}
-        As in :class:`symnmf.SymNMF`; communities that overlap are not affected.
-    layer_weights : "auto", sequence of float or None
-        If G is a list of graphs or matrices of the same nodes (the layers of a multiplex graph):
-        how much each layer counts; None for equal weights. "auto" chooses the weights that best
-        predict held-out edges of all layers. Each layer is normalised separately.
-    attributes : array-like, scipy sparse or DataFrame, nodes x columns, or None
-        A table with one row per node, such as its words. U is then fitted to the edges and the
-        table, and :meth:`Communities.about` lists the attributes of each community. Rows are in the
-        order of the nodes; rows of a DataFrame are matched by its index if the nodes have names. A
-        node without edges is placed by its attributes. See docs/howto/attributes.md.
-    attribute_weight : "auto" or float
-        How much attributes count compared with edges; with 1 both count the same. "auto" chooses,
-        without labels, the weight that best predicts held-out edges and attributes. It chooses
-        ``degree_offset`` too if that is None.
-    attribute_scaling : {"auto", "tfidf", "columns", "none"}
-        See :func:`symnmf.graphs.scale_attributes`.
+        A list of graphs or matrices of the same nodes are the layers of a multiplex graph, each
+        normalised separately. A matrix of :mod:`symnmf.storage`, a Dask array or a
+        :class:`symnmf.Problem` is taken as it is.
+    {n_clusters, order, overlapping, threshold, weight, negative_weight, row_sparse,
+    attribute_scaling}
+    **options
+        How the graph is normalised, how labels are assigned, which entries count, what is minimised
+        and how the search is done:
+    {normalize, degree_offset, components, assign_labels, solver, coupling, init, n_init, tol,
+    max_iter, max_time, record_every, random_state, n_jobs, device, callback, progress, checkpoint,
+    mask, weights, missing, ignore_diagonal, allow_negative, l1, ridge, links, loss, attributes,
+    attribute_weight, layer_weights}
 
     Returns
     -------
@@ -402,8 +304,13 @@ def communities(
     GraphWarning
         There are more components than ``n_clusters``.
     QualityWarning
-        The communities are weak or no more than chance, one holds more than 80% of the nodes, or
-        some have hardly any. See :class:`symnmf.Quality`.
+        One community holds most of the nodes, or some have hardly any or none.
+
+    Notes
+    -----
+    A loss other than "frobenius" refines the best of the starts, which are fits of the squared
+    misfit; triangles (``order=3``) are never normalised, since that gave worse communities. Rows of
+    ``attributes`` are in the order of the nodes; those of a DataFrame are matched by its index.
 
     Examples
     --------
@@ -414,47 +321,24 @@ def communities(
     """
     hypergraph = graphs.hypergraph_of(G, weight)
     G = with_edges_read(G, weight) if hypergraph is None else hypergraph
+    given = defaults(names_in(ClusterOptions)) | dict(options)
+    objective = {name: given.pop(name) for name in names_in(ProblemOptions)}
+    of_pipeline = ("loss", "attributes", "attribute_weight", "layer_weights")
+    given |= {name: objective.pop(name) for name in of_pipeline}
+    if order != 2:
+        given["normalize"] = None
     pipeline = Pipeline(
         n_clusters=n_clusters,
         order=order,
         threshold=threshold if overlapping else None,
-        loss=loss,
-        assign_labels=assign_labels,
-        attributes=attributes,
-        attribute_weight=attribute_weight,
         attribute_scaling=attribute_scaling,
         weight=weight,
-        normalize=normalize if order == 2 else None,
-        degree_offset=degree_offset,
-        components=components,
         negative_weight=negative_weight,
-        layer_weights=layer_weights,
-        objective={
-            "mask": mask,
-            "weights": entry_weights,
-            "missing": missing,
-            "ignore_diagonal": ignore_diagonal,
-            "allow_negative": allow_negative,
-            "l1": l1,
-            "ridge": ridge,
-        },
-        solver=solver,
-        coupling=coupling,
-        init=init,
-        n_init=n_init,
-        tol=tol,
-        max_iter=max_iter,
-        max_time=max_time,
-        record_every=record_every,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        device=device,
-        callback=callback,
-        progress=progress,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
+        objective=objective,
+        is_graph=True,
         argument="G",
         rows="nodes",
+        **given,
     )
     wanted = row_sparse if overlapping or row_sparse else False
     sparse = SparsePipeline.beside(pipeline, wanted)

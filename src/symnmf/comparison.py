@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from symnmf.arguments import checked
 from symnmf.errors import InputError
-from symnmf.outputs import write_atomically
+from symnmf.options import AUTO, documented
 from symnmf.parallel import one_blas_thread
-from symnmf.readers.writing import table_bytes
 from symnmf.run.loop import solve, warn_unless_converged
 from symnmf.run.problem import Problem
 from symnmf.run.result import COLUMNS, Result
 from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState, as_generator, as_start, starting_point
 from symnmf.solvers import Solver, as_solver
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from symnmf.coupling import Coupling
 
 #: Iterations that every solver does first, which are thrown away. On small problems they come to
 #: everything that a run loads; if U has more entries, an iteration takes longer than loading does.
@@ -36,49 +29,71 @@ SolverSpec = str | Solver | tuple[str, str | Solver]
 DEFAULT_SOLVERS = ("auto", "symanls", "symhals", "a-symhals", "admm", "tsvd", "beta-snmf", "pgd")
 
 
+class Comparison(dict[str, np.ndarray]):
+    """The columns of a table with a row for each recorded iteration of every run of every solver.
+
+    The columns are ``solver``, ``run``, those of :class:`symnmf.History` and ``elapsed``.
+    ``pandas.DataFrame(comparison)`` is the table as a frame.
+
+    Attributes
+    ----------
+    results : dict
+        The :class:`symnmf.Result` of each (solver, run).
+    interrupted : bool
+        Whether Ctrl-C ended the comparison early.
+    """
+
+    def __init__(self, results: dict[tuple[str, int], Result], interrupted: bool = False) -> None:
+        self.results, self.interrupted = results, interrupted
+        parts: dict[str, list[Any]] = {name: [] for name in ("solver", "run", *COLUMNS, "elapsed")}
+        for (solver, run), result in results.items():
+            rows = len(result.history)
+            values = {"solver": np.full(rows, solver), "run": np.full(rows, run)}
+            values["elapsed"] = result.elapsed
+            for name, part in parts.items():
+                part.append(values[name] if name in values else result.history[name])
+        super().__init__({name: np.concatenate(part or [[]]) for name, part in parts.items()})
+
+    def __repr__(self) -> str:
+        solvers = dict.fromkeys(solver for solver, _ in self.results)
+        early = ", interrupted" if self.interrupted else ""
+        rows = len(self["run"])
+        return f"Comparison({len(self.results)} runs of {', '.join(solvers)}; {rows} rows{early})"
+
+
 @checked()
+@documented
 def compare(
     X: Any,
     rank: int,
     solvers: Sequence[SolverSpec] = DEFAULT_SOLVERS,
     *,
-    n_runs: int = 1,
-    coupling: str | float | Coupling | None = None,
-    init: str | Any = "scaled-random",
-    tol: float = 0.0,
-    max_iter: int = 500,
+    coupling: Any = None,
+    init: Any = "auto",
+    n_init: int = 1,
+    tol: float = 1e-4,
+    max_iter: int = 1000,
     max_time: float | None = None,
-    random_state: RandomState = None,
     record_every: int = 1,
+    random_state: RandomState = None,
     n_jobs: int | None = None,
     device: Any = None,
 ) -> Comparison:
     """Run every solver from the same starts, one after the other.
 
-    Run k of every solver starts from the same U_0. ``seconds`` count the solver only, not the
-    evaluation. Each solver first does a few iterations that are thrown away, so that loading
-    compiled code is not counted. Everything is checked before the first run: a solver that does not
-    support this X raises an error then, so a comparison always contains every method.
+    Start k of every solver is the same U_0; by default it is random, at the scale of X. ``seconds``
+    count the solver only, not the evaluation. Each solver first does a few iterations that are
+    thrown away, so that loading compiled code is not counted. Everything is checked before the
+    first run, so a comparison always contains every method. ``max_time`` is for each run.
 
     Parameters
     ----------
     X : array-like, scipy sparse or SymmetricMatrix
         As for :func:`symnmf.factorize`.
-    rank : int
-        Columns of U.
+    {rank}
     solvers : sequence
         Names, objects or pairs ``(label, name or object)``; labels must differ.
-    n_runs : int
-        Starts.
-    coupling : str, float, Coupling or None
-        lambda for the methods that have one; None uses the default of each solver.
-    init : str, array or callable
-        As for ``factorize``; "random" is the paper's uniform(0, 1), and "auto" is chosen by X
-        alone, since all solvers share it. An array is a single start, so it needs ``n_runs=1``.
-    tol, max_iter, max_time, record_every, n_jobs, device
-        As for ``factorize``; with ``tol=0`` every run continues to its limits.
-    random_state : int, Generator, RandomState or None
-        For the starts. Run 0 has the start of ``factorize`` with the same seed and ``init``.
+    {coupling, init, n_init, tol, max_iter, max_time, record_every, random_state, n_jobs, device}
 
     Returns
     -------
@@ -91,26 +106,24 @@ def compare(
     >>> import symnmf
     >>> X, _ = symnmf.datasets.synthetic(50, 3, random_state=0)
     >>> table = symnmf.compare(X, 3, ["a-symhals", "cd"], max_iter=20, random_state=0)
-    >>> table.final()["solver"].tolist()
-    ['a-symhals', 'cd']
+    >>> {solver: result.n_iter for (solver, run), result in table.results.items()}
+    {'a-symhals': 20, 'cd': 20}
     """
     limits = {"tol": tol, "max_iter": max_iter, "max_time": max_time, "record_every": record_every}
     methods = _labelled(solvers, coupling, limits)
-    if isinstance(n_runs, bool) or not isinstance(n_runs, int | np.integer) or n_runs < 1:
-        raise InputError(f"n_runs must be a whole number of at least 1, got {n_runs!r}.")
-    if n_runs > 1 and not (isinstance(init, str) or callable(init)):
+    if n_init > 1 and not (isinstance(init, str) or callable(init)):
         raise InputError(
-            f"init is one given start, which {n_runs} runs would repeat; pass n_runs=1 or the "
+            f"init is one given start, which {n_init} runs would repeat; pass n_init=1 or the "
             f"name of a random start."
         )
     problem = Problem.of(X, n_jobs=n_jobs, device=device).for_rank(rank)
     for settings in methods.values():
         settings.checked(problem.objective)
     warmup = WARMUP if problem.objective.shape[0] * rank <= SMALL else LARGE_WARMUP
-    comparison = Comparison()
-    init = as_start(init)
+    init = "scaled-random" if isinstance(init, str) and init == AUTO else as_start(init)
+    results: dict[tuple[str, int], Result] = {}
     try:
-        for run, start in enumerate(_starts(problem, rank, init, random_state, n_runs)):
+        for run, start in enumerate(_starts(problem, rank, init, random_state, n_init)):
             for label, settings in methods.items():
                 if run == 0:
                     few = settings.within(tol=0.0, max_iter=min(warmup, max_iter))
@@ -119,11 +132,11 @@ def compare(
                         _unless_stopped(solve(problem, rank, once, init=start))
                 result = solve(problem, rank, settings, init=start)
                 warn_unless_converged(result, settings.limits)
-                comparison.results[label, run] = result.as_given(problem.given)
+                results[label, run] = result.as_given(problem.given)
                 _unless_stopped(result)
     except KeyboardInterrupt:
-        comparison.interrupted = True
-    return comparison
+        return Comparison(results, interrupted=True)
+    return Comparison(results)
 
 
 def _unless_stopped(result: Result) -> None:
@@ -164,91 +177,3 @@ def _starts(
     for _ in range(count):
         with one_blas_thread():
             yield starting_point(problem.objective, rank, init, generator)
-
-
-@dataclass(eq=False)
-class Comparison(Mapping[str, np.ndarray]):
-    """A tidy table: one row per recorded iteration of every run of every solver.
-
-    ``comparison["error"]`` is a column as an array. The columns are ``solver``, ``run`` and those
-    of :class:`symnmf.History`.
-
-    Attributes
-    ----------
-    results : dict
-        The :class:`symnmf.Result` of each (solver, run).
-    interrupted : bool
-        Whether Ctrl-C ended the comparison early.
-    """
-
-    results: dict[tuple[str, int], Result] = field(default_factory=dict)
-    interrupted: bool = False
-
-    columns = ("solver", "run", *COLUMNS, "elapsed")
-
-    def __getitem__(self, column: str) -> np.ndarray:
-        if column not in self.columns:
-            raise KeyError(f"{column!r} is not a column; there are {', '.join(self.columns)}")
-        parts = [
-            self._column(column, label, run, result)
-            for (label, run), result in self.results.items()
-        ]
-        return np.concatenate(parts) if parts else np.empty(0)
-
-    @staticmethod
-    def _column(column: str, label: str, run: int, result: Result) -> np.ndarray:
-        if column == "solver":
-            return np.full(len(result.history), label)
-        if column == "run":
-            return np.full(len(result.history), run)
-        return result.elapsed if column == "elapsed" else result.history[column]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.columns)
-
-    def __len__(self) -> int:
-        return len(self.columns)
-
-    def __repr__(self) -> str:
-        solvers = dict.fromkeys(label for label, _ in self.results)
-        rows = sum(len(result.history) for result in self.results.values())
-        early = ", interrupted" if self.interrupted else ""
-        return f"Comparison({len(self.results)} runs of {', '.join(solvers)}; {rows} rows{early})"
-
-    def final(self, labels_true: Any = None) -> dict[str, np.ndarray]:
-        """Return one row per run: where and how it ended.
-
-        Parameters
-        ----------
-        labels_true : array-like or None
-            Known classes of the rows of X; adds a column ``accuracy``.
-        """
-        rows = [
-            (label, run, r.status, r.n_iter, float(r.history["seconds"][-1]), r.error)
-            for (label, run), r in self.results.items()
-        ]
-        names = ("solver", "run", "status", "iterations", "seconds", "error")
-        table = {name: np.array([row[k] for row in rows]) for k, name in enumerate(names)}
-        if labels_true is not None:
-            from symnmf.metrics import clustering_accuracy
-
-            table["accuracy"] = np.array(
-                [clustering_accuracy(labels_true, r.labels) for r in self.results.values()]
-            )
-        return table
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a pandas frame (needs the extra ``pandas``)."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError(
-                "Comparison.to_pandas needs pandas: pip install 'symnmf[pandas]'."
-            ) from error
-        return pd.DataFrame(dict(self))
-
-    @checked()
-    def to_csv(self, path: str | Path) -> None:
-        """Write the table as comma-separated text, every number with all its digits."""
-        content, _ = table_bytes({column: self[column] for column in self.columns})
-        write_atomically(path, lambda stream: stream.write(content))

@@ -18,36 +18,30 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from symnmf.arguments import check_options
-from symnmf.cluster import CLUSTER_TOL, PRECOMPUTED, Fitted, Pipeline, rows_of
+from symnmf.arguments import check_options, checked_names
+from symnmf.cluster import PRECOMPUTED, Fitted, Pipeline, rows_of
 from symnmf.cluster.outside import outlier_scores
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.adjacency import check_order, refuse_foreign
-from symnmf.graphs.assigning import LIKELIHOOD
 from symnmf.graphs.attributes import refuse_text
 from symnmf.graphs.pairwise import DISTANCES
 from symnmf.interchange import is_dlpack, received, to_host
+from symnmf.options import documented
 from symnmf.placing import Places, top_features
 from symnmf.quality import Quality
 from symnmf.run.loop import Callback, Snapshot
-from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS
 from symnmf.run.problem import Problem
 from symnmf.run.start import RandomState
-from symnmf.solvers import Solver
 from symnmf.storage import as_symmetric
 from symnmf.storage.indices import check_indices
 from symnmf.storage.layers import is_layers
 from symnmf.storage.wrapping import is_storage
 
 if TYPE_CHECKING:
-    from symnmf.coupling import Coupling
     from symnmf.run.certificate import Certificate
 
-#: Parameters that belong to the problem, and those that the pipeline does not get.
-OBJECTIVE = ("missing", "ignore_diagonal", "allow_negative", "l1", "ridge")
-OWN = ("warm_start", "verbose")
 
-
+@documented
 class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     r"""Cluster points or a graph by symmetric nonnegative matrix factorization.
 
@@ -63,106 +57,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     Parameters
     ----------
-    n_clusters : int or "auto", default 8
-        The number of clusters, and of columns of U. "auto" compares the eigenvalues of the graph
-        with those of graphs without clusters; ``rank_selection_`` gives the reason. If there are
-        no clusters, the number is 1, with a warning.
-    affinity : str or callable, default "self-tuning"
-        "self-tuning", "nearest_neighbors", "rbf" and "cosine" build a sparse normalised graph of
-        the rows of X, see :mod:`symnmf.graphs`; "precomputed" uses X itself, see ``normalize``;
-        "precomputed_nearest_neighbors" takes X as distances; every other kernel of
-        :mod:`sklearn.metrics.pairwise` gives a dense graph. A callable gets X (and ``n_neighbors``
-        if it is set) and returns A, or it gets two rows and returns their affinity.
-    n_neighbors : int or None
-        Neighbours per sample; None for the default of the affinity, mostly floor(log2 n) + 1.
-    gamma : float or None
-        The coefficient of the kernels "rbf", "laplacian", "polynomial", "sigmoid" and "chi2"; None
-        for their default, which for "rbf" is 1 / (columns * variance of X).
-    degree, coef0 : float
-        The degree and the constant of "polynomial"; "sigmoid" has the constant too.
-    kernel_params : dict or None
-        Further arguments of a kernel or a callable.
-    normalize : bool or "auto", default "auto"
-        Whether a precomputed affinity is divided by the square roots of its degrees, so that hubs
-        do not dominate. "auto" compares both without labels, by the likelihoods of the
-        partitions that their eigenvectors give, and keeps X as it is if that is better by 2%;
-        signed, incomplete and stored affinities stay as they are, and so does a sparse one whose
-        degrees are nearly the same. With False, U U^T approximates X itself. Graphs of samples are
-        always normalized.
-    degree_offset : float or None
-        A constant added to the degrees before normalization, in mean degrees; None to choose it
-        automatically, see :func:`symnmf.communities`.
-    components : {"all", "largest"}, default "all"
-        "largest" clusters only the largest component of the graph; all other samples get the
-        label -1. Samples without any similarity always get it.
-    missing : "nan", "unstored" or None
-        Which entries of a precomputed affinity were not observed, as in
-        :func:`symnmf.factorize`.
-    ignore_diagonal, allow_negative, l1, ridge
-        As in :class:`symnmf.Problem`. ``l1`` makes memberships sharper.
-    loss : {"frobenius", "poisson", "bernoulli"}
-        The best of the starts is refined by a likelihood of the similarities, see
-        docs/howto/overlap.md; by default it is not.
-    assign_labels : {"likelihood", "largest"}, default "likelihood"
-        How samples are assigned to clusters. "largest" takes the column of the largest entry in
-        the row of U. "likelihood" starts from there and moves each sample to the cluster that its
-        similarities make most likely, in up to ten rounds, by a block model that keeps degrees;
-        where most pairs have a similarity, to the cluster of the nearest mean
-        (docs/clustering.md). With constraints, missing or negative entries, a loss other than
-        "frobenius", or X that is not in memory, the largest entry decides.
-    constraint_strength : float, default 1
-        The weight of the pairs that are passed to :meth:`fit`, see
-        :func:`symnmf.graphs.constrained`.
-    solver, coupling
-        As in :func:`symnmf.factorize`.
-    init : str, array or callable, default "auto"
-        As in :func:`symnmf.factorize`, but "auto" is always "spectral", which starts from the
-        leading eigenvectors, rotated until they are nearly nonnegative; further starts rotate them
-        by other rows, drawn at random. On ORL, COIL-20, MNIST, email-Eu-core and cora such a start
-        reaches a lower error than the best of five random starts, with half the iterations of one
-        of them.
-    n_init : int, default 5
-        The largest number of starts; the one with the smallest fitting error is kept. With
-        init="spectral" the other starts are skipped if the first reaches 97% of the best possible
-        fit, and are stopped as soon as they cannot improve on it. A given U_0 and "nndsvd" run
-        once, because they always give the same result.
-    tol : float, default 1e-4
-        As in :func:`symnmf.factorize`, but ten times larger: on the data sets of the user guide
-        the accuracies were the same with 1e-5.
-    max_iter : int, default 1000
-        Maximum number of iterations of each start.
-    max_time : float or None
-        Maximum number of seconds for the whole fit, from the call to its return.
-    random_state : int, Generator, RandomState or None
-        For the starts. The first start is that of ``factorize`` with the same seed, and a larger
-        ``n_init`` adds starts to the same ones, so the fitting error can only decrease.
-    n_jobs : int or None
-        Number of threads; None for all cores. If there is a start for each thread, or an iteration
-        is too small for several threads, the starts run in parallel, one thread each, unless the
-        factors exceed 32 MB. On a dense affinity of at least 2000 samples and up to 4 clusters,
-        several starts share each pass over it, which is most of the work there (not with a
-        checkpoint). All others run one after another.
-    device : str, torch.device or None
-        "cuda" to find neighbours and factorize on a GPU, see :func:`symnmf.factorize`. Several
-        starts then run as one wide product.
-    warm_start : bool, default False
-        Start from the previous ``embedding_`` (a single start; n_init and init are ignored).
-        ``tol`` is then relative to that start, so a converged fit is refined.
-    callback : callable or None
-        Called with a :class:`symnmf.Snapshot` after every iteration of every start, possibly from
-        another thread. A true return value ends the fit with the current result.
-    progress : bool, default False
-        Show a progress bar in a terminal or a notebook (needs the extra ``progress``).
-    verbose : int, default 0
-        Print the error every 100 iterations (1), every 10 (2) or always (3).
-    checkpoint : path or None
-        Save the fit to this file and one file per start next to it (``fit.npz`` and
-        ``fit.<drawn for this fit>.start-0.npz``, ...). If a fit was killed, the same call with the
-        same data and settings resumes it, bit for bit; ``max_iter``, ``tol``, ``max_time`` and
-        ``n_init`` may be raised. The files stay after the fit: to start again, remove them or use
-        another name. A file of other data or settings is refused.
-    checkpoint_every : float, default 60
-        Seconds between checkpoints.
+    {n_clusters, affinity, n_neighbors, gamma, degree, coef0, kernel_params, normalize,
+    degree_offset, components, l1, assign_labels, solver, init, n_init, max_iter, tol, max_time,
+    random_state, n_jobs, device, callback, verbose, checkpoint}
 
     Attributes
     ----------
@@ -237,12 +134,13 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     (150, 3)
     """
 
+    @checked_names
     def __init__(
         self,
         n_clusters: int | str = 8,
         *,
         affinity: str | Callable[..., Any] = "self-tuning",
-        n_neighbors: int | None = None,
+        n_neighbors: int | str | None = None,
         gamma: float | None = None,
         degree: float = 3,
         coef0: float = 1,
@@ -250,30 +148,20 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         normalize: bool | str = "auto",
         degree_offset: float | None = None,
         components: str = "all",
-        missing: str | None = None,
-        ignore_diagonal: bool = False,
-        allow_negative: bool = False,
         l1: float = 0.0,
-        ridge: float = 0.0,
-        loss: str = "frobenius",
-        assign_labels: str = LIKELIHOOD,
-        constraint_strength: float = 1.0,
-        solver: str | Solver = "auto",
-        coupling: str | float | Coupling | None = None,
-        init: Any = DEFAULT_INIT,
-        n_init: int = DEFAULT_STARTS,
+        assign_labels: str = "likelihood",
+        solver: Any = "auto",
+        init: Any = "auto",
+        n_init: int = 1,
         max_iter: int = 1000,
-        tol: float = CLUSTER_TOL,
+        tol: float = 1e-4,
         max_time: float | None = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
         device: Any = None,
-        warm_start: bool = False,
         callback: Callback | None = None,
-        progress: bool = False,
         verbose: int = 0,
         checkpoint: str | Path | None = None,
-        checkpoint_every: float = 60.0,
     ) -> None:
         self.n_clusters = n_clusters
         self.affinity = affinity
@@ -285,16 +173,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.normalize = normalize
         self.degree_offset = degree_offset
         self.components = components
-        self.missing = missing
-        self.ignore_diagonal = ignore_diagonal
-        self.allow_negative = allow_negative
         self.l1 = l1
-        self.ridge = ridge
-        self.loss = loss
         self.assign_labels = assign_labels
-        self.constraint_strength = constraint_strength
         self.solver = solver
-        self.coupling = coupling
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -303,12 +184,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.device = device
-        self.warm_start = warm_start
         self.callback = callback
-        self.progress = progress
         self.verbose = verbose
         self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
 
     def fit(
         self,
@@ -347,14 +225,10 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         routes them if metadata routing is enabled. For single pairs use
         :func:`symnmf.graphs.constrained`.
         """
-        self._check_verbose()
-        told = {"labels": labels, "must_link": must_link, "cannot_link": cannot_link}
-        pipeline = self._pipeline(told)
+        pipeline = self._pipeline(labels=labels, must_link=must_link, cannot_link=cannot_link)
         data = self._samples(X, reset=True)
         if (names := getattr(self, "feature_names_in_", None)) is not None:
             pipeline = replace(pipeline, column_names=names)
-        if self._warm:
-            self._check_same_shape(rows_of(data))
         try:
             fitted = pipeline.fit(data, _printer(int(self.verbose)) if self.verbose else None)
         except InputError as error:
@@ -380,17 +254,12 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.quality_: Quality = fitted.quality
         return self
 
-    def _pipeline(self, told: dict[str, Any]) -> Pipeline:
-        kind: Any = type(self)
-        given = {name: getattr(self, name) for name in _parameters(kind)}
-        check_options(given)
-        settings = {name: given[name] for name in given if name not in (*OBJECTIVE, *OWN)}
-        if self._warm:
-            settings["init"] = self.embedding_
-            if self.n_clusters == "auto":  # as many as before
-                settings["n_clusters"] = self.embedding_.shape[1]
-        objective = {name: given[name] for name in OBJECTIVE}
-        return Pipeline(**settings, **told, objective=objective)
+    def _pipeline(self, **known: Any) -> Pipeline:
+        settings = {name: getattr(self, name) for name in _parameters()}
+        check_options(settings)
+        objective = {"l1": settings.pop("l1")}
+        del settings["verbose"]
+        return Pipeline(**settings, **known, objective=objective)
 
     def _samples(self, X: Any, *, reset: bool) -> Any:
         if self._precomputed and reset and (is_storage(X) or isinstance(X, Problem)):
@@ -410,7 +279,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         with said_as_input_errors("X"):
             shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
         square = len(set(shape)) == 1
-        ours = self._precomputed and ((reset and square) or self.missing == "nan")
+        ours = self._precomputed and reset and square
         with said_as_input_errors("X"):
             try:
                 return validate_data(
@@ -450,7 +319,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def _new_samples(self, X: Any) -> Any:
         check_is_fitted(self)
         new = self._samples(X, reset=False)
-        if self._precomputed and not self.allow_negative and new.min() < 0:
+        if self._precomputed and new.min() < 0:
             raise InputError("X has negative similarities; they must be at least 0.")
         return new
 
@@ -506,39 +375,18 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def _precomputed(self) -> bool:
         return isinstance(self.affinity, str) and self.affinity == PRECOMPUTED
 
-    @property
-    def _warm(self) -> bool:
-        return bool(self.warm_start) and hasattr(self, "embedding_")
-
-    def _check_verbose(self) -> None:
-        if not isinstance(self.verbose, int | np.integer | np.bool_) or self.verbose < 0:
-            raise InputError(
-                f"verbose must be 0, 1, 2 or 3 (a larger number prints more), got {self.verbose!r}."
-            )
-
-    def _check_same_shape(self, n: int) -> None:
-        before, clusters = self.embedding_.shape
-        if self.n_clusters == "auto" and before == n:
-            return
-        if (before, clusters) != (n, self.n_clusters):
-            raise InputError(
-                f"warm_start=True needs the {before} samples and {clusters} clusters of the "
-                f"previous fit, got {n} and {self.n_clusters}; set warm_start=False to start "
-                f"again."
-            )
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self._precomputed or self.affinity == DISTANCES
-        tags.input_tags.positive_only = self._precomputed and not self.allow_negative
+        tags.input_tags.positive_only = self._precomputed
         return tags
 
 
 @functools.cache
-def _parameters(kind: Any) -> tuple[str, ...]:
-    """Return the names of the parameters, which scikit-learn reads from the signature each time."""
-    return tuple(kind._get_param_names())
+def _parameters() -> tuple[str, ...]:
+    """Return the names of the parameters, which a subclass need not all take."""
+    return tuple(SymNMF._get_param_names())
 
 
 def _printer(verbose: int) -> Callable[[int, Snapshot], None]:

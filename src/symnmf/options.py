@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict, TypeVar
 
@@ -185,12 +185,11 @@ _option("init", TEXT, FUNCTION, ANYTHING, default=AUTO, text="""
     The start: "spectral" (leading eigenvectors, rotated), "sketch" (a run on a sketch of X),
     "scaled-random", "random" (the paper's), "neighborhoods", U_0 itself, a Result or a function of
     X, rank and random_state. "auto" chooses by X and the method.""")
-_option("n_init", whole(1), choice(AUTO), default=AUTO, shell="--starts", text="""
+_option("n_init", whole(1), default=1, shell="--starts", text="""
     The largest number of starts; the best is kept. From eigenvectors, further starts are left out
-    where the first reaches 97% of the best possible fit. "auto" is 5 for clusters and 1 for a
-    factorization.""")
-_option("n_runs", whole(1), default=REQUIRED, shell="--runs", text="""
-    The number of runs, each from a start of its own.""")
+    where the first reaches 97% of the best possible fit.""")
+_option("n_runs", whole(2), default=50, shell="--runs", text="""
+    The number of runs, each from a random start of its own.""")
 _option("tol", number(0, np.inf), default=1e-4, text="""
     The run has converged when the stationarity is at most this; 0 runs to the limits.""")
 _option("max_iter", whole(0), default=1000, text="""
@@ -211,7 +210,7 @@ _option("callback", FUNCTION, NONE, text="""
 _option("progress", FLAG, default=False, text="""
     Show a progress bar (needs the extra ``progress``).""")
 _option("verbose", whole(0), FLAG, default=0, text="""
-    Show a progress bar, where it is not 0 (needs the extra ``progress``).""")
+    Print the error every 100 iterations (1), every 10 (2) or always (3).""")
 _option("checkpoint", PATH, NONE, text="""
     Save the run to this .npz file (and one more per start) every minute. The same call resumes it;
     limits may change, other data or settings are refused.""")
@@ -257,7 +256,7 @@ class RunOptions(TypedDict, total=False):
 class SearchOptions(RunOptions, total=False):
     """How a search over several starts is done."""
 
-    n_init: int | str
+    n_init: int
     callback: Callable[[Any], Any] | None
     progress: bool
     checkpoint: str | os.PathLike[str] | None
@@ -280,6 +279,16 @@ def names_in(options: type) -> tuple[str, ...]:
 def defaults(names: Iterable[str]) -> dict[str, Any]:
     """Return the defaults of options by their names."""
     return {name: OPTIONS[name].default for name in names}
+
+
+def changed(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are not at their defaults."""
+
+    def is_default(name: str, value: Any) -> bool:
+        default = OPTIONS[name].default
+        return value is default or (isinstance(value, type(default)) and bool(value == default))
+
+    return {name: value for name, value in options.items() if not is_default(name, value)}
 
 
 # In docstrings and in the shell -------------------------------------------------------------------

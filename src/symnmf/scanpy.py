@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
+from symnmf.arguments import checked
 from symnmf.community import communities
 from symnmf.errors import InputError
 from symnmf.interchange import is_anndata
+from symnmf.options import ClusterOptions
 
 __all__ = ["cluster"]
 
 
+@checked(
+    ClusterOptions,
+    neighbors_key=("text", "none"),
+    obsp=("text", "none"),
+    key_added=("text",),
+    copy=("flag",),
+)
 def cluster(
     adata: Any,
     n_clusters: int | str,
@@ -22,9 +31,8 @@ def cluster(
     obsp: str | None = None,
     restrict_to: tuple[str, Sequence[str]] | None = None,
     key_added: str = "symnmf",
-    random_state: int | None = 0,
     copy: bool = False,
-    **options: Any,
+    **options: Unpack[ClusterOptions],
 ) -> Any:
     """Cluster the cells of an AnnData by the neighbour graph that ``scanpy.pp.neighbors`` made.
 
@@ -44,12 +52,11 @@ def cluster(
         ``key_added`` is given.
     key_added : str
         The name of the results.
-    random_state : int or None
-        The seed; None draws one. It is written to ``uns`` in either case.
     copy : bool
         Write to a copy and return it, instead of writing to ``adata`` and returning None.
     **options
-        Further parameters of :func:`symnmf.communities`.
+        Further parameters of :func:`symnmf.communities`. The seed is written to ``uns``, also
+        where it was drawn.
 
     Notes
     -----
@@ -74,19 +81,19 @@ def cluster(
         key_added = f"{key_added}_R" if key_added == "symnmf" else key_added
     graph = adata.obsp[place]
     graph = graph if inside.all() else graph[inside][:, inside]
-    found = communities(graph, n_clusters, random_state=random_state, **options)
+    found = communities(graph, n_clusters, **options)
     adata.obs[key_added] = _categories(adata, found.labels, inside, restrict_to)
     adata.uns.pop(f"{key_added}_colors", None)  # they belong to the clusters before
     U = np.full((adata.n_obs, found.result.U.shape[1]), np.nan, dtype=found.result.U.dtype)
     U[inside] = found.result.U
     adata.obsm[f"X_{key_added}"] = U
-    told = {name: value for name, value in options.items() if isinstance(value, int | float | str)}
+    plain = {k: v for k, v in options.items() if isinstance(v, int | float | str)}
     adata.uns[key_added] = {
         "params": {
-            **told,
+            **plain,
             "n_clusters": found.result.U.shape[1],
             "obsp": place,
-            "random_state": int(str(found.seed)),
+            "random_state": found.seed if isinstance(found.seed, int) else str(found.seed),
             "degree_offset": found.degree_offset,
         },
         **({} if found.rank_selection is None else {"reason": found.rank_selection.reason}),

@@ -102,7 +102,7 @@ def cluster(
     starts: Annotated[
         int,
         typer.Option(help="Number of starts; the best is kept.", rich_help_panel=options.RUN),
-    ] = 5,
+    ] = 1,
     init: options.Init = "auto",
     seed: options.Seed = None,
     solver: options.Solver = "auto",
@@ -121,7 +121,6 @@ def cluster(
             rich_help_panel=options.FILES,
         ),
     ] = None,
-    checkpoint_every: options.CheckpointEvery = 60.0,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -157,7 +156,6 @@ def cluster(
         max_iter=max_iter,
         max_time=max_time,
         tol=tol,
-        checkpoint_every=checkpoint_every,
     )
     reading = options.number_or_word(threshold)
     check_options({"threshold": reading})
@@ -210,7 +208,6 @@ def cluster(
         n_jobs=jobs,
         device=device,
         checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
         argument=inputs.title_of(given),
         rows="rows",
         spell=in_shell,

@@ -81,11 +81,11 @@ def compare(
     neighbors: inputs.Neighbors = None,
     normalize: inputs.Normalize = None,
     truth: inputs.Truth = None,
-    init: options.Init = "scaled-random",
+    init: options.Init = "auto",
     seed: options.Seed = None,
-    max_iter: options.MaxIter = 500,
+    max_iter: options.MaxIter = 1000,
     max_time: options.MaxTimeEach = None,
-    tol: options.Tol = 0.0,
+    tol: options.Tol = 1e-4,
     jobs: options.Jobs = None,
     device: options.Device = None,
     json: options.Json = False,
@@ -120,7 +120,7 @@ def compare(
         loaded = inputs.load(given, table=tables.Table(header, decimal, columns))
         classes = inputs.with_truth(loaded, truth)
         A = inputs.similarities(loaded, affinity, neighbors, normalize, jobs, scale)
-    settings = {"init": init, "random_state": seed, "n_runs": runs}
+    settings = {"init": init, "random_state": seed, "n_init": runs}
     place = {"n_jobs": jobs, "device": device}
     limits = {"max_iter": max_iter, "max_time": max_time, "tol": tol}
     with noticing() as signals:
@@ -128,11 +128,11 @@ def compare(
         number = signals.first
         if not comparison.results:
             raise KeyboardInterrupt
-        table = comparison.final(classes)
+        table = _ends(comparison, classes)
         if output:
             write_columns(table, output)
         if history:
-            comparison.to_csv(history)
+            write_columns(dict(comparison), history)
         if plot:
             _save_plot(comparison, against, quantity, plot)
     code = DONE if number is None else 128 + number
@@ -160,15 +160,37 @@ def _run(
         Settings.of(name).checked(problem.objective)
     if settings["random_state"] is None:
         settings["random_state"] = drawn_seed()  # one seed, so that starts are shared
-    whole = Comparison()
+    results: dict[tuple[str, int], Any] = {}
+    interrupted = False
     for place, name in enumerate(solvers):
         with step(f"solver {place + 1} of {len(solvers)}: {name}", quiet=quiet):
             part = compare(problem, rank, [name], **settings)
-        whole.results.update(part.results)
+        results |= part.results
         if part.interrupted or signals:
-            whole.interrupted = True
+            interrupted = True
             break
-    return whole
+    return Comparison(results, interrupted)
+
+
+def _ends(comparison: Comparison, classes: Any) -> dict[str, Any]:
+    """Return a table of where and how each run ended."""
+    import numpy as np
+
+    from symnmf.metrics import clustering_accuracy
+
+    rows = comparison.results.items()
+    table = {
+        "solver": np.array([label for (label, _), _ in rows]),
+        "run": np.array([run for (_, run), _ in rows]),
+        "status": np.array([result.status for _, result in rows]),
+        "iterations": np.array([result.n_iter for _, result in rows]),
+        "seconds": np.array([result.history["seconds"][-1] for _, result in rows]),
+        "error": np.array([result.error for _, result in rows]),
+    }
+    if classes is not None:
+        scores = [clustering_accuracy(classes, result.labels) for _, result in rows]
+        table["accuracy"] = np.array(scores)
+    return table
 
 
 def _save_plot(comparison: Comparison, against: Axis, quantity: Quantity, path: Path) -> None:

@@ -67,7 +67,7 @@ def factorize(
     coupling: options.Coupling = None,
     max_iter: options.MaxIter = 1000,
     max_time: options.MaxTime = None,
-    tol: options.Tol = 1e-5,
+    tol: options.Tol = 1e-4,
     jobs: options.Jobs = None,
     device: options.Device = None,
     plot: options.Plot = None,
@@ -78,7 +78,6 @@ def factorize(
             rich_help_panel=options.FILES,
         ),
     ] = None,
-    checkpoint_every: options.CheckpointEvery = 60.0,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -110,7 +109,6 @@ def factorize(
         max_iter=max_iter,
         max_time=max_time,
         tol=tol,
-        checkpoint_every=checkpoint_every,
     )
     streamed = memory is not None or inputs.is_stored(given)
     _check_missing(missing, given, streamed, normalize)
@@ -128,7 +126,6 @@ def factorize(
         n_jobs=jobs,
         device=device,
         checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
     )
     with step("reading", quiet=quiet):
         if streamed:
@@ -170,7 +167,7 @@ def _run(problem: Problem, plan: Plan) -> Callable[[Callable[[int, Any], bool]],
             init=plan.init,
             random_state=plan.random_state,
             callback=partial(progress, 0),
-            checkpointing=Checkpointing(plan.checkpoint, plan.checkpoint_every),
+            checkpointing=Checkpointing(plan.checkpoint),
         )
 
     return run

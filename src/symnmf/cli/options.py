@@ -69,9 +69,6 @@ Device = Annotated[
     str | None,
     typer.Option(help="cuda for a GPU; needs torch.", rich_help_panel=RUN, show_default="the CPU"),
 ]
-CheckpointEvery = Annotated[
-    float, typer.Option(help="Seconds between checkpoints.", rich_help_panel=FILES)
-]
 Plot = Annotated[
     Path | None, typer.Option(help="Picture: .png, .svg or .pdf.", rich_help_panel=FILES)
 ]
@@ -88,7 +85,6 @@ LEAST = {
     "max_iter": 0,
     "max_time": 0,
     "tol": 0,
-    "checkpoint_every": 0,
 }
 
 

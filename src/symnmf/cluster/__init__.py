@@ -14,13 +14,11 @@ from symnmf.lazily import offered
 
 if TYPE_CHECKING:
     from symnmf.cluster.fitted import Fitted
-    from symnmf.cluster.pipeline import CLUSTER_TOL, DEFAULT_THRESHOLD, Pipeline, Prepared, rows_of
+    from symnmf.cluster.pipeline import Pipeline, Prepared, rows_of
     from symnmf.cluster.similarities import PRECOMPUTED, Building, Similarities
     from symnmf.cluster.words import in_python, in_shell
 
 __all__ = [
-    "CLUSTER_TOL",
-    "DEFAULT_THRESHOLD",
     "PRECOMPUTED",
     "Building",
     "Fitted",
@@ -36,7 +34,7 @@ __getattr__, __dir__ = offered(
     __name__,
     {
         "fitted": ("Fitted",),
-        "pipeline": ("CLUSTER_TOL", "DEFAULT_THRESHOLD", "Pipeline", "Prepared", "rows_of"),
+        "pipeline": ("Pipeline", "Prepared", "rows_of"),
         "similarities": ("PRECOMPUTED", "Building", "Similarities"),
         "words": ("in_python", "in_shell"),
     },

@@ -24,11 +24,10 @@ from symnmf.graphs.attributes import aligned, scale_attributes
 from symnmf.graphs.degree_offsets import STEPS
 from symnmf.graphs.partitions import Partition
 from symnmf.interchange import column_names, to_host
-from symnmf.membership import BACKGROUND
 from symnmf.objectives.losses import FROBENIUS
 from symnmf.options import OPTIONS
 from symnmf.run.loop import Callback
-from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, Plan, Search, StartProgress
+from symnmf.run.multistart import DEFAULT_INIT, Plan, Search, StartProgress
 from symnmf.run.problem import Problem, says
 from symnmf.run.result import Result
 from symnmf.run.settings import Settings
@@ -43,17 +42,11 @@ if TYPE_CHECKING:
     from symnmf.cluster.joint import AttributeWeight
     from symnmf.coupling import Coupling
 
-#: How memberships are read where a row may belong to several clusters.
-DEFAULT_THRESHOLD = BACKGROUND
-
 #: Part of the time that the starts took that must be left for clusters to be judged.
 DRAWN = 0.5
 
 #: Part of the modularity that was expected below which clusters have collapsed.
 COLLAPSED = 0.7
-
-#: What clustering needs of the stationarity: accuracies were the same at 1e-5.
-CLUSTER_TOL = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,8 +94,8 @@ class Pipeline(Building):
     solver: str | Solver = "auto"
     coupling: str | float | Coupling | None = None
     init: Any = DEFAULT_INIT
-    n_init: int = DEFAULT_STARTS
-    tol: float = CLUSTER_TOL
+    n_init: int = 1
+    tol: float = 1e-4
     max_iter: int = 1000
     max_time: float | None = None
     record_every: int = 1
@@ -110,7 +103,6 @@ class Pipeline(Building):
     callback: Callback | None = None
     progress: bool = False
     checkpoint: str | Path | None = None
-    checkpoint_every: float = 60.0
     rows: str = "samples"
     plan: Plan = field(init=False)
 
@@ -132,7 +124,7 @@ class Pipeline(Building):
         limits = {name: getattr(self, name) for name in ("tol", "max_iter", "max_time")}
         settings = Settings.of(self.solver, self.coupling, record_every=self.record_every, **limits)
         shared = ("n_init", "init", "random_state", "n_jobs", "device", "checkpoint")
-        options = {name: getattr(self, name) for name in (*shared, "checkpoint_every")}
+        options = {name: getattr(self, name) for name in shared}
         plan = Plan(1 if self.automatic else int(count), settings, **options)
         object.__setattr__(self, "plan", plan)
 

@@ -121,8 +121,10 @@ class Building:
     order : {2, 3}
         2 for edges, 3 for triangles.
     normalize : bool, "auto" or None
-        Whether given similarities are divided by the roots of their degrees; "auto" chooses, None
-        is for no. Graphs of points are always normalized.
+        Whether given similarities are divided by the roots of their degrees; "auto" does so for a
+        graph and chooses for a matrix, None is for no. Graphs of points are always normalized.
+    is_graph : bool
+        Whether the given similarities are those of a graph.
     degree_offset : float or None
         tau, which is added to the degrees; None chooses it.
     components : {"all", "largest"}
@@ -149,6 +151,7 @@ class Building:
     weight: str | None = "weight"
     order: int = 2
     normalize: bool | str | None = None
+    is_graph: bool = False
     degree_offset: float | None = None
     components: str = "all"
     negative_weight: float | str = "auto"
@@ -172,7 +175,7 @@ class Building:
                 f"{spell('order')} must be 2 (edges) or 3 (triangles), got {self.order!r}."
             )
         flag = self.normalize is None or isinstance(self.normalize, bool | np.bool_)
-        if not flag and not self._chooses:
+        if not flag and not self._automatic:
             raise InputError(
                 f"{spell('normalize')} must be True, False or {CHOOSE!r}, got {self.normalize!r}."
             )
@@ -229,6 +232,10 @@ class Building:
 
     @property
     def _chooses(self) -> bool:
+        return self._automatic and not self.is_graph
+
+    @property
+    def _automatic(self) -> bool:
         return isinstance(self.normalize, str) and self.normalize == CHOOSE
 
     @property
@@ -430,9 +437,11 @@ class Building:
             f"a {type(X).__name__}, whose entries stay where they are",
             components=self.components != "all",
             order=self.order != 2,
-            normalize=self._asked and not isinstance(X, LowRank),
+            normalize=self._asked and not self._automatic and not isinstance(X, LowRank),
             degree_offset=self.degree_offset is not None and not isinstance(X, LowRank),
         )
+        if self._automatic and not isinstance(X, LowRank):
+            return Similarities(X, X, None, _connected(X))
         return self._normalised(X, X, None, clusters)
 
     def _of_problem(self, problem: Problem) -> Similarities:
@@ -440,7 +449,7 @@ class Building:
             "a Problem, which says all there is to say of it",
             components=self.components != "all",
             order=self.order != 2,
-            normalize=self._asked,
+            normalize=self._asked and not self._automatic,
             degree_offset=self.degree_offset is not None,
             affinity=not self.precomputed,
             **{name: says(value) for name, value in self.objective.items()},

@@ -53,7 +53,6 @@ class SparsePipeline:
     callback: Callback | None = None
     progress: bool = False
     checkpoint: Any = None
-    checkpoint_every: float = 60.0
     others: Mapping[str, Any] = field(default_factory=dict)
     spell: Spelling = in_python
 
@@ -72,7 +71,7 @@ class SparsePipeline:
             "attributes": pipeline.attributes is not None,
         }
         for name, value in pipeline.objective.items():
-            others["entry_weights" if name == "weights" else name] = says(value)
+            others[name] = says(value)
         return cls(
             n_clusters=pipeline.n_clusters,
             wanted=wanted,
@@ -83,7 +82,6 @@ class SparsePipeline:
             callback=pipeline.callback,
             progress=pipeline.progress,
             checkpoint=pipeline.checkpoint,
-            checkpoint_every=pipeline.checkpoint_every,
             others=others,
             spell=pipeline.spell,
         )
@@ -144,7 +142,6 @@ class SparsePipeline:
                 n_jobs=self.n_jobs,
                 callback=None if watcher is None else (lambda now: watcher(0, now)),
                 checkpoint=self.checkpoint,
-                checkpoint_every=self.checkpoint_every,
             )
         if count is not None and len(found.sets) < count:
             errors.warn(

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from symnmf.arguments import checked
 from symnmf.bars import bar
 from symnmf.cluster.fitted import in_order
-from symnmf.columns.matching import checked_options, matched, unit_columns
+from symnmf.columns.matching import matched, unit_columns
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
+from symnmf.options import (
+    AUTO,
+    ProblemOptions,
+    RunOptions,
+    defaults,
+    documented,
+    names_in,
+)
 from symnmf.run.multistart import Plan
 from symnmf.run.problem import Problem
 from symnmf.run.result import Result, cluster_labels
 from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState
-from symnmf.solvers import Solver
 from symnmf.storage import SymmetricMatrix
 
 #: Rounds of matching all runs to their consensus; it hardly ever changes after the second.
@@ -93,47 +101,37 @@ class Consensus:
         return stability(self, ax)
 
 
-@checked()
+class ConsensusOptions(RunOptions, ProblemOptions, total=False):
+    """What :func:`consensus` takes by name."""
+
+    progress: bool
+    checkpoint: str | os.PathLike[str] | None
+
+
+@checked(ConsensusOptions)
+@documented
 def consensus(
     X: Any,
     rank: int,
     *,
-    n_init: int = 50,
-    solver: str | Solver = "auto",
-    init: Any = "scaled-random",
-    tol: float = 1e-4,
-    max_iter: int = 1000,
-    max_time: float | None = None,
-    random_state: RandomState = None,
-    progress: bool = False,
-    n_jobs: int | None = None,
-    device: Any = None,
-    checkpoint: Any = None,
-    **problem: Any,
+    n_runs: int = 50,
+    **options: Unpack[ConsensusOptions],
 ) -> Consensus:
-    """Factorize X from many starts and show which columns of U all runs agree on.
+    """Factorize X from many random starts and show which columns of U all runs agree on.
 
     Columns of two runs are matched so that the sum of cosines is largest. All runs are matched to
-    the best one first, then to their consensus, until nothing changes.
+    the best one first, then to their consensus, until nothing changes. ``init="auto"`` is
+    "scaled-random" here.
 
     Parameters
     ----------
     X : array-like, scipy sparse, Problem, ...
         As for :func:`symnmf.factorize`.
-    rank : int
-        Columns of U.
-    n_init : int
-        Runs, at least 2.
-    solver, init, tol, max_iter, random_state, progress, n_jobs, device
-        As for :func:`symnmf.factorize`. ``init`` must depend on the seed, since otherwise all runs
-        would be the same.
-    max_time : float or None
-        Seconds for all runs together.
-    checkpoint : path or None
-        Save every run, so that the same call resumes an interrupted one; see
-        :class:`symnmf.SymNMF`.
-    **problem
-        What :class:`symnmf.Problem` takes besides X: ``mask``, ``weights``, ``l1``, ``loss``, ...
+    {rank, n_runs}
+    **options
+        Options of the runs (``solver``, ``init``, ``tol``, ``max_iter``, ``max_time``,
+        ``random_state``, ``n_jobs``, ``device``, ``progress``, ``checkpoint``) as for
+        :func:`symnmf.factorize`, and those of :class:`symnmf.Problem`.
 
     Returns
     -------
@@ -144,33 +142,30 @@ def consensus(
     --------
     >>> import numpy as np, symnmf
     >>> B = np.random.default_rng(0).random((40, 3)) ** 4
-    >>> found = symnmf.consensus(B @ B.T, 3, n_init=5, random_state=0)
+    >>> found = symnmf.consensus(B @ B.T, 3, n_runs=5, random_state=0)
     >>> found
     Consensus(40 rows, 3 columns, 5 runs; 3 of 3 columns stable, stability 1.00 to 1.00)
     """
-    if n_init < 2:
-        raise InputError(f"n_init must be at least 2, since runs are compared, got {n_init!r}.")
-    checked_options(problem, "consensus")
-    settings = Settings.of(solver, tol=tol, max_iter=max_iter, max_time=max_time)
+    run = defaults(names_in(ConsensusOptions)) | dict(options)
+    init = "scaled-random" if isinstance(run["init"], str) and run["init"] == AUTO else run["init"]
+    limits = {name: run[name] for name in ("tol", "max_iter", "max_time")}
     plan = Plan(
         rank,
-        settings,
-        n_init=n_init,
+        Settings.of(run["solver"], run["coupling"], record_every=run["record_every"], **limits),
+        n_init=n_runs,
         init=init,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        device=device,
-        checkpoint=checkpoint,
+        **{name: run[name] for name in ("random_state", "n_jobs", "device", "checkpoint")},
     )
     if plan.starts < 2 or plan.from_eigenvectors:
         raise InputError(
             f"init={init!r} gives the same result in every run; use 'scaled-random', 'random' or a "
             f"function of the seed."
         )
-    ready = Problem.of(X, n_jobs=n_jobs, device=device, **problem).for_rank(rank)
+    posed = {name: run[name] for name in names_in(ProblemOptions)}
+    ready = Problem.of(X, n_jobs=run["n_jobs"], device=run["device"], **posed).for_rank(rank)
     if not isinstance(ready.X, SymmetricMatrix):
         raise InputError("X is a tensor; consensus is for matrices.")
-    with bar(bool(progress), n_init) as shown:
+    with bar(run["progress"], n_runs) as shown:
         found = replace(plan, progress=shown).search(ready)
     if len(found.finished) < 2:
         raise InputError(

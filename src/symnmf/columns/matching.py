@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-
-from symnmf.errors import InputError
-from symnmf.run.problem import OPTIONS, Problem
 
 
 def unit_columns(U: np.ndarray) -> np.ndarray:
@@ -29,23 +24,3 @@ def matched(reference: np.ndarray, U: np.ndarray) -> np.ndarray:
     from scipy.optimize import linear_sum_assignment
 
     return np.asarray(linear_sum_assignment(-cosines(reference, U))[1])
-
-
-def checked_options(options: dict[str, Any], function: str) -> dict[str, Any]:
-    """Refuse what no Problem has."""
-    for name in options:
-        if name not in OPTIONS:
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-    return options
-
-
-def checked_rows(problems: list[Problem]) -> int:
-    """Return the number of rows that all matrices have."""
-    rows = [problem.objective.shape[0] for problem in problems]
-    wrong = next((place for place, n in enumerate(rows) if n != rows[0]), None)
-    if wrong is not None:
-        raise InputError(
-            f"matrices must have the same rows, but number {wrong} has {rows[wrong]} and number 0 "
-            f"has {rows[0]}; give rows that are absent at a time a row and a column of zeros."
-        )
-    return rows[0]

@@ -102,7 +102,6 @@ def find_many(
     n_jobs: int | None = None,
     callback: Callback | None = None,
     checkpoint: Any = None,
-    checkpoint_every: float = 60.0,
     width: int = WIDTH,
 ) -> SparseFound:
     """Find ``count`` communities, or as many as there are neighbourhoods to begin with.
@@ -129,7 +128,7 @@ def find_many(
         kept = None
         if checkpoint is not None:
             identity = {"X": _digest(A), "count": count, "width": width, "solver": SOLVER}
-            kept = SparseCheckpoint.open(checkpoint, checkpoint_every, identity, A.shape[0], width)
+            kept = SparseCheckpoint.open(checkpoint, identity, A.shape[0], width)
         run = SparseRun(loss, limits, callback, kept)
         with calls.timed("solve"):
             status = run.run(_start(seeds, A.shape[0], width))

@@ -14,6 +14,7 @@ from symnmf.archives import read_archive
 from symnmf.errors import InputError
 from symnmf.outputs import clear_leftovers
 from symnmf.rowsparse.factor import RowSparse
+from symnmf.run import checkpoint
 from symnmf.run.checkpoint import check_identity, written
 from symnmf.run.fits import check_path
 from symnmf.run.result import History
@@ -38,22 +39,19 @@ class SavedSparseRun:
 
 @dataclass
 class SparseCheckpoint:
-    """Writes the state of a run to ``path``, at most every ``every`` seconds, or reads it."""
+    """Writes the state of a run to ``path``, now and then, or reads it."""
 
     path: Path
-    every: float
     identity: dict[str, Any]
     last: float = field(default_factory=time.monotonic)
     saved: SavedSparseRun | None = None
     failed: bool = False
 
     @classmethod
-    def open(
-        cls, path: Any, every: float, identity: dict[str, Any], n: int, width: int
-    ) -> SparseCheckpoint:
+    def open(cls, path: Any, identity: dict[str, Any], n: int, width: int) -> SparseCheckpoint:
         """Open the file, and read what is in it; one of another run is refused."""
         check_path(path)
-        kept = cls(Path(path), every, identity)
+        kept = cls(Path(path), identity)
         if kept.path.exists():
             kept.saved = _read(kept.path, identity, n, width)
         else:
@@ -61,7 +59,7 @@ class SparseCheckpoint:
         return kept
 
     def due(self) -> bool:
-        return time.monotonic() - self.last >= self.every
+        return time.monotonic() - self.last >= checkpoint.SECONDS_BETWEEN
 
     def write(self, now: SavedSparseRun) -> None:
         """Write now; a failure is told once and leaves the previous file as it was."""

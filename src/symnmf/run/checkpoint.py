@@ -24,6 +24,9 @@ from symnmf.state import Kept, Point, State, check_memory
 FORMAT = "symnmf-checkpoint-5"
 MEMORY, SCHEDULE = "memory_", "schedule_"
 
+#: Seconds that pass at least between two checkpoints of a run, but for the last.
+SECONDS_BETWEEN = 60.0
+
 
 @dataclass(frozen=True)
 class OwnedPath(os.PathLike[str]):
@@ -56,14 +59,13 @@ class SavedRun:
 
 @dataclass
 class Checkpoint:
-    """Writes the state of one run to ``path``, at most every ``every`` seconds.
+    """Writes the state of one run to ``path``, at most every ``SECONDS_BETWEEN`` seconds.
 
     A write that fails (a full disk, say) leaves the previous checkpoint as it was, warns once
     and lets the run go on.
     """
 
     path: Path
-    every: float
     identity: dict[str, Any]
     last: float = field(default_factory=time.monotonic)
     failed: bool = False
@@ -82,7 +84,7 @@ class Checkpoint:
         clear_leftovers(self.path)
 
     def due(self) -> bool:
-        return time.monotonic() - self.last >= self.every
+        return time.monotonic() - self.last >= SECONDS_BETWEEN
 
     def write(self, saved: SavedRun, ops: Ops, *, with_product: bool) -> None:
         """Write now."""
@@ -134,11 +136,6 @@ class Checkpointing:
     """Where a run is saved, and resumed from if it was saved before; nowhere by default."""
 
     checkpoint: str | os.PathLike[str] | None = None
-    every: float = 60.0
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.every, int | float) and self.every >= 0):
-            raise InputError(f"checkpoint_every must be a number of seconds, got {self.every!r}.")
 
     @property
     def begun(self) -> bool:
@@ -170,7 +167,7 @@ class Checkpointing:
             if begun
             else None
         )
-        return Checkpoint(Path(self.checkpoint), self.every, identity), saved
+        return Checkpoint(Path(self.checkpoint), identity), saved
 
 
 def read_checkpoint(

@@ -27,11 +27,11 @@ class Fit:
     seed: int
     name: str
 
-    def checkpointing(self, start: int, *, every: float) -> Checkpointing:
+    def checkpointing(self, start: int) -> Checkpointing:
         """Return where a start is saved, and resumed from if it was saved before."""
         file = f"{self.path.stem}.{self.name}.start-{start}{self.path.suffix}"
         own = OwnedPath(self.path.with_name(file), f"start {start} of fit {self.name}")
-        return Checkpointing(own, every)
+        return Checkpointing(own)
 
 
 def open_fit(path: Path, identity: dict[str, Any], random_state: RandomState) -> Fit:

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,6 @@ StartProgress = Callable[[int, Snapshot], Any]
 
 #: What ``n_init`` and ``init`` are where nobody says otherwise; see :class:`symnmf.SymNMF` for the
 #: reasons.
-DEFAULT_STARTS = 5
 SPECTRAL = "spectral"
 DEFAULT_INIT = AUTO
 
@@ -148,13 +146,12 @@ class Plan:
 
     rank: int
     settings: Settings = dataclasses.field(default_factory=Settings.of)
-    n_init: int = DEFAULT_STARTS
+    n_init: int = 1
     init: Any = DEFAULT_INIT
     random_state: RandomState = None
     n_jobs: int | None = None
     device: Any = None
     checkpoint: str | Path | None = None
-    checkpoint_every: float = 60.0
     progress: StartProgress | None = None
     basis: Basis | None = None
 
@@ -168,7 +165,6 @@ class Plan:
             torch_device(None, self.device)
         if self.checkpoint is not None:
             check_path(self.checkpoint)
-        Checkpointing(every=self.checkpoint_every)
 
     @property
     def starts(self) -> int:
@@ -285,7 +281,7 @@ class Plan:
         identity = {"X": problem.digest, "n_clusters": int(self.rank)}
         identity |= origin_of(self.init, self.random_state)
         fit = open_fit(Path(self.checkpoint), identity, self.random_state)
-        return partial(fit.checkpointing, every=self.checkpoint_every), fit.seed
+        return fit.checkpointing, fit.seed
 
     @property
     def from_eigenvectors(self) -> bool:

@@ -24,28 +24,13 @@ from symnmf.objectives import (
 )
 from symnmf.objectives.losses import FROBENIUS, LOSSES
 from symnmf.objectives.observing import observed
+from symnmf.options import AUTO, ProblemOptions, changed, names_in
 from symnmf.parallel import Threads, one_blas_thread
 from symnmf.run.result import Attached
 from symnmf.state import Point
 from symnmf.storage import SymmetricArray, SymmetricMatrix, as_symmetric, on_device
 from symnmf.storage.indices import check_indices
 from symnmf.storage.layers import is_layers
-
-#: The arguments of a Problem besides X, its threads and its device.
-OPTIONS = (
-    "mask",
-    "weights",
-    "missing",
-    "ignore_diagonal",
-    "allow_negative",
-    "l1",
-    "ridge",
-    "links",
-    "loss",
-    "attributes",
-    "attribute_weight",
-    "layer_weights",
-)
 
 
 class Problem:
@@ -133,12 +118,14 @@ class Problem:
         links: Any = None,
         loss: str = "frobenius",
         attributes: Any = None,
-        attribute_weight: float = 1.0,
-        layer_weights: Any = None,
+        attribute_weight: float | str = AUTO,
+        layer_weights: Any = AUTO,
         n_jobs: int | None = None,
         device: Any = None,
     ) -> None:
         lookup(loss, dict.fromkeys(LOSSES, loss), "loss")
+        attribute_weight = 1.0 if attribute_weight == AUTO else attribute_weight
+        layer_weights = None if isinstance(layer_weights, str) else layer_weights
         given, X = X, received(X)
         if loss != FROBENIUS:
             self._set(_likelihood(X, loss, locals()), given)
@@ -192,10 +179,7 @@ class Problem:
                 return cls.around(X)
             return cls(X, **options)
         n_jobs = options.pop("n_jobs", None)
-        for name, default in (("loss", "frobenius"), ("attribute_weight", 1.0)):
-            if options.get(name) == default:  # that of every entry point says nothing
-                del options[name]
-        named = sorted(name for name, value in options.items() if says(value))
+        named = sorted(changed(options))
         if named:
             raise InputError(
                 f"X is a Problem, which knows its {', '.join(named)}; say that when it is made."
@@ -306,8 +290,8 @@ def says(value: Any) -> bool:
 
 def _with_no_options(f: Objective, told: dict[str, Any]) -> Objective:
     """Return the objective that X brings on the threads asked for; refuse options of matrices."""
-    for name in (option for option in OPTIONS if option not in ("loss", "attribute_weight")):
-        if says(told[name]):
+    for name in changed({name: told[name] for name in names_in(ProblemOptions)}):
+        if name not in ("loss", "attribute_weight", "layer_weights"):
             raise InputError(
                 f"{name} is for matrices and X is a {type(f.storage).__name__}; leave it out."
             )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Limits:
     """When to stop, how often to look, and what counts the seconds."""
 
-    tol: float = 1e-5
+    tol: float = 1e-4
     max_iter: int = 1000
     max_time: float | None = None
     record_every: int = 1

@@ -20,7 +20,7 @@ from symnmf.naming import lookup, shown
 from symnmf.objectives.losses import FROBENIUS, LOSSES
 from symnmf.parallel import Threads, one_blas_thread
 from symnmf.run.interrupts import watching
-from symnmf.run.multistart import DEFAULT_INIT, DEFAULT_STARTS, Plan
+from symnmf.run.multistart import DEFAULT_INIT, Plan
 from symnmf.run.problem import Problem
 from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState, as_generator, drawn_seed
@@ -43,7 +43,7 @@ def select_rank(
     criteria: Sequence[str] = CRITERIA,
     n_runs: int = 5,
     n_folds: int = 5,
-    n_init: int = DEFAULT_STARTS,
+    n_init: int = 1,
     max_time: float | None = None,
     random_state: RandomState = None,
     n_jobs: int | None = None,
