@@ -24,7 +24,10 @@ import numpy as np
 
 import symnmf
 import symnmf.cli
+from symnmf.run import checkpoint
 from symnmf.solvers import SOLVERS
+
+checkpoint.SECONDS_BETWEEN = 0.0  # so that a kill meets a state that was saved
 
 Work = Callable[[Path], None]
 
@@ -43,7 +46,7 @@ def by_factorize(solver: str) -> Work:
     def work(folder: Path) -> None:
         path = folder / "run.npz"
         options = {"solver": solver, "random_state": 0, "tol": 0.0, "n_jobs": 1, "max_iter": 40}
-        result = symnmf.factorize(X, 5, checkpoint=path, checkpoint_every=0.0, **options)
+        result = symnmf.factorize(X, 5, checkpoint=path, **options)
         result.save(folder / "result.npz")
 
     return work
@@ -59,7 +62,6 @@ def by_estimator(folder: Path) -> None:
         max_iter=30,
         n_jobs=1,
         checkpoint=folder / "fit.npz",
-        checkpoint_every=0.0,
     )
     model.fit(X)
     np.save(folder / "embedding.npy", model.embedding_)

@@ -147,6 +147,7 @@ class FullDisk:
 def test_a_full_disk_keeps_the_previous_checkpoint_and_the_run_goes_on(
     X, tmp_path, monkeypatch, capacity
 ):
+    monkeypatch.setattr("symnmf.run.checkpoint.SECONDS_BETWEEN", 0.0)
     path = tmp_path / "run.npz"
     symnmf.factorize(X, 3, max_iter=4, checkpoint=path, **SETTINGS)
     before = path.read_bytes()
@@ -158,7 +159,7 @@ def test_a_full_disk_keeps_the_previous_checkpoint_and_the_run_goes_on(
 
     monkeypatch.setattr("os.fdopen", open_on_a_full_disk)
     with pytest.warns(RuntimeWarning, match="could not be written.*No space left"):
-        result = symnmf.factorize(X, 3, max_iter=8, checkpoint=path, checkpoint_every=0, **SETTINGS)
+        result = symnmf.factorize(X, 3, max_iter=8, checkpoint=path, **SETTINGS)
     assert result.n_iter == 8
     monkeypatch.undo()
     assert path.read_bytes() == before
@@ -181,9 +182,7 @@ def test_signals_write_a_last_checkpoint_and_return(X, tmp_path, number):
         if now.iteration == 6:
             os.kill(os.getpid(), number)
 
-    stopped = symnmf.factorize(
-        X, 3, max_iter=50, checkpoint=path, checkpoint_every=1e9, callback=send, **SETTINGS
-    )
+    stopped = symnmf.factorize(X, 3, max_iter=50, checkpoint=path, callback=send, **SETTINGS)
     assert stopped.status == "stopped"
     assert stopped.n_iter < 50
     whole = symnmf.factorize(X, 3, max_iter=50, **SETTINGS)

@@ -50,7 +50,7 @@ def test_a_few_constraints_mend_a_clustering_and_are_kept(digits):
     plain = symnmf.SymNMF(10, **options).fit(A)
     must, cannot = drawn_pairs(classes, 0.05, seed=0)
     told = graphs.constrained(A, must, cannot)
-    model = symnmf.SymNMF(10, allow_negative=True, **options).fit(told)
+    model = symnmf.SymNMF(10, **options).fit(symnmf.Problem(told, allow_negative=True))
     before, after = (adjusted_rand_score(classes, m.labels_) for m in (plain, model))
     assert after > before + 0.05
     labels = model.labels_

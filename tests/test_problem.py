@@ -43,7 +43,7 @@ def test_a_fit_with_its_certificate_looks_at_x_once(looks):
 
 def test_a_comparison_and_a_certificate_take_what_was_checked_before(looks):
     problem = Problem.of(synthetic_problem(40, 3, 0.1, seed=1))
-    table = symnmf.compare(problem, 3, ["cd", "auto"], n_runs=2, max_iter=30, random_state=0)
+    table = symnmf.compare(problem, 3, ["cd", "auto"], n_init=2, max_iter=30, random_state=0)
     table.results["auto", 0].certificate(problem)
     assert looks == {"symmetry": 1, "scans": 0}
 

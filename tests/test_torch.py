@@ -372,7 +372,7 @@ def test_rank_selection_is_refused_by_name(device):
 def test_solvers_are_compared_where_x_lives(device):
     X = problem("dense", np.float64)
     solvers = ["a-symhals", "pgd"]
-    settings = {"n_runs": 2, "max_iter": 5, "random_state": 0}
+    settings = {"n_init": 2, "max_iter": 5, "random_state": 0}
     here = symnmf.compare(X, 4, solvers, **settings)
     there = symnmf.compare(on_device(X, device), 4, solvers, **settings)
     assert list(there["solver"]) == list(here["solver"])

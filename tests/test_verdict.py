@@ -219,8 +219,7 @@ def test_one_cluster_and_missing_entries_are_not_judged():
     assert symnmf.communities(A, 1, random_state=0).quality.verdict is None
     X = A.toarray()
     X[0, 1] = X[1, 0] = np.nan
-    model = symnmf.SymNMF(2, affinity="precomputed", missing="nan", random_state=0).fit(X)
-    assert model.quality_.verdict is None
+    assert symnmf.communities(X, 2, missing="nan", random_state=0).quality.verdict is None
 
 
 def test_more_care_than_draws_are_given_does_not_count():

@@ -18,7 +18,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import symnmf
 from symnmf.errors import InputError
 from symnmf.readers import write_table
 from symnmf.readers.writing import table_bytes, without_apostrophe
@@ -155,10 +154,3 @@ def test_no_reader_finds_a_formula_a_row_or_a_column(names: list[str]) -> None:
         shown = cell.lstrip(' \t\r\n"\ufeff')
         whole_number = re.fullmatch(r"[+-][0-9.eE+-]*", shown.split(",")[0].rstrip()) is not None
         assert not shown.startswith(SIGNS) or whole_number, (names, cell)
-
-
-def test_a_history_has_protected_cells_too(tmp_path: Path) -> None:
-    X = np.ones((4, 4))
-    runs = symnmf.compare(X, 1, solvers=[("=1+1;=2", "pgd")], max_iter=1)
-    runs.to_csv(tmp_path / "history.csv")
-    assert "\"'=1+1;'=2\"" in (tmp_path / "history.csv").read_text()

@@ -11,13 +11,10 @@ from symnmf import plots
 
 X, _ = symnmf.datasets.synthetic(200, 10, 0.1, random_state=0)
 names = ["auto", "symanls", "symhals", "a-symhals", "pgd", "beta-snmf"]
-table = symnmf.compare(X, 10, names, init="scaled-random", max_iter=400, random_state=0)
+table = symnmf.compare(X, 10, names, tol=0, max_iter=400, random_state=0)
 
 figure = plots.convergence(table, y="stationarity")
 
 # %%
-final = table.final()
-for name, error in sorted(
-    zip(final["solver"], final["error"], strict=True), key=lambda row: row[1]
-):
-    print(f"{name:10} {error:.3e}")
+for (name, _), result in sorted(table.results.items(), key=lambda row: row[1].error):
+    print(f"{name:10} {result.error:.3e}")

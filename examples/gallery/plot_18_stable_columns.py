@@ -6,6 +6,8 @@ Twenty runs on the handwritten digits from different starts, matched column by c
 are found by every run. Others share a column in one run and have one each in another.
 """
 
+from itertools import pairwise
+
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -29,9 +31,9 @@ for column in range(10):
     print(f"stability {found.stability[column]:.2f}: digit {held.argmax()}, {held.sum()} images")
 
 # %%
-# Columns can be followed through time too, each run from where the last one ended, or afresh if that
-# is clearly better. Three groups over four years; some people leave
-# the first for the second, and then a part of the third joins the first.
+# Columns can be followed through time too: each run starts from where the last one ended, or afresh
+# if that is clearly better. Three groups over four years; some people leave the first for the
+# second, and then a part of the third joins the first.
 
 rng = np.random.default_rng(0)
 group = np.repeat([0, 1, 2], 40)
@@ -58,7 +60,7 @@ factors = [symnmf.factorize(years[0], 3, init="spectral").U]
 for X in years[1:]:
     factors.append(continued(X, factors[-1]))
 labels = np.array([U.argmax(axis=1) for U in factors])
-for year, (before, now) in enumerate(zip(labels, labels[1:], strict=False), 2020):
+for year, (before, now) in enumerate(pairwise(labels), 2020):
     print(f"{year}: {np.sum(before != now)} people move")
 
 figure, axes = plt.subplots(figsize=(7.5, 4.5), layout="constrained")

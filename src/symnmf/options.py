@@ -271,6 +271,18 @@ class ClusterOptions(SearchOptions, ProblemOptions, total=False):
     assign_labels: str
 
 
+class CommunityOptions(ClusterOptions, total=False):
+    """What :func:`symnmf.communities` takes besides the graph and the number of communities."""
+
+    order: int
+    overlapping: bool
+    threshold: float | str
+    weight: str | None
+    negative_weight: float | str
+    row_sparse: bool | None
+    attribute_scaling: str
+
+
 def names_in(options: type) -> tuple[str, ...]:
     """Return the names of the options in a ``TypedDict``, in their order."""
     return tuple(options.__annotations__)

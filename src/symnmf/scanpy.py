@@ -11,13 +11,13 @@ from symnmf.arguments import checked
 from symnmf.community import communities
 from symnmf.errors import InputError
 from symnmf.interchange import is_anndata
-from symnmf.options import ClusterOptions
+from symnmf.options import CommunityOptions
 
 __all__ = ["cluster"]
 
 
 @checked(
-    ClusterOptions,
+    CommunityOptions,
     neighbors_key=("text", "none"),
     obsp=("text", "none"),
     key_added=("text",),
@@ -32,7 +32,7 @@ def cluster(
     restrict_to: tuple[str, Sequence[str]] | None = None,
     key_added: str = "symnmf",
     copy: bool = False,
-    **options: Unpack[ClusterOptions],
+    **options: Unpack[CommunityOptions],
 ) -> Any:
     """Cluster the cells of an AnnData by the neighbour graph that ``scanpy.pp.neighbors`` made.
 

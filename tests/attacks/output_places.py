@@ -37,10 +37,6 @@ def _report(path: Path) -> None:
     write_report(path, FIT, X)
 
 
-def _history(path: Path) -> None:
-    symnmf.compare(X, 1, solvers=["pgd"], max_iter=1).to_csv(path)
-
-
 def _checkpoint(path: Path) -> None:
     symnmf.factorize(X, 2, random_state=0, max_iter=2, tol=0, checkpoint=path)
 
@@ -51,7 +47,6 @@ WRITERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "write_table": (lambda path: write_table(path, {"a": [1]}), ".csv"),
     "compressed table": (lambda path: write_table(path, {"a": [1]}), ".csv.gz"),
     "write_report": (_report, ".html"),
-    "Comparison.to_csv": (_history, ".csv"),
     "checkpoint": (_checkpoint, ".npz"),
 }
 

@@ -90,14 +90,9 @@ def sound_calls(folder: Path) -> dict[str, Sound]:
 
 def _factorizing(folder: Path) -> dict[str, Sound]:
     FIT.save(folder / "fit.npz")
-    compared = symnmf.compare(X, 1, solvers=["pgd"], max_iter=1)
-    followed = symnmf.follow([X, X], 2, n_init=1, **SHORT)
     return {
         "factorize": Sound(symnmf.factorize, {"X": X, "rank": 2, **SHORT}),
-        "certify": Sound(symnmf.certify, {"problem": X, "result": FIT}),
         "compare": Sound(symnmf.compare, {"X": X, "rank": 2, "solvers": ["pgd"], "max_iter": 3}),
-        "Comparison.final": Sound(compared.final, {"labels_true": LABELS}),
-        "Comparison.to_csv": Sound(compared.to_csv, {"path": folder / "c.csv"}),
         "select_rank": Sound(
             symnmf.select_rank,
             {"X": X, "ranks": [1, 2], "n_runs": 2, "n_folds": 2, "n_init": 1, **SHORT},
@@ -108,12 +103,8 @@ def _factorizing(folder: Path) -> dict[str, Sound]:
         "Result.bound": Sound(FIT.bound, {"problem": X, "max_time": 0.1}),
         "Problem": Sound(symnmf.Problem, {"X": X}),
         "consensus": Sound(
-            symnmf.consensus, {"X": X, "rank": 2, "n_init": 2, **SHORT}, options=OBJECTIVE
+            symnmf.consensus, {"X": X, "rank": 2, "n_runs": 2, **SHORT}, options=OBJECTIVE
         ),
-        "follow": Sound(
-            symnmf.follow, {"matrices": [X, X], "rank": 2, "n_init": 1, **SHORT}, options=OBJECTIVE
-        ),
-        "Following.movers": Sound(followed.movers, {"time": 1}),
         "storage.LowRank": Sound(storage.LowRank, {"B": B}),
         "storage.Layers": Sound(storage.Layers, {"layers": [X, X]}),
         "storage.as_symmetric": Sound(storage.as_symmetric, {"X": X}),
