@@ -98,7 +98,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/core.py
 
 bench-full: $(READY)
-	$(BIN)/python benchmarks/time_to_solution.py --full --out docs/benchmarks
+	$(BIN)/python benchmarks/time_to_solution.py --full --out out/benchmarks
 
 clean:
 	rm -rf $(VENV) $(MINIMUM) out build dist docs/_build docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache

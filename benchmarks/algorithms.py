@@ -141,7 +141,7 @@ def main() -> None:
     parser.add_argument("--max-time", type=float, default=max(SECONDS))
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time")
     parser.add_argument("--out", type=Path, default=HOME / "out" / "algorithms")
-    parser.add_argument("--table", type=Path, default=HOME / "docs" / "algorithms-table.md")
+    parser.add_argument("--table", type=Path, default=HOME / "out" / "algorithms.md")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     jobs = [

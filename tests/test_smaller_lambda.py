@@ -1,4 +1,4 @@
-"""The theorems of docs/smaller-lambda.md, on random problems and at their sharp example."""
+"""The theorems of docs/theory/coupling.md, on random problems and at their sharp example."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ _option("attribute_scaling", choice(AUTO, "tfidf", "columns", "none"), default=A
 _option("n_clusters", whole(1), choice(AUTO), default=8, shell="-k", text="""
     The number of clusters; "auto" chooses it, and ``rank_selection`` says how.""")
 _option("order", whole(), default=2, text="""
-    2 clusters by edges, 3 by triangles (docs/tensors.md).""")
+    2 clusters by edges, 3 by triangles (docs/howto/tensors.md).""")
 _option("overlapping", FLAG, default=False, text="""
     Whether a node may belong to several communities.""")
 _option("threshold", choice("background"), number(0, 1), default="background", text="""
@@ -168,7 +168,7 @@ _option("row_sparse", FLAG, NONE, text="""
     of communities; None decides by the size, with a warning.""")
 _option("assign_labels", choice("likelihood", "largest"), default="likelihood", text="""
     "largest" takes the largest entry in each row of U; "likelihood" starts from there and moves
-    samples to where their similarities are most likely (docs/clustering.md).""")
+    samples to where their similarities are most likely.""")
 
 # The run ------------------------------------------------------------------------------------------
 

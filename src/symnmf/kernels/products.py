@@ -4,7 +4,7 @@ Both kernels write ``out[begin:end]`` and nothing else and release the GIL, so a
 may run them side by side on disjoint ranges. Every row is summed in an order that does not depend
 on the range it was computed in: the result is the same to the last bit for every chunking.
 
-``out`` must not share memory with ``V``. Measurements are in ``docs/products.md``.
+``out`` must not share memory with ``V``.
 """
 
 from __future__ import annotations

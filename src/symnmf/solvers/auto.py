@@ -13,7 +13,7 @@ class Auto(HalsNewton):
     """The method with the best measurements, at present :class:`HalsNewton`, unchanged.
 
     It reaches minima as good as those of A-SymHALS, in a half to a sixth of the time on graphs and
-    far faster if X is nearly of rank r (docs/hals-newton.md has the numbers). It has its own name,
+    far faster if X is nearly of rank r. It has its own name,
     so that the choice can change with later measurements while "hals-newton" keeps its meaning.
     """
 

@@ -46,7 +46,7 @@ class HalsNewton(Solver):
     the free entries, clipped at zero, each with an exact line search; a HALS sweep where that
     does not pay. Below the relative error ``newton_below``, steps are Gauss-Newton steps under
     U >= 0 with the same line search, and every tenth is one of the others. f never rises and
-    every limit point is critical; see docs/hals-newton.md.
+    every limit point is critical; see docs/theory/hals-newton.md.
 
     Parameters
     ----------
