@@ -16,7 +16,7 @@ EXTRAS = {
     "cli": ("typer", "rich", "click"),
     "plots": ("matplotlib",),
     "pandas": ("pandas",),
-    "tables": ("narwhals", "pyarrow"),
+    "tables": ("pyarrow",),
     "graphs": ("networkx", "igraph"),
     "approximate": ("pynndescent",),
     "blocks": ("zarr", "h5py"),

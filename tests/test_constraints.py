@@ -44,6 +44,13 @@ def test_pairs_change_similarities_by_the_strength(kind):
     assert abs(labelled - pairs).max() == 0
 
 
+def test_a_frame_of_similarities_is_taken():
+    pd = optional("pandas")
+    A = np.array([[0, 2.0], [2.0, 0]])
+    found = graphs.constrained(pd.DataFrame(A), [(0, 1)])
+    np.testing.assert_array_equal(found, graphs.constrained(A, [(0, 1)]))
+
+
 def test_a_few_constraints_mend_a_clustering_and_are_kept(digits):
     A, classes = digits
     options = {"affinity": "precomputed", "random_state": 0, "n_init": 3}

@@ -122,6 +122,7 @@ def test_shuffling_keeps_sizes_and_degrees_and_splitting_loses_nothing():
         (lambda: Hypergraph.from_arrays([0.5, 1], [0, 2]), "whole numbers"),
         (lambda: Hypergraph([(1, 2)]).of_sizes(3), "no hyperedge has"),
         (lambda: Hypergraph([(1, 2)]).problem(prior=-1), "prior must be"),
+        (lambda: Hypergraph([(1, 2)]).problem(prior=None), "prior must be"),
         (lambda: Hypergraph([(1,)]).problem(), "no hyperedge has two nodes"),
     ],
 )

@@ -33,9 +33,7 @@ def is_anndata(X: Any) -> bool:
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a data frame: of pandas, polars or pyarrow, or one that narwhals knows."""
-    if hasattr(X, "__narwhals_dataframe__") or hasattr(X, "__narwhals_lazyframe__"):
-        return True
+    """Whether X is a data frame: of pandas, polars or pyarrow."""
     if hasattr(X, "collect_schema"):  # a lazy frame of polars warns when asked for its columns
         return True
     return hasattr(X, "__arrow_c_stream__") and (

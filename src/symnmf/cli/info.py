@@ -17,7 +17,7 @@ EXTRAS = {
     "cli": ("typer", "rich"),
     "plots": ("matplotlib",),
     "pandas": ("pandas",),
-    "tables": ("narwhals", "pyarrow"),
+    "tables": ("pyarrow",),
     "graphs": ("networkx", "igraph"),
     "approximate": ("pynndescent",),
     "blocks": ("zarr", "h5py"),

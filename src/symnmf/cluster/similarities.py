@@ -20,6 +20,7 @@ from symnmf.graphs.adjacency import (
     edge_list,
     matrix_of,
     normalized,
+    numbers,
     row_names,
 )
 from symnmf.graphs.components import CHOICES, restrict
@@ -315,6 +316,7 @@ class Building:
             self._look_at_scales(data)
         from symnmf.graphs.building import built  # a given graph needs no search
 
+        data = data if hasattr(data, "shape") else numbers(data, self.argument)
         A, compared = built(
             data,
             self.affinity,

@@ -37,6 +37,7 @@ from symnmf.graphs.pairwise import (
     neighbors_by_distance,
 )
 from symnmf.graphs.warning import warn
+from symnmf.kinds import is_number
 from symnmf.naming import lookup
 
 
@@ -265,6 +266,7 @@ def built(
         return read, None
     normalize = bool(params.pop("normalize", True))
     if name == DISTANCES:
+        X = X if sp.issparse(X) else adjacency.numbers(X, "X")  # stored zeros are distances
         A = neighbors_by_distance(X, n_neighbors)
         compare = partial(nearest_by_distance, n=X.shape[0], n_neighbors=n_neighbors)
         return _compared(A, compare, normalize)
@@ -376,7 +378,7 @@ def _checked_gamma(points: Points, gamma: Any) -> float:
     if gamma is None:
         spread = points.shape[1] * variance(points)
         return 1 / spread if spread > 0 else 1.0
-    if not (np.isfinite(gamma) and gamma > 0):
+    if not (is_number(gamma) and 0 < gamma < np.inf):
         raise InputError(f"gamma must be a positive number, not {gamma!r}; pass None to derive it.")
     return float(gamma)
 

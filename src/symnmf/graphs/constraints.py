@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 from symnmf.arguments import checked
 from symnmf.errors import InputError, said_as_input_errors
+from symnmf.graphs.adjacency import matrix_of
 from symnmf.storage.border import check_shape
-from symnmf.storage.indices import check_indices
 
 #: The label of a sample of which nothing is known.
 UNKNOWN = -1
@@ -45,11 +45,8 @@ def constrained(
     strength : float
         How much a pair counts, in units of the median of the largest similarity of each row.
     """
-    if not hasattr(A, "max"):
-        raise InputError(f"A must be an array or a sparse matrix, got {type(A).__name__}.")
+    A = matrix_of(A, "A", keep_float32=True)
     check_shape(A.shape, "A")
-    if sp.issparse(A):
-        check_indices(A, "A")
     n = A.shape[0]
     together, apart = _pairs(must_link, n, "must_link"), _pairs(cannot_link, n, "cannot_link")
     if labels is not None:

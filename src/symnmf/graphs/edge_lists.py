@@ -34,8 +34,8 @@ def from_edges(
     Parameters
     ----------
     edges : data frame, list of pairs, or array-like of shape (m, 2) or (m, 3)
-        A frame of pandas, polars or pyarrow (needs the extra ``tables``) or pairs and triples with
-        names of any kind. The rows of an array are node numbers from 0, and weights in the third
+        A frame of pandas, polars or pyarrow, or pairs and triples with names of any kind. The rows
+        of an array are node numbers from 0, and weights in the third
         column.
     source, target : str, optional
         The columns of a frame with the two ends. By default those called source and target, from

@@ -1,11 +1,11 @@
 """Edges in tables: data frames of pandas, polars and pyarrow, and lists of pairs.
 
-Frames are read through narwhals, so every library it knows is taken and none is imported here.
+None of these libraries is imported here: a column is what a frame gives by its name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -98,10 +98,10 @@ def read_frame(
     columns = column_names(frame)
     ends = _ends(columns, source, target, name)
     weight = _weight(columns, ends, weight, name)
-    table = _narwhals(frame, name)
+    table = frame.collect() if hasattr(frame, "collect") else frame  # lazy ones of polars
     first, second = (_ids(table, column, name) for column in ends)
-    told = source is not None or named_ends(columns) is not None
-    if not told and isinstance(first, np.ndarray) != isinstance(second, np.ndarray):
+    named = source is not None or named_ends(columns) is not None
+    if not named and isinstance(first, np.ndarray) != isinstance(second, np.ndarray):
         raise InputError(
             f"{name} has no columns source and target, and {ends[0]!r} and {ends[1]!r} cannot both "
             f"hold nodes, since one has numbers and the other does not; for edges name the columns "
@@ -122,14 +122,14 @@ def read_pairs(pairs: Any, weight: Any = USUAL_WEIGHT, name: str = "G") -> EdgeT
     if weight is None or all(len(edge) == 2 for edge in edges):
         return EdgeTable(*named, None)
     weights = [_third(edge, weight) for edge in edges]
-    try:
-        return EdgeTable(*named, np.array(weights, dtype=np.float64))
-    except (TypeError, ValueError, OverflowError):
-        wrong = next(i for i, value in enumerate(weights) if not _is_number(value))
+    numeric = [isinstance(value, int | float | np.number) for value in weights]
+    if not all(numeric):
+        wrong = numeric.index(False)
         raise InputError(
             f"{name} has the weight {weights[wrong]!r} in edge {wrong}, which is not a number; "
             f"correct it, or pass weight=None to count every edge as 1."
-        ) from None
+        )
+    return EdgeTable(*named, np.array(weights, dtype=np.float64))
 
 
 def _third(edge: Any, weight: Any) -> Any:
@@ -138,46 +138,28 @@ def _third(edge: Any, weight: Any) -> Any:
     return edge[2].get(weight, 1.0) if isinstance(edge[2], Mapping) else edge[2]
 
 
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return True
-
-
 def number_nodes(first: Any, second: Any) -> tuple[list[Any], np.ndarray]:
     """The nodes of some edges, and both ends of each by number.
 
     Whole numbers are sorted; other names stay in the order in which they come up.
     """
-    if all(isinstance(ends, np.ndarray) for ends in (first, second)):
+    if all(isinstance(side, np.ndarray) and side.dtype.kind in "iu" for side in (first, second)):
         known, places = np.unique(np.column_stack([first, second]), return_inverse=True)
         return known.tolist(), places.reshape(-1, 2)
-    first, second = (
-        ends.tolist() if isinstance(ends, np.ndarray) else ends for ends in (first, second)
-    )
+    first, second = (side.tolist() if hasattr(side, "tolist") else side for side in (first, second))
     ends = list(chain.from_iterable(zip(first, second, strict=True)))
-    try:
-        if all(type(end) is int for end in ends):
-            return number_nodes(np.array(first), np.array(second))
-        index: dict[Any, int] = {}
-        places = np.array([index.setdefault(end, len(index)) for end in ends], dtype=np.intp)
-    except TypeError:
-        odd = next(end for end in ends if not _is_hashable(end))
-        raise InputError(
-            f"an end of an edge is a {type(odd).__name__}, which cannot name a node; use text or "
-            f"whole numbers."
-        ) from None
+    if ends and all(type(end) is int for end in ends):
+        return number_nodes(np.array(first), np.array(second))
+    index: dict[Any, int] = {}
+    for end in ends:
+        if not isinstance(end, Hashable):
+            raise InputError(
+                f"an end of an edge is a {type(end).__name__}, which cannot name a node; use text "
+                f"or whole numbers."
+            )
+        index.setdefault(end, len(index))
+    places = np.fromiter((index[end] for end in ends), np.intp, len(ends))
     return list(index), places.reshape(-1, 2)
-
-
-def _is_hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
 
 
 # Frames ---------------------------------------------------------------------------------------
@@ -226,59 +208,38 @@ def _weight(columns: list[Any], ends: tuple[Any, Any], weight: Any, name: str) -
     return named_weight(columns, ends)
 
 
-def _narwhals(frame: Any, name: str) -> Any:
-    try:
-        import narwhals.stable.v2 as nw
-    except ImportError:
-        raise InputError(
-            f"{name} is a {type(frame).__module__.partition('.')[0]} table, and tables of edges "
-            f"need narwhals: pip install 'symnmf[tables]'."
-        ) from None
-    try:
-        table = nw.from_native(frame)
-        return table.collect() if isinstance(table, nw.LazyFrame) else table
-    except nw.exceptions.DuplicateError:
-        raise InputError(f"{name} has two columns of one name; rename one of them.") from None
-    except TypeError:
-        raise InputError(
-            f"{name} is a {type(frame).__name__}, which narwhals cannot read as a table; pass a "
-            f"pandas, polars or pyarrow table."
-        ) from None
-
-
-def _check_complete(values: Any, column: Any, what: str, name: str) -> None:
-    absent = values.is_null().to_numpy()
+def _column(table: Any, column: Any, what: str, name: str) -> np.ndarray:
+    """The values of a column, all of which are there."""
+    values = table[column]
+    if getattr(values, "ndim", 1) != 1:
+        raise InputError(f"{name} has two columns of one name; rename one of them.")
+    absent = np.asarray(values.isna() if hasattr(values, "isna") else values.is_null())
     if absent.any():
-        row = int(np.flatnonzero(absent)[0])
         raise InputError(
             f"column {column!r} of {name} has no {what} in {int(absent.sum())} rows, the first is "
-            f"row {row}; drop them first."
+            f"row {int(np.flatnonzero(absent)[0])}; drop them first."
         )
+    return np.asarray(values)
 
 
 def _ids(table: Any, column: Any, name: str) -> Any:
     """One end of the edges: an array of whole numbers, or a list of other names."""
-    values = table.get_column(column)  # whose name may be a number
-    _check_complete(values, column, "node", name)
-    if values.dtype.is_integer():
-        return values.to_numpy().astype(np.int64)
-    if not values.dtype.is_float():
-        return values.to_list()
-    numbers = values.to_numpy().astype(np.float64)
-    if not (np.isfinite(numbers).all() and (numbers == np.floor(numbers)).all()):
+    values = _column(table, column, "node", name)
+    if values.dtype.kind not in "iuf":
+        return values.tolist()
+    if not (np.isfinite(values).all() and (values == np.floor(values)).all()):
         raise InputError(
             f"column {column!r} of {name} holds numbers that are not whole, and the ends of edges "
             f"are names or whole numbers; name the columns by source= and target= of "
             f"symnmf.graphs.from_edges."
         )
-    return numbers.astype(np.int64)
+    return values.astype(np.int64)
 
 
 def _weights(table: Any, column: Any, name: str) -> np.ndarray:
-    values = table.get_column(column)
-    _check_complete(values, column, "weight", name)
+    values = _column(table, column, "weight", name)
     try:
-        return np.asarray(values.to_numpy(), dtype=np.float64)
+        return values.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(
             f"column {column!r} of {name} was taken for the weights of edges and holds values that "

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from symnmf.arguments import checked
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.adjacency import Graph
-from symnmf.kinds import is_sparse
+from symnmf.kinds import is_number, is_sparse
 from symnmf.naming import USUAL_WEIGHT
 from symnmf.objectives.losses import PRIOR
 from symnmf.parallel import Threads
@@ -249,7 +249,7 @@ class Hypergraph:
         See :class:`symnmf.objectives.HyperedgeLikelihood`. ``prior`` = 0 is the plain likelihood;
         ``clique_graph`` is that of :meth:`clique_graph` where it is known.
         """
-        if not 0 <= prior < np.inf:
+        if not (is_number(prior) and 0 <= prior < np.inf):
             raise InputError(f"prior must be a number of at least 0, got {prior!r}.")
         used = self.kept((self.sizes > 1) & (self.weights > 0))
         if not len(used):
