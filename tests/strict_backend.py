@@ -67,8 +67,8 @@ class StrictOps(Ops):
     def small(self, T, matrix):
         return self.cast(put(matrix), self.dtype(T))
 
-    def combine(self, *terms):
-        total = xp.zeros_like(terms[0][1])
+    def combine(self, *terms, plus=0.0):
+        total = xp.zeros_like(terms[0][1]) + float(plus)
         for weight, T in terms:
             total = total + float(weight) * T
         return total

@@ -58,7 +58,7 @@ def test_the_term_of_the_page_is_l1(printed):
     B = np.random.default_rng(0).random((40, 3))
     X = B @ B.T  # nearly of rank one, so the term puts two columns to zero
     f = symnmf.objectives.Frobenius(symnmf.storage.as_symmetric(X))
-    problem = symnmf.Problem.around(symnmf.objectives.Added(f, (printed[0]["L1"](2.0),)))
+    problem = symnmf.Problem.around(f.with_terms(printed[0]["L1"](2.0)))
     for solver in ("auto", "a-symhals"):
         found = symnmf.factorize(problem, 3, solver=solver, random_state=0)
         ours = symnmf.factorize(X, 3, l1=2.0, solver=solver, random_state=0)

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 import symnmf
 from conftest import synthetic_problem
-from symnmf.objectives import L1, Added, Frobenius, Links, Ridge
+from symnmf.objectives import L1, Frobenius, Links, Ridge, Term
 from symnmf.run.multistart import Plan
 from symnmf.run.settings import Settings
 from symnmf.state import Point, State
@@ -234,10 +234,37 @@ def test_mu_is_never_above_what_the_bound_assumes():
     rng = np.random.default_rng(0)
     for seed in range(50):
         X = synthetic_problem(8, 2, 0.5, seed)
-        f = Added(Frobenius(as_symmetric(X)), (Ridge(rng.random()), L1(0.3)))
+        f = Frobenius(as_symmetric(X)).with_terms(Ridge(rng.random()), L1(0.3))
         U, V = rng.random((2, 8, 2))
         state = State.at(f, U, V)
         assert f.split_curvature(state) <= 2 * f.coupling_bound(f.twice_split(state)) + 1e-9
+
+
+class GroupLasso(Term):
+    """sum_k ||u_k||, which is no quadratic."""
+
+    def times(self, ops, V):
+        return 1.0, V / np.linalg.norm(V, axis=0)
+
+    def describe(self):
+        return "group lasso"
+
+
+class Skew(Term):
+    """A Q that is not symmetric."""
+
+    def times(self, ops, V):
+        return 1.0, np.roll(V, 1, axis=0)
+
+    def describe(self):
+        return "skew"
+
+
+@pytest.mark.parametrize("term", [GroupLasso(), Skew()])
+def test_a_term_that_is_no_quadratic_is_refused_when_it_is_added(term):
+    f = Frobenius(as_symmetric(synthetic_problem(8, 2)))
+    with pytest.raises(symnmf.InputError, match="is not quadratic"):
+        f.with_terms(term)
 
 
 # --- E, value, and which start is kept
@@ -337,5 +364,4 @@ def test_a_problem_says_what_it_is():
         "Problem(10 x 10 DenseMatrix, minimise 1/2 ||X - U U^T||^2 + 0.5 sum(U))"
     )
     f = symnmf.Problem(X, links=np.eye(10)).objective
-    assert isinstance(f, Added)
     assert isinstance(f.terms[0], Links)

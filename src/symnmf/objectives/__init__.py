@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from symnmf.lazily import offered
 
 if TYPE_CHECKING:
-    from symnmf.objectives.added import Added
     from symnmf.objectives.attributed import Attributed
     from symnmf.objectives.frobenius import Frobenius, MatrixObjective
     from symnmf.objectives.hyperedges import HyperedgeLikelihood
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = [
     "CAPABILITIES",
     "L1",
-    "Added",
     "Attributed",
     "Frobenius",
     "HyperedgeLikelihood",
@@ -36,7 +34,6 @@ __all__ = [
 __getattr__, __dir__ = offered(
     __name__,
     {
-        "added": ("Added",),
         "attributed": ("Attributed",),
         "frobenius": ("Frobenius", "MatrixObjective"),
         "hyperedges": ("HyperedgeLikelihood",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -51,8 +51,8 @@ class Attributed(MatrixObjective):
         That root, by which W is divided before it is returned.
     """
 
-    offers: ClassVar[frozenset[str]] = frozenset({"rows", "line", "gradient"})
-    beyond: ClassVar[str] = "attributes"
+    offers = frozenset({"rows", "line", "gradient"})
+    beyond = "attributes"
     homogeneous = False
 
     def __init__(self, base: MatrixObjective, table: Table, weight: float = 1.0) -> None:
@@ -92,12 +92,12 @@ class Attributed(MatrixObjective):
     def spectral(self) -> bool:
         return self.base.spectral and not self.table.signed
 
-    def describe(self) -> str:
+    def describe_misfit(self) -> str:
         n, m = self.table.shape
         share = 2.0 * self.weight**2
         return f"{self.base.describe()} + {share:.6g}/2 ||F - U W^T||^2 with F {n} x {m}"
 
-    def digest(self) -> str:
+    def digest_misfit(self) -> str:
         both = f"{self.base.digest()}\n{self.table.digest()}"
         return hashlib.blake2b(both.encode(), digest_size=16).hexdigest()
 
@@ -146,7 +146,7 @@ class Attributed(MatrixObjective):
         upper, lower = self._cut(Z.product(self))
         fit = ops.inner(lower, W) - float(np.vdot(squares, squares))
         if self.plain:
-            explained = ops.inner(upper, U) - fit
+            explained = ops.inner(upper, U) - fit + self.base.pulled(U, U)
             own = float(np.vdot(gram, gram))
             misfit = self.base.sqnorm - 2.0 * explained + own
         else:
@@ -261,7 +261,7 @@ class Attributed(MatrixObjective):
             own = ops.combine((1.0, product[:n]), (-1.0, self.table.times(W)))
             return self.base.along(U, own, gram, target[:n], out[:n])
         D = ops.combine((1.0, target[:n]), (-1.0, U))
-        image = self.base.storage.matmul(D, out[:n])
+        image = self.base.lowered(self.base.storage.matmul(D, out[:n]), D, slope=False)
         slope, bend = ops.inner(product[:n], D), ops.inner(image, D)
         line = Line(slope, bend, ops.cross(U, D), ops.gram(D), D, image)
         return line, quartic(gram, line)
@@ -293,18 +293,17 @@ class Attributed(MatrixObjective):
         gap = ops.weigh_rows(ops.combine((1.0, Z.product(self)), (-1.0, curved)), longer)
         return ops.combine((1.0, curved), (1.0, gap))
 
-    def residual_times(self, U: Factor, V: Factor, T: np.ndarray) -> np.ndarray:
-        n, ops = self.rows, self.ops
-        (A, G), (B, H) = self._cut(U), self._cut(V)
-        upper = self.base.residual_times(A, B, T[:n])
-        thin = [ops.put(np.ascontiguousarray(T[part], dtype=self.dtype)) for part in _parts(n)]
-        left, lower, right, below = (ops.get(part).astype(np.float64) for part in (A, G, B, H))
+    def misfit_times(self, U: Factor, V: Factor, T: Factor) -> np.ndarray:
+        ops = self.ops
+        (A, G), (B, H), (C, K) = self._cut(U), self._cut(V), self._cut(T)
+        upper = self.base.residual_times(A, B, ops.get(C))
+        upper = upper + ops.get(self.table.times(K)).astype(np.float64)
+        below = ops.get(self.table.transposed(C)).astype(np.float64)
+        A, G, B, H, C, K = (ops.get(part).astype(np.float64) for part in (A, G, B, H, C, K))
         # the symmetric part of what is left of F, at A H^T and at B G^T
-        upper = upper + ops.get(self.table.times(thin[1])).astype(np.float64)
-        upper -= 0.5 * (left @ (below.T @ T[n:]) + right @ (lower.T @ T[n:]))
-        lower_image = ops.get(self.table.transposed(thin[0])).astype(np.float64)
-        lower_image -= 0.5 * (below @ (left.T @ T[:n]) + lower @ (right.T @ T[:n]))
-        return np.vstack([upper, lower_image])
+        upper -= 0.5 * (A @ (H.T @ K) + B @ (G.T @ K))
+        below -= 0.5 * (H @ (A.T @ C) + G @ (B.T @ C))
+        return np.vstack([upper, below])
 
     # --- the same f elsewhere
 
@@ -322,10 +321,6 @@ class Attributed(MatrixObjective):
 
     def for_rank(self, rank: int, *, warn: bool = True) -> Objective:
         return self  # the table observes rows that X does not
-
-
-def _parts(n: int) -> tuple[slice, slice]:
-    return slice(None, n), slice(n, None)
 
 
 def _dot(A: np.ndarray, B: Any) -> float:

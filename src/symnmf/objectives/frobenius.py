@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
 from abc import abstractmethod
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from symnmf.objectives.objective import (
     Objective,
     relative,
 )
+from symnmf.objectives.terms import Term, check_quadratic, terms_in_float32
 from symnmf.ops import Factor, Line, RowSolver, quartic
 from symnmf.parallel import Threads
 from symnmf.state import Misfit, Point, State, Sums
@@ -27,7 +30,100 @@ CARRIED_WITHIN = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 5e-5}
 
 
 class MatrixObjective(Objective):
-    """What objectives of a matrix share: U V^T is the model of two factors."""
+    """What objectives of a matrix share: U V^T is the model of two factors, and terms on U.
+
+    A term enters by half of its gradient, which every product is lowered by, so all that is made
+    of products (gradients, sweeps, line searches) has it without knowing of it. Where every entry
+    counts once, that is a product with X - Q/2. E stays the misfit to the data alone.
+    """
+
+    def with_terms(self, *terms: Term) -> Self:
+        """Return f with terms added to it."""
+        for term in terms:
+            check_quadratic(term, self.ops, self.shape[0], self.dtype)
+        other = copy.copy(self)
+        other.terms = self.terms + terms
+        other.offers = self.offers - {"plain"}
+        other.beyond = "added terms (l1, ridge, links)"
+        other.bounded = self.bounded and all(term.nonnegative for term in terms)
+        other.homogeneous = self.homogeneous and other.term_slope == 0.0
+        return other
+
+    @property
+    def term_slope(self) -> float:
+        return sum(term.slope for term in self.terms)
+
+    @property
+    def term_curvature(self) -> float:
+        return sum(term.size for term in self.terms)
+
+    def describe(self) -> str:
+        return " + ".join([self.describe_misfit(), *(term.describe() for term in self.terms)])
+
+    def describe_misfit(self) -> str:
+        """Return f without its terms in a formula."""
+        return "1/2 ||X - U U^T||^2"
+
+    def digest(self) -> str:
+        if not self.terms:
+            return self.digest_misfit()
+        parts = [self.digest_misfit(), *(term.describe() for term in self.terms)]
+        return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+
+    @abstractmethod
+    def digest_misfit(self) -> str:
+        """Return a fingerprint of f without its terms."""
+
+    # --- terms
+
+    def _images(self, V: Factor) -> list[tuple[float, Factor]]:
+        """Return Q V of each term that has a Q, as numbers and factors."""
+        images = (term.times(self.ops, V) for term in self.terms)
+        return [image for image in images if image is not None]
+
+    def lowered(self, product: Factor, V: Factor, *, slope: bool = True) -> Factor:
+        """Return a product at V less half of the gradient of the terms, 1/2 (Q V + c).
+
+        Without ``slope`` it is that of a direction, whose c is 0.
+        """
+        if not self.terms:
+            return product
+        images = [(-0.5 * number, image) for number, image in self._images(V)]
+        c = self.term_slope if slope else 0.0
+        return self.ops.combine((1.0, product), *images, plus=-0.5 * c) if images or c else product
+
+    def pulled(self, U: Factor, V: Factor) -> float:
+        """Return what products are lowered by at U, times V: 1/2 <Q U + c, V>."""
+        quadratic = sum(0.5 * q * self.ops.inner(image, V) for q, image in self._images(U))
+        return quadratic + self._linear(V)
+
+    def _linear(self, U: Factor) -> float:
+        c = self.term_slope
+        return 0.5 * c * float(self.ops.column_sums(U).sum()) if c else 0.0
+
+    def added(self, U: Point) -> float:
+        return self.pulled(U.values, U.values) + self._linear(U.values) if self.terms else 0.0
+
+    def split_added(self, state: State) -> float:
+        U, V = state.U.values, state.V.values
+        return self.pulled(U, V) + self._linear(U) if self.terms else 0.0
+
+    def best_multiple(self, U: Point) -> float:
+        """Return the s >= 0 that minimises f(s U): with terms a quartic with a linear term."""
+        if not self.terms:
+            return super().best_multiple(U)
+        _, fit, size = U.sums(self)
+        first = 2.0 * self._linear(U.values)
+        second = 2.0 * (self.pulled(U.values, U.values) - 0.5 * first)
+        slope = [2.0 * size, 0.0, second - 2.0 * fit, first]  # of 1/2 size s^4 + ... by s
+        roots = np.roots(slope) if size > 0.0 else np.empty(0)
+        real = roots.real[(np.abs(roots.imag) < 1e-9 * np.abs(roots)) & (roots.real > 0.0)]
+        values = 0.5 * size * real**4 + (0.5 * second - fit) * real**2 + first * real
+        if not len(real) or values.min() >= 0.0:
+            return 0.0
+        return float(real[values.argmin()])
+
+    # --- moving
 
     def split_step(self, rows: RowSolver, state: State) -> None:
         old, buffer = state.V, state.U.known_product
@@ -53,15 +149,29 @@ class MatrixObjective(Objective):
         return self.ops.solve_rows(rows, factor, product, other, curvature, coupling), None
 
     def coupling_bound(self, twice: float) -> float:
-        """Return 1/2 sqrt(2 g): Theorem 3' (docs/theory/coupling.md), weights of at most 1."""
-        return 0.5 * float(np.sqrt(max(twice, 0.0)))
+        """Return 1/2 sqrt(2 g): Theorem 3' (docs/theory/coupling.md), weights of at most 1.
+
+        A quarter of ||Q||_2 is added for terms, since both parts of the residual are bounded. It
+        is infinite where a term can be negative.
+        """
+        if not self.bounded:
+            return np.inf
+        return 0.5 * float(np.sqrt(max(twice, 0.0))) + 0.25 * self.term_curvature
+
+    def residual_times(self, U: Factor, V: Factor, T: np.ndarray) -> np.ndarray:
+        """Return the symmetric part of S - Q/2 times a host array, in float64.
+
+        S is the weighted residual at U V^T.
+        """
+        thin = self.ops.put(np.ascontiguousarray(T, dtype=self.dtype))
+        image = self.misfit_times(U, V, thin)
+        for number, bent in self._images(thin):
+            image = image - 0.5 * number * self.ops.get(bent).astype(np.float64)
+        return image
 
     @abstractmethod
-    def residual_times(self, U: Factor, V: Factor, T: np.ndarray) -> np.ndarray:
-        """Return the symmetric part of S, the weighted residual at U V^T, times a host array.
-
-        With added terms it is S - Q/2. In float64.
-        """
+    def misfit_times(self, U: Factor, V: Factor, T: Factor) -> np.ndarray:
+        """Return the symmetric part of S times T, on the host in float64."""
 
     def split_gradients(self, state: State) -> list[np.ndarray]:
         get = self.ops.get
@@ -90,7 +200,7 @@ class Frobenius(MatrixObjective):
     residual is formed entry by entry instead.
     """
 
-    offers: ClassVar[frozenset[str]] = frozenset({"plain", "rows", "line", "gradient"})
+    offers = frozenset({"plain", "rows", "line", "gradient"})
 
     def __init__(self, storage: SymmetricMatrix, sqnorm: float | None = None) -> None:
         super().__init__(storage)
@@ -102,18 +212,18 @@ class Frobenius(MatrixObjective):
 
     @property
     def entries(self) -> Entries | None:
-        return self.storage.entries
+        return None if self.terms else self.storage.entries
 
-    def digest(self) -> str:
+    def digest_misfit(self) -> str:
         return self.storage.digest()
 
     # --- f at a point
 
     def product_and_sums(self, U: Point) -> tuple[Factor, Sums | None]:
-        return self.storage.matmul(U.values), None
+        return self.lowered(self.storage.matmul(U.values), U.values), None
 
     def sums(self, U: Point) -> Sums:
-        fit = self.ops.inner(U.product(self), U.values)
+        fit = self.ops.inner(U.product(self), U.values) + self.pulled(U.values, U.values)
         size = float(np.vdot(U.gram, U.gram))
         return self.sqnorm - 2.0 * fit + size, fit, size
 
@@ -126,12 +236,15 @@ class Frobenius(MatrixObjective):
         exact = self.storage.residual_sqnorm(U.values, U.values)
         if exact is None:
             return max(total, 0.0)
-        U.misfit = Misfit(exact)
+        if not self.terms:  # the change along a line is that of the misfit
+            U.misfit = Misfit(exact)
         return exact
 
     def split_sums(self, state: State) -> tuple[float, float, float, float]:
         U, V = state.U, state.V
         own, mixed, apart, size = self.ops.split(U.product(self), U.values, V.values)
+        own += self.pulled(U.values, U.values)
+        mixed += self.pulled(U.values, V.values)
         return (
             self._trusted(self._identity(own, U, U), U.values, U.values),
             self._trusted(self._identity(mixed, U, V), U.values, V.values),
@@ -142,7 +255,9 @@ class Frobenius(MatrixObjective):
     def twice_split(self, state: State) -> float:
         U, V = state.U, state.V
         _, mixed, apart, _ = self.ops.split(U.product(self), U.values, V.values)
-        return max(self._identity(mixed, U, V), 0.0) + state.coupling * apart
+        mixed += self.pulled(U.values, V.values)
+        misfit = max(self._identity(mixed, U, V), 0.0)
+        return misfit + state.coupling * apart + 2.0 * self.split_added(state)
 
     def _identity(self, explained: float, U: Point, V: Point) -> float:
         return self.sqnorm - 2.0 * explained + float(np.vdot(U.gram, V.gram))
@@ -164,12 +279,13 @@ class Frobenius(MatrixObjective):
         gram: np.ndarray | None = None,
         out: Factor | None = None,
     ) -> Factor:
-        return self.storage.matmul(other, out)
+        return self.lowered(self.storage.matmul(other, out), other)
 
     def along(
         self, U: Factor, product: Factor, gram: np.ndarray, target: Factor, out: Factor
     ) -> tuple[Line, Coefficients]:
-        line = self.ops.line(U, product, target, self.storage.matmul(target, out=out))
+        image = self.lowered(self.storage.matmul(target, out=out), target)
+        line = self.ops.line(U, product, target, image)
         return line, quartic(gram, line)
 
     def advance(
@@ -181,23 +297,32 @@ class Frobenius(MatrixObjective):
         self, rows: RowSolver, factor: Factor, other: Factor, gram: GramMaker, coupling: float,
         out: Factor | None = None,
     ) -> tuple[Factor, Factor | None]:  # fmt: skip
-        return self.storage.update(rows, factor, other, gram, coupling, out=out)
+        if not self.terms:
+            return self.storage.update(rows, factor, other, gram, coupling, out=out)
+        product = self.product_at(factor, other, out=out)
+        return self.ops.solve_rows(rows, factor, product, other, gram(), coupling), product
 
-    def residual_times(self, U: Factor, V: Factor, T: np.ndarray) -> np.ndarray:
-        thin = np.ascontiguousarray(T, dtype=self.dtype)
-        image = self.ops.get(self.storage.matmul(self.ops.put(thin))).astype(np.float64)
-        A, B = (self.ops.get(factor).astype(np.float64) for factor in (U, V))
+    def misfit_times(self, U: Factor, V: Factor, T: Factor) -> np.ndarray:
+        get = self.ops.get
+        image = get(self.storage.matmul(T)).astype(np.float64)
+        A, B, T = (get(factor).astype(np.float64) for factor in (U, V, T))
         return image - 0.5 * (A @ (B.T @ T) + B @ (A.T @ T))
 
     # --- the same f elsewhere
 
     @property
     def as_float32(self) -> Frobenius | None:
-        narrow = self.storage.as_float32
-        return None if narrow is None else Frobenius(narrow, self.sqnorm)
+        narrow, terms = self.storage.as_float32, terms_in_float32(self.terms)
+        if narrow is None or terms is None:
+            return None
+        single = self.with_storage(narrow)
+        single.terms, single._sqnorm = terms, self.sqnorm
+        return single
 
     def with_storage(self, storage: SymmetricArray) -> Self:
-        return type(self)(storage)  # type: ignore[arg-type]
+        other = copy.copy(self)
+        other.storage, other._sqnorm = storage, None
+        return other
 
     def with_threads(self, threads: Threads) -> Self:
         return self.with_storage(self.storage.with_threads(threads))

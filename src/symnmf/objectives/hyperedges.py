@@ -48,8 +48,8 @@ class HyperedgeLikelihood(Likelihood):
         The part of each row's hyperedges that counts as spread evenly over the columns.
     """
 
-    offers: ClassVar[frozenset[str]] = frozenset({"likelihood"})
-    beyond: ClassVar[str] = "a likelihood of hyperedges"
+    offers = frozenset({"likelihood"})
+    beyond = "a likelihood of hyperedges"
     default_solver: ClassVar[str] = "em"
 
     def __init__(

@@ -49,9 +49,9 @@ class Likelihood(Objective):
         1 where an entry was not observed, 0 elsewhere; symmetric.
     """
 
-    offers: ClassVar[frozenset[str]] = frozenset({"likelihood", "pairs"})
+    offers = frozenset({"likelihood", "pairs"})
     default_solver: ClassVar[str] = "row-newton"
-    beyond: ClassVar[str] = "a likelihood"
+    beyond = "a likelihood"
     homogeneous = False
 
     def __init__(

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from symnmf.objectives.terms import Term
 from symnmf.ops import Factor, Line, Ops, RowSolver
 from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
@@ -86,11 +87,13 @@ class Objective(ABC):
     """
 
     #: what solvers may ask for, of :data:`CAPABILITIES`
-    offers: ClassVar[frozenset[str]] = frozenset()
+    offers: frozenset[str] = frozenset()
     #: what there is beyond 1/2 ||X - U U^T||^2, for a refusal
-    beyond: ClassVar[str] = "this objective"
+    beyond: str = "this objective"
     homogeneous: bool = True
     bounded: bool = True
+    #: what is added to the misfit
+    terms: tuple[Term, ...] = ()
     #: the solver that ``solver="auto"`` stands for, or its name; "auto" for that one itself
     default_solver: ClassVar[Any] = "auto"
     #: factors of the split problem that a coupling holds together

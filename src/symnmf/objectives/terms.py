@@ -8,28 +8,21 @@ from typing import Any, Self
 
 import numpy as np
 
+from symnmf.errors import InputError
 from symnmf.ops import Factor, Ops
 
-__all__ = ["L1", "Links", "Ridge", "Term"]
+__all__ = ["L1", "Links", "Ridge", "Term", "check_quadratic"]
 
 
 class Term(ABC):
-    r"""A term 1/2 <Q U, U> + <C, U> with a symmetric Q and a constant C >= 0.
+    r"""A term 1/2 <Q U, U> + c sum(U) with a symmetric matrix Q and a number c >= 0.
 
-    In a split problem it is 1/2 <Q U, V> + 1/2 <C, U> + 1/2 <C, V>, which is the same at U = V.
-    A subclass says what half of its gradient is, and how the quadratic part of that moves.
+    In a split problem it is 1/2 <Q U, V> + c/2 sum(U) + c/2 sum(V), which is the same at U = V.
+    A subclass says what Q or c is.
     """
 
-    @abstractmethod
-    def value(self, ops: Ops, U: Factor, V: Factor) -> float:
-        """Return the term at the factors of a split problem; V is U if there is one factor."""
-
-    @abstractmethod
-    def half_gradient(self, ops: Ops, V: Factor) -> Factor:
-        """Return 1/2 (Q V + C), which a product is lowered by."""
-
-    def half_curvature(self, ops: Ops, D: Factor) -> Factor | None:
-        """Return 1/2 Q D; None where Q is 0."""
+    def times(self, ops: Ops, V: Factor) -> tuple[float, Factor] | None:
+        """Return Q V, as a number times a factor; None where Q is 0."""
         return None
 
     @property
@@ -39,7 +32,7 @@ class Term(ABC):
 
     @property
     def slope(self) -> float:
-        """The least entry of C: how fast an entry of U that leaves 0 raises the term."""
+        """c: how fast an entry of U that leaves 0 raises the term."""
         return 0.0
 
     @property
@@ -50,11 +43,38 @@ class Term(ABC):
     @property
     def as_float32(self) -> Self | None:
         """The term for factors in float32; None if it has no such form."""
-        return None
+        return self
 
     @abstractmethod
     def describe(self) -> str:
         """Return the term in a formula, for people; it is part of the fingerprint of a problem."""
+
+
+def check_quadratic(term: Term, ops: Ops, n: int, dtype: np.dtype) -> None:
+    """Refuse a term whose Q is not one symmetric matrix, which no line search could follow."""
+    rng = np.random.default_rng(0)
+    A, B = (rng.random((n, 2)).astype(dtype) for _ in range(2))
+    images = []
+    for T in (A, B, A + 2 * B):
+        image = term.times(ops, ops.put(T))
+        if image is None:
+            return
+        images.append(image[0] * ops.get(image[1]).astype(np.float64))
+    of_A, of_B, of_sum = images
+    rounding = 1e3 * float(np.finfo(dtype).eps) * float(np.linalg.norm(of_sum))
+    bent = np.linalg.norm(of_sum - of_A - 2 * of_B)
+    skew = abs(np.vdot(of_A, B) - np.vdot(of_B, A)) / np.linalg.norm(B)
+    if max(bent, skew) > rounding:
+        raise InputError(
+            f"the term {term.describe()} is not quadratic: times(ops, V) must be Q V with one "
+            f"symmetric matrix Q; leave it out."
+        )
+
+
+def terms_in_float32(terms: tuple[Term, ...]) -> tuple[Term, ...] | None:
+    """Return terms for factors in float32; None where one has no such form."""
+    narrow = tuple(single for term in terms if (single := term.as_float32) is not None)
+    return narrow if len(narrow) == len(terms) else None
 
 
 @dataclass(frozen=True)
@@ -63,22 +83,9 @@ class L1(Term):
 
     weight: float
 
-    def value(self, ops: Ops, U: Factor, V: Factor) -> float:
-        total = float(ops.column_sums(U).sum())
-        if V is not U:
-            total = 0.5 * (total + float(ops.column_sums(V).sum()))
-        return self.weight * total
-
-    def half_gradient(self, ops: Ops, V: Factor) -> Factor:
-        return ops.constant(V, 0.5 * self.weight)
-
     @property
     def slope(self) -> float:
         return self.weight
-
-    @property
-    def as_float32(self) -> Self:
-        return self
 
     def describe(self) -> str:
         return f"{self.weight:.12g} sum(U)"
@@ -94,25 +101,12 @@ class Ridge(Term):
     weight: float
     rows: np.ndarray | None = None
 
-    def _held(self, ops: Ops, T: Factor) -> Factor:
-        return T if self.rows is None else ops.weigh_rows(T, self.rows)
-
-    def value(self, ops: Ops, U: Factor, V: Factor) -> float:
-        return 0.5 * self.weight * ops.inner(self._held(ops, U), V)
-
-    def half_gradient(self, ops: Ops, V: Factor) -> Factor:
-        return ops.combine((0.5 * self.weight, self._held(ops, V)))
-
-    def half_curvature(self, ops: Ops, D: Factor) -> Factor:
-        return self.half_gradient(ops, D)
+    def times(self, ops: Ops, V: Factor) -> tuple[float, Factor]:
+        return self.weight, V if self.rows is None else ops.weigh_rows(V, self.rows)
 
     @property
     def size(self) -> float:
         return self.weight
-
-    @property
-    def as_float32(self) -> Self:
-        return self
 
     def describe(self) -> str:
         if self.rows is None:
@@ -126,14 +120,8 @@ class Links(Term):
 
     matrix: Any  # a storage of Q, which lives where X does
 
-    def value(self, ops: Ops, U: Factor, V: Factor) -> float:
-        return 0.5 * ops.inner(self.matrix.matmul(U), V)
-
-    def half_gradient(self, ops: Ops, V: Factor) -> Factor:
-        return ops.combine((0.5, self.matrix.matmul(V)))
-
-    def half_curvature(self, ops: Ops, D: Factor) -> Factor:
-        return self.half_gradient(ops, D)
+    def times(self, ops: Ops, V: Factor) -> tuple[float, Factor]:
+        return 1.0, self.matrix.matmul(V)
 
     @property
     def size(self) -> float:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from symnmf.errors import warn as warn_reader
-from symnmf.objectives.added import Added
 from symnmf.objectives.frobenius import MatrixObjective
 from symnmf.objectives.objective import Coefficients, Objective, relative
 from symnmf.objectives.pairs import Pairs
 from symnmf.objectives.parts import Parts
-from symnmf.objectives.terms import Ridge
+from symnmf.objectives.terms import Ridge, terms_in_float32
 from symnmf.ops import Factor, Line, quartic
 from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
@@ -52,8 +51,8 @@ class Weighted(MatrixObjective):
         Entries of each row that are observed.
     """
 
-    offers: ClassVar[frozenset[str]] = frozenset({"rows", "line", "gradient"})
-    beyond: ClassVar[str] = "a mask or weights"
+    offers = frozenset({"rows", "line", "gradient"})
+    beyond = "a mask or weights"
     homogeneous = False
     passes: Pairs | Parts
 
@@ -86,11 +85,11 @@ class Weighted(MatrixObjective):
     def unit_weights(self) -> bool:
         return False
 
-    def describe(self) -> str:
+    def describe_misfit(self) -> str:
         hidden = len(self.counts) ** 2 - int(self.counts.sum())
         return f"1/2 sum_ij w_ij (x_ij - <u_i, u_j>)^2 ({hidden} entries not observed)"
 
-    def digest(self) -> str:
+    def digest_misfit(self) -> str:
         digest = hashlib.blake2b(digest_size=16)
         digest.update(f"{self.shape} {self.dtype} weighted {self.corrects}".encode())
         digest.update(self.storage.digest().encode())
@@ -110,20 +109,30 @@ class Weighted(MatrixObjective):
     # --- f at a point
 
     def product_and_sums(self, U: Point) -> tuple[Factor, Sums | None]:
+        T = U.values
         if self.corrects:
-            return self.product_at(U.values, U.values), None
-        product = self.ops.times(U.values, U.gram)
-        return product, self.passes.add(U.values, U.values, U.values, product)
+            product = self.storage.matmul(T)
+            explained = self.ops.inner(product, T)
+            sums = self._with_all(self.passes.add(T, T, T, product), explained, U)
+        else:
+            product = self.ops.times(T, U.gram)
+            sums = self.passes.add(T, T, T, product)
+        return self.lowered(product, T), sums
 
     def sums(self, U: Point) -> Sums:
-        misfit, fit, size = self.passes.sums(U.values, U.values)
-        if self.corrects:
-            # the product has S U of the pairs in it
-            explained = self.ops.inner(U.product(self), U.values) - fit + size
-            square = float(np.vdot(U.gram, U.gram))
-            misfit += self.storage.sqnorm - 2.0 * explained + square
-            fit, size = fit + explained, size + square
-        return max(misfit, 0.0), fit, size
+        sums = misfit, fit, size = self.passes.sums(U.values, U.values)
+        if not self.corrects:
+            return max(misfit, 0.0), fit, size
+        # the product has S U of the pairs in it, and half of the gradient of the terms
+        own = self.ops.inner(U.product(self), U.values) + self.pulled(U.values, U.values)
+        return self._with_all(sums, own - fit + size, U)
+
+    def _with_all(self, sums: Sums, explained: float, U: Point) -> Sums:
+        """Return the sums over all entries from those over pairs, where these correct a product."""
+        misfit, fit, size = sums
+        square = float(np.vdot(U.gram, U.gram))
+        whole = self.storage.sqnorm - 2.0 * explained + square
+        return max(misfit + whole, 0.0), fit + explained, size + square
 
     def misfit(self, U: Point) -> float:
         return U.sums(self)[0]
@@ -142,7 +151,8 @@ class Weighted(MatrixObjective):
 
     def twice_split(self, state: State) -> float:
         apart, _, _ = self.ops.pair(state.U.values, state.V.values)
-        return self._split_misfit(state.U, state.V) + state.coupling * apart
+        misfit = self._split_misfit(state.U, state.V)
+        return misfit + state.coupling * apart + 2.0 * self.split_added(state)
 
     # --- moving
 
@@ -159,7 +169,7 @@ class Weighted(MatrixObjective):
         else:
             product = self.ops.times(factor, self.ops.gram(other) if gram is None else gram)
         self.passes.add(factor, other, other, product)
-        return product
+        return self.lowered(product, other)
 
     def along(
         self, U: Factor, product: Factor, gram: np.ndarray, target: Factor, out: Factor
@@ -169,8 +179,10 @@ class Weighted(MatrixObjective):
         c1, c2, c3, c4 = self.passes.quartic(U, D)
         if not self.corrects:
             line = Line(0.0, 0.0, ops.cross(U, D), ops.gram(D), D, out)
+            c1 += 2.0 * self.pulled(U, D)
+            c2 += self.pulled(D, D) - self._linear(D)
             return line, (c1, c2, c3, c4)
-        image = self.storage.matmul(D, out)
+        image = self.lowered(self.storage.matmul(D, out), D, slope=False)
         slope, bend = ops.inner(product, D), ops.inner(image, D)
         line = Line(slope, bend, ops.cross(U, D), ops.gram(D), D, image)
         first, *higher = quartic(gram, line)
@@ -199,16 +211,15 @@ class Weighted(MatrixObjective):
         gap = ops.weigh_rows(ops.combine((1.0, product), (-1.0, curved)), longer)
         return ops.combine((1.0, curved), (1.0, gap))
 
-    def residual_times(self, U: Factor, V: Factor, T: np.ndarray) -> np.ndarray:
+    def misfit_times(self, U: Factor, V: Factor, T: Factor) -> np.ndarray:
         ops = self.ops
-        thin = ops.put(np.ascontiguousarray(T, dtype=self.dtype))
         total = ops.zeros(T.shape, self.dtype)
         for F, G in ((U, V), (V, U)):
-            self.passes.add(F, G, thin, total)
+            self.passes.add(F, G, T, total)
         image = 0.5 * ops.get(total).astype(np.float64)
         if self.corrects:
-            A, B = (ops.get(factor).astype(np.float64) for factor in (U, V))
-            own = ops.get(self.storage.matmul(thin)).astype(np.float64)
+            own = ops.get(self.storage.matmul(T)).astype(np.float64)
+            A, B, T = (ops.get(factor).astype(np.float64) for factor in (U, V, T))
             image += own - 0.5 * (A @ (B.T @ T) + B @ (A.T @ T))
         return image
 
@@ -221,14 +232,14 @@ class Weighted(MatrixObjective):
 
     @property
     def as_float32(self) -> Weighted | None:
-        narrow = self.storage.as_float32
-        if narrow is None or not isinstance(self.passes, Pairs):
+        narrow, terms = self.storage.as_float32, terms_in_float32(self.terms)
+        if narrow is None or terms is None or not isinstance(self.passes, Pairs):
             return None
         if self.dtype == np.float32:
             return self
         if self._single is None:  # every iteration asks for it
             self._single = self._with(narrow, self.passes.cast(np.dtype(np.float32)))
-            self._single._sqnorm = self.sqnorm
+            self._single._sqnorm, self._single.terms = self.sqnorm, terms
         return self._single
 
     def with_storage(self, storage: Any) -> Weighted:
@@ -262,4 +273,4 @@ class Weighted(MatrixObjective):
                 UserWarning,
             )
         weight = RIDGE * float(np.sqrt(self.sqnorm / max(float(self.seen.sum()), 1.0)))
-        return Added(self, (Ridge(weight, few.astype(np.float64)),))
+        return self.with_terms(Ridge(weight, few.astype(np.float64)))

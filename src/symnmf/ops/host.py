@@ -132,14 +132,14 @@ class HostOps(Ops):
         out[...] = T[:, left:right]
         return out
 
-    def combine(self, *terms: tuple[float, np.ndarray]) -> np.ndarray:
+    def combine(self, *terms: tuple[float, np.ndarray], plus: float = 0.0) -> np.ndarray:
         n, r = terms[0][1].shape
         total = np.empty_like(terms[0][1])
 
         def rows(begin: int, end: int) -> None:
             for top in range(begin, end, COMBINED_ROWS):
                 place = slice(top, min(top + COMBINED_ROWS, end))
-                _combine(total[place], [(weight, T[place]) for weight, T in terms])
+                _combine(total[place], [(weight, T[place]) for weight, T in terms], plus)
 
         self.threads.run(rows, self.threads.split(n, 2.0 * r * len(terms)))
         return total
@@ -406,10 +406,12 @@ def _pivot(given: Any, part: int, begin: int, end: int) -> None:
     pivot_rows(*given, begin, end)
 
 
-def _combine(total: np.ndarray, terms: list[tuple[float, np.ndarray]]) -> None:
-    """Write the sum of weighted arrays."""
+def _combine(total: np.ndarray, terms: list[tuple[float, np.ndarray]], plus: float) -> None:
+    """Write the sum of weighted arrays and a number."""
     kind = total.dtype.type
     (first, T), *others = terms
     np.multiply(T, kind(first), out=total)
     for weight, other in others:
         total += other if weight == 1.0 else kind(weight) * other
+    if plus:
+        total += kind(plus)

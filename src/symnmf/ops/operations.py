@@ -114,12 +114,8 @@ class Ops(ABC):
     # --- entry by entry
 
     @abstractmethod
-    def combine(self, *terms: tuple[float, Factor]) -> Factor:
-        """Return the sum of the factors times their numbers."""
-
-    def constant(self, T: Factor, value: float) -> Factor:
-        """Return a factor like T with ``value`` everywhere."""
-        return self.put(np.full(T.shape, value, self.dtype(T)))
+    def combine(self, *terms: tuple[float, Factor], plus: float = 0.0) -> Factor:
+        """Return the sum of the factors times their numbers, and ``plus`` in every entry."""
 
     @abstractmethod
     def weigh_rows(self, T: Factor, weights: np.ndarray) -> Factor:

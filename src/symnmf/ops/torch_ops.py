@@ -116,15 +116,12 @@ class TorchOps(Ops):
 
     # --- entry by entry
 
-    def combine(self, *terms: tuple[float, Tensor]) -> Tensor:
+    def combine(self, *terms: tuple[float, Tensor], plus: float = 0.0) -> Tensor:
         (first, T), *others = terms
         total = first * T
         for weight, other in others:
             total.add_(other, alpha=weight)
-        return total
-
-    def constant(self, T: Tensor, value: float) -> Tensor:
-        return torch.full_like(T, value)
+        return total.add_(plus) if plus else total
 
     def weigh_rows(self, T: Tensor, weights: np.ndarray) -> Tensor:
         return T * torch.from_numpy(weights).to(T)[:, None]

@@ -10,7 +10,7 @@ from symnmf.bounds.bound import GLOBAL_TOL, Bound
 from symnmf.bounds.computing import best_bound
 from symnmf.bounds.target import Target, frobenius, weighted
 from symnmf.errors import InputError
-from symnmf.objectives import L1, Added, Frobenius, Links, MatrixObjective, Objective, Ridge
+from symnmf.objectives import Attributed, Frobenius, Links, MatrixObjective, Objective, Ridge
 from symnmf.parallel import one_blas_thread
 from symnmf.run.problem import Problem
 from symnmf.run.result import Result
@@ -54,7 +54,7 @@ def _bound(problem: Problem, result: Result, **options: Any) -> Bound:
             target_of(f, U),
             U,
             result.value,
-            plain=not isinstance(f, Added),
+            plain=not f.terms,
             reached_error=result.error,
             **options,
         )
@@ -62,23 +62,24 @@ def _bound(problem: Problem, result: Result, **options: Any) -> Bound:
 
 def target_of(f: Objective, U: np.ndarray) -> Target | None:
     """Return the target that bounds an objective; None where no bound is known."""
-    base, terms = (f.base, f.terms) if isinstance(f, Added) else (f, ())
-    if not isinstance(base, MatrixObjective) or not np.isfinite(U).all():
+    if not isinstance(f, MatrixObjective) or not np.isfinite(U).all():
+        return None
+    if isinstance(f, Attributed) and f.base.terms:
         return None
     ridge: Any = 0.0
     links = []
-    for term in terms:
+    for term in f.terms:
         if isinstance(term, Ridge):
             ridge = ridge + term.weight * (1.0 if term.rows is None else term.rows)
         elif isinstance(term, Links):
             links.append(term.matrix)
-        elif not isinstance(term, L1):
+        elif term.size > 0.0:
             return None
-    if isinstance(base, Frobenius):
-        return frobenius(base.storage, ridge=ridge, links=tuple(links))
+    if isinstance(f, Frobenius):
+        return frobenius(f.storage, ridge=ridge, links=tuple(links))
     if f.shape[0] > WEIGHTS_UP_TO or f.dtype != np.float64 or f.sqnorm == 0.0:
         return None
-    X, W = entries_and_weights(base)
+    X, W = entries_and_weights(f)
     return weighted(X, W, U, ridge=ridge, links=tuple(links))
 
 
@@ -87,7 +88,8 @@ def entries_and_weights(f: MatrixObjective) -> tuple[np.ndarray, np.ndarray]:
     n, ops = f.shape[0], f.ops
     level = np.sqrt(f.largest() or 1.0)
     at = [ops.put(np.full((n, 1), height, dtype=f.dtype)) for height in (0.0, level)]
-    none, one = (f.residual_times(tall, tall, np.eye(n)) for tall in at)
+    every = ops.put(np.eye(n, dtype=f.dtype))
+    none, one = (f.misfit_times(tall, tall, every) for tall in at)
     W = (none - one) / level**2
     W[np.abs(W) <= 1e-6 * np.abs(W).max(initial=0.0)] = 0.0  # differences of rounded numbers
     X = np.divide(none, W, out=np.zeros((n, n)), where=W > 0.0)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from symnmf.kernels.components import add_residuals
-from symnmf.objectives import Added, Frobenius, MatrixObjective, Objective
+from symnmf.objectives import Frobenius, MatrixObjective, Objective
 from symnmf.objectives.objective import REFERENCE_SHARE, rounding_level
 from symnmf.run.uniqueness import uniqueness
 from symnmf.state import Point
@@ -38,8 +38,7 @@ class Inspection:
     @functools.cached_property
     def components(self) -> Components | None:
         """The parts into which X falls; None if there is one, or entries have weights."""
-        plain = self.f.base if isinstance(self.f, Added) else self.f
-        return components_of(plain.storage) if isinstance(plain, Frobenius) else None
+        return components_of(self.f.storage) if isinstance(self.f, Frobenius) else None
 
     @functools.cached_property
     def _scales(self) -> tuple[np.ndarray, np.ndarray]:
@@ -119,7 +118,7 @@ class Inspection:
         Only an X with negative entries, or terms on U, can have that.
         """
         f = self.f
-        signed = f.signed or isinstance(f, Added)
+        signed = f.signed or bool(f.terms)
         if not signed or not np.trace(U.gram) <= VANISHING * f.norm:
             return False
         nothing = Point(f.ops, f.ops.zeros(U.values.shape, f.dtype))

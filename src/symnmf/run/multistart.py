@@ -16,7 +16,7 @@ import numpy as np
 
 from symnmf import calls
 from symnmf.errors import InputError
-from symnmf.objectives import Added, MatrixObjective, Objective
+from symnmf.objectives import MatrixObjective, Objective
 from symnmf.parallel import Threads
 from symnmf.pools import Pool
 from symnmf.run.checkpoint import Checkpointing, values_so_far
@@ -408,7 +408,7 @@ def _without_remainders(result: Result, problem: Problem) -> Result:
     U = without(result.U)
     V = U if result.V is result.U else without(result.V)
     others = map(without, result.others)
-    if not isinstance(f, MatrixObjective) or isinstance(f, Added) or U is result.U:
+    if not isinstance(f, MatrixObjective) or f.terms or U is result.U:
         return dataclasses.replace(result, U=U, V=V, others=tuple(others))
     sqnorm = X.sqnorm
     # the error falls by what the rows had of U U^T: almost nothing after convergence

@@ -15,7 +15,6 @@ from symnmf.interchange import column_names, received
 from symnmf.naming import lookup
 from symnmf.objectives import (
     L1,
-    Added,
     Links,
     MatrixObjective,
     Objective,
@@ -159,7 +158,7 @@ class Problem:
         terms: list[Term] = [term for term in (L1(l1), Ridge(ridge)) if term.weight > 0.0]
         if links is not None:
             terms.append(_links(links, f, n_jobs))
-        whole = Added(f, tuple(terms)) if terms else f
+        whole = f.with_terms(*terms) if terms else f
         if attributes is not None:
             from symnmf.objectives.attributed import with_table
 

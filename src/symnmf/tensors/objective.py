@@ -34,8 +34,8 @@ class TensorMisfit(Objective):
     is that of T without gaps.
     """
 
-    offers: ClassVar[frozenset[str]] = frozenset({"rows"})
-    beyond: ClassVar[str] = "tensors"
+    offers = frozenset({"rows"})
+    beyond = "tensors"
     problem_name: ClassVar[str] = "symmetric tensor factorization"
     default_solver: ClassVar[Any] = TensorNewton()
     homogeneous = False
