@@ -420,7 +420,7 @@ def test_hypernetx_hypergraphs_are_taken_as_they_are():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: Hypergraph([[0, 1], [1, 2]], [1e308, 1e308]), "weights has a largest entry of"),
+        (lambda: Hypergraph([[0, 1], [1, 2]], [1e308, 1e308]), "the largest entry of weights"),
         (lambda: Hypergraph.from_arrays([0, 10**12], [0, 2]), "only 2 are listed; number the"),
     ],
 )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import symnmf
 from symnmf import communities, datasets, metrics
 from symnmf.membership import background_strengths
 
@@ -60,6 +64,16 @@ def test_nodes_between_the_groups_are_in_none():
     assert set(range(140, 160)) <= set(found.outside)
     assert (found.labels[140:] == -1).all()
     assert (found.labels[:140] >= 0).sum() >= 138
+
+
+def test_nodes_that_are_left_out_are_counted():
+    G = nx.les_miserables_graph()
+    with pytest.warns(symnmf.QualityWarning, match="of 77 nodes with edges are in no community"):
+        found = communities(G, 6, overlapping=True, random_state=0)
+    assert found.outside
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*are in no community")
+        assert not communities(G, 6, overlapping=True, threshold=0.25, random_state=0).outside
 
 
 def test_a_sparse_graph_whose_groups_are_its_density_leaves_few_out():

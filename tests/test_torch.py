@@ -469,11 +469,11 @@ def test_streamed_rows_give_the_same_products(device):
 
 
 def test_neighbours_on_a_device_are_those_on_the_host(device):
-    from symnmf.graphs.neighbors import nearest
+    from symnmf.graphs.neighbors import Search
 
     points = 5 + np.random.default_rng(0).standard_normal((300, 20))
-    expected, distances = nearest(points, 9)
-    found, lengths = nearest(points, 9, device=device)
+    expected, distances = Search(points).among(9)
+    found, lengths = Search(points).among(9, device=device)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_allclose(lengths, distances, rtol=1e-9)
 

@@ -11,6 +11,8 @@ import numpy as np
 
 from symnmf.cluster.outside import with_connected_rows
 from symnmf.cluster.similarities import Similarities
+from symnmf.errors import warn
+from symnmf.graphs.adjacency import degrees
 from symnmf.graphs.assigning import new_labels, reassigned
 from symnmf.interchange import as_given, to_host
 from symnmf.membership import (
@@ -20,7 +22,7 @@ from symnmf.membership import (
     members_of,
     shares_of,
 )
-from symnmf.quality import Quality, assess, warn_of
+from symnmf.quality import Quality, QualityWarning, assess, warn_of
 from symnmf.run.loop import warn_unless_converged
 from symnmf.run.multistart import Search
 from symnmf.run.problem import Problem
@@ -280,6 +282,16 @@ class Fitted:
         """Warn of a run that ended early, and of clusters that are hardly any."""
         warn_unless_converged(self.result, self.limits, self.starts)
         warn_of(self.quality, self.advice)
+        if self.threshold == BACKGROUND and self.strengths is not None:
+            linked = degrees(self.similarities.graph) > 0
+            left = int(np.count_nonzero(linked & ~self.members.any(axis=1)))
+            if left:
+                warn(
+                    f"{left} of {np.count_nonzero(linked)} nodes with edges are in no community: "
+                    f"the density of the graph explains their edges as well; threshold=0.25 puts "
+                    f"every node into the community of its largest share at least.",
+                    QualityWarning,
+                )
 
     def __getstate__(self) -> dict[str, Any]:
         _ = self.quality  # the data that it is judged by are not kept either

@@ -31,9 +31,9 @@ SORTED_BY, LEAF = 16, 64  # components by which points are sorted, and points th
 
 
 def filtering_pays(points: Array) -> bool:
-    """Whether there are enough points, of enough and not too many columns."""
+    """Whether there are enough dense points, of enough and not too many columns."""
     n, columns = points.shape
-    return n >= max(FROM, 5 * columns) and columns in DIMENSIONS
+    return isinstance(points, np.ndarray) and n >= max(FROM, 5 * columns) and columns in DIMENSIONS
 
 
 class FilteredSearch:
@@ -42,15 +42,16 @@ class FilteredSearch:
     Parameters
     ----------
     points : array of shape (n, d)
-        Centred.
     n_jobs : int or None
         Threads.
     """
 
     def __init__(self, points: Array, n_jobs: int | None) -> None:
         self.threads = Threads(n_jobs)
+        self.centre = points.mean(axis=0)
         # in units in which no square overflows or vanishes in float32
-        self.unit = float(np.abs(points).max()) or 1.0
+        ends = points.max(axis=0) - self.centre, self.centre - points.min(axis=0)
+        self.unit = float(np.max(ends)) or 1.0
         single = self._single(points)
         n, d = single.shape
         sample = single[np.random.default_rng(0).choice(n, min(SAMPLE, n), replace=False)]
@@ -62,7 +63,7 @@ class FilteredSearch:
         self.fitted = self._side(single)
 
     def _single(self, points: Array) -> Array:
-        return (points / self.unit).astype(np.float32)
+        return ((points - self.centre) / self.unit).astype(np.float32)
 
     def _side(self, single: Array) -> _Side:
         """Sort points and turn them along the principal components."""

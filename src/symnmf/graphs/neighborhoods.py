@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.graphs.assembling import csr
-from symnmf.graphs.neighbors import Array, Points, nearest, nearest_to
+from symnmf.graphs.neighbors import Array, Points, Search
 from symnmf.graphs.warning import warn
 
 FAINT = 1e-10  # cosine similarities below it count as none: rounding cannot tell them from 0
@@ -107,28 +107,21 @@ class Neighborhoods:
         n_jobs: int | None = None,
         device: Any = None,
     ) -> None:
-        self.points, self.kernel, self.k, self.n_jobs = points, kernel, n_neighbors, n_jobs
-        n = points.shape[0]
+        self.kernel, self.k, n = kernel, n_neighbors, points.shape[0]
         # a row of zeros has no direction
         self.used = np.flatnonzero(_lengths(points)) if isinstance(kernel, Cosine) else np.arange(n)
-        most = max(self.used.size - 1, 0)
-        wanted = min(max(n_neighbors, kernel.reads), most)
+        points = kernel.prepared(points)
+        self.search = Search(points if self.used.size == n else points[self.used], n_jobs)
+        wanted = min(max(n_neighbors, kernel.reads), max(self.used.size - 1, 0))
         indices, distances = np.empty((0, 0), np.intp), np.empty((0, 0))
         if self.used.size:
-            indices, distances = nearest(
-                self._search_points, wanted, approximate=approximate, n_jobs=n_jobs, device=device
-            )
+            indices, distances = self.search.among(wanted, approximate=approximate, device=device)
         low, high, self._length = _union(indices[:, :n_neighbors], distances[:, :n_neighbors])
         self._low, self._high = low, high
         self.reach = float(self._length.max(initial=0.0))
         self.widths = kernel.widths(distances)
         self._widen()
         self.degrees = np.zeros(n)
-
-    @property
-    def _search_points(self) -> Points:
-        points = self.kernel.prepared(self.points)
-        return points if self.used.size == points.shape[0] else points[self.used]
 
     def _widen(self) -> None:
         """Give points whose width is 0, among copies of themselves, their least other distance."""
@@ -153,7 +146,7 @@ class Neighborhoods:
         del self._low, self._high, self._length  # only the graph needed them
         low, high = self.used[low], self.used[high]
         ends = np.concatenate([low, high]), np.concatenate([high, low])
-        A = csr(self.points.shape[0], *ends, np.concatenate([weight, weight]))
+        A = csr(len(self.degrees), *ends, np.concatenate([weight, weight]))
         self.degrees = np.asarray(A.sum(axis=1)).ravel()
         return A
 
@@ -164,11 +157,10 @@ class Neighborhoods:
         """
         kernel, used = self.kernel, self.used
         wanted = min(max(self.k, kernel.reads), used.size)
-        shape = new.shape[0], self.points.shape[0]
+        shape = new.shape[0], len(self.degrees)
         if not wanted:
             return sp.csr_array(shape)
-        turned = kernel.prepared(new)
-        indices, distances = nearest_to(turned, self._search_points, wanted, self.n_jobs)
+        indices, distances = self.search.of(kernel.prepared(new), wanted)
         own = kernel.widths(distances)
         own[own == 0] = 1.0
         k = min(self.k, wanted)

@@ -5,7 +5,8 @@ Distances are those of the differences x - y wherever the search itself rounds m
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 
 from symnmf.errors import InputError
 from symnmf.storage.wrapping import torch_device
+
+if TYPE_CHECKING:
+    from symnmf.graphs.filtering import FilteredSearch
 
 Points: TypeAlias = Any  # float64 array, or csr_array in canonical format
 Array: TypeAlias = NDArray[Any]
@@ -26,75 +30,92 @@ APPROXIMATE_FROM = 1000  # points below which the exact search is as fast
 DOUBTFUL = 1e-4
 
 
-def nearest(
-    points: Points,
-    wanted: int,
-    *,
-    approximate: bool = False,
-    n_jobs: int | None = None,
-    device: Any = None,
-) -> Found:
-    """Return indices and distances, both (n, wanted), of the nearest others of each point.
+class Search:
+    """The nearest of some points.
 
-    Equal points are searched for once: a thousand copies of one point would be as many ties.
+    Parameters
+    ----------
+    points : array or csr_array of shape (n, d)
+    n_jobs : int or None
+        Threads.
     """
-    labels, first = distinct(points)
-    copies = first.size < labels.size
-    some = points[first] if copies else points
-    found = _among(some, min(wanted, first.size - 1), approximate, n_jobs, device)
-    return with_copies(labels, found, wanted) if copies else found
 
+    def __init__(self, points: Points, n_jobs: int | None = None) -> None:
+        self.points, self.n_jobs = points, n_jobs
 
-def nearest_to(new: Points, points: Points, wanted: int, n_jobs: int | None = None) -> Found:
-    """Return indices and distances of the points that are nearest to each of some new ones."""
-    from symnmf.graphs.filtering import FilteredSearch, filtering_pays
+    @cached_property
+    def _filtered(self) -> FilteredSearch | None:
+        from symnmf.graphs.filtering import FilteredSearch, filtering_pays
 
-    if sp.issparse(points):
-        return _finder(points, n_jobs)(new, wanted)
-    centre = points.mean(axis=0)
-    points, new = points - centre, new - centre
-    if not filtering_pays(points):
-        return _finder(points, n_jobs)(new, wanted)
-    found = FilteredSearch(points, n_jobs).nearest(wanted, new)
-    return _checked(found, new, points, lambda rows: _finder(points, n_jobs)(new[rows], wanted))
+        return FilteredSearch(self.points, self.n_jobs) if filtering_pays(self.points) else None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"points": self.points, "n_jobs": self.n_jobs}
 
-def _among(
-    points: Points, wanted: int, approximate: bool, n_jobs: int | None, device: Any
-) -> Found:
-    from symnmf.graphs.filtering import FilteredSearch, filtering_pays
+    def among(self, wanted: int, *, approximate: bool = False, device: Any = None) -> Found:
+        """Return indices and distances, both (n, wanted), of the nearest others of each point.
 
-    n = points.shape[0]
-    if not wanted:
-        return np.empty((n, 0), dtype=np.intp), np.empty((n, 0))
-    if approximate and n >= max(APPROXIMATE_FROM, 4 * wanted):
-        return _descended(points, wanted, n_jobs)
-    if sp.issparse(points):
-        return _finder(points, n_jobs)(None, wanted)
-    points = points - points.mean(axis=0)  # rounding grows with the mean, which distances lack
-    place = None if device is None else torch_device(None, device)
-    if place is not None:
-        return _on_device(points, wanted, place)
-    if not filtering_pays(points):
-        return _finder(points, n_jobs)(None, wanted)
+        Equal points are searched for once: a thousand copies of one point would be as many ties.
+        """
+        labels, first = distinct(self.points)
+        if first.size == labels.size:
+            return self._among(min(wanted, labels.size - 1), approximate, device)
+        others = Search(self.points[first], self.n_jobs)
+        found = others._among(min(wanted, first.size - 1), approximate, device)
+        return with_copies(labels, found, wanted)
 
-    def again(rows: Array) -> Found:
-        return _without_self(_finder(points, n_jobs)(points[rows], wanted + 1), rows)
+    def _among(self, wanted: int, approximate: bool, device: Any) -> Found:
+        points, n = self.points, self.points.shape[0]
+        if not wanted:
+            return np.empty((n, 0), dtype=np.intp), np.empty((n, 0))
+        if approximate and n >= max(APPROXIMATE_FROM, 4 * wanted):
+            return self._descended(wanted)
+        place = None if device is None else torch_device(None, device)
+        if place is not None and not sp.issparse(points):
+            return _on_device(points, wanted, place)
+        if self._filtered is None:
+            return self._plainly(None, wanted)
 
-    return _checked(FilteredSearch(points, n_jobs).nearest(wanted), points, points, again)
+        def again(rows: Array) -> Array:
+            return _without_self(self._plainly(points[rows], wanted + 1)[0], rows)
 
+        return _checked(self._filtered.nearest(wanted), points, points, again)
 
-def _finder(points: Points, n_jobs: int | None) -> Any:
-    """Return scikit-learn's search, with indices before distances."""
-    from sklearn.neighbors import NearestNeighbors
+    def of(self, new: Points, wanted: int) -> Found:
+        """Return indices and distances of the points that are nearest to each of some new ones."""
+        if self._filtered is None:
+            return self._plainly(new, wanted)
+        found = self._filtered.nearest(wanted, new)
+        return _checked(found, new, self.points, lambda rows: self._plainly(new[rows], wanted)[0])
 
-    finder = NearestNeighbors(n_jobs=n_jobs).fit(points)
+    def _plainly(self, new: Points | None, wanted: int) -> Found:
+        """Search with scikit-learn, among the points themselves without new ones."""
+        from sklearn.neighbors import NearestNeighbors
 
-    def find(new: Points | None, wanted: int) -> Found:
+        points = self.points
+        if not sp.issparse(points):
+            # rounding grows with the mean, which distances do not depend on
+            centre = points.mean(axis=0)
+            points, new = points - centre, None if new is None else new - centre
+        finder = NearestNeighbors(n_jobs=self.n_jobs).fit(points)
         distances, indices = finder.kneighbors(new, wanted)
         return indices, distances
 
-    return find
+    def _descended(self, wanted: int) -> Found:
+        """Return neighbours of which pynndescent may have missed some."""
+        try:
+            from pynndescent import NNDescent
+        except ImportError:
+            raise InputError(
+                "approximate=True needs pynndescent: pip install 'symnmf[approximate]'."
+            ) from None
+        points = self.points
+        index = NNDescent(points, n_neighbors=wanted + 1, random_state=0, n_jobs=self.n_jobs)
+        indices = index.neighbor_graph[0].astype(np.intp)
+        indices = _without_self(indices, np.arange(points.shape[0]))
+        if (indices < 0).any():  # the descent left some points with too few neighbours
+            return self._among(wanted, False, None)
+        return _sorted(indices, row_distances(points, points, indices))
 
 
 def _checked(found: Found, new: Array, points: Array, again: Any) -> Found:
@@ -104,7 +125,7 @@ def _checked(found: Found, new: Array, points: Array, again: Any) -> Found:
     doubtful = (np.abs(rough - distances) > DOUBTFUL * distances).any(axis=1)
     rows = np.flatnonzero(doubtful)
     if rows.size:
-        indices[rows] = again(rows)[0]
+        indices[rows] = again(rows)
         distances[rows] = row_distances(new[rows], points, indices[rows])
     return _sorted(indices, distances)
 
@@ -127,29 +148,11 @@ def row_distances(new: Points, points: Points, indices: Array) -> Array:
     return distances
 
 
-def _without_self(found: Found, rows: Array) -> Found:
+def _without_self(indices: Array, rows: Array) -> Array:
     """Return one neighbour less of each row: the row itself, or the last where it is not there."""
-    indices, distances = found
     itself = indices == rows[:, None]
     itself[~itself.any(axis=1), -1] = True
-    shape = (len(rows), indices.shape[1] - 1)
-    return indices[~itself].reshape(shape), distances[~itself].reshape(shape)
-
-
-def _descended(points: Points, wanted: int, n_jobs: int | None) -> Found:
-    """Return neighbours of which pynndescent may have missed some."""
-    try:
-        from pynndescent import NNDescent
-    except ImportError:
-        raise InputError(
-            "approximate=True needs pynndescent: pip install 'symnmf[approximate]'."
-        ) from None
-    index = NNDescent(points, n_neighbors=wanted + 1, random_state=0, n_jobs=n_jobs)
-    indices = index.neighbor_graph[0].astype(np.intp)
-    found = _without_self((indices, indices), np.arange(points.shape[0]))[0]
-    if (found < 0).any():  # the descent left some points with too few neighbours
-        return _among(points, wanted, False, n_jobs, None)
-    return _sorted(found, row_distances(points, points, found))
+    return indices[~itself].reshape(len(rows), -1)
 
 
 def _sorted(indices: Array, distances: Array) -> Found:
@@ -161,7 +164,7 @@ def _on_device(points: Array, wanted: int, place: Any) -> Found:
     """Return neighbours from all distances, block by block on a device of torch."""
     import torch
 
-    there = torch.from_numpy(points).to(place)
+    there = torch.from_numpy(points - points.mean(axis=0)).to(place)
     squares = there.square().sum(1)
     found = []
     for rows in torch.arange(len(points), device=place).split(max(1, PAIRS_AT_ONCE // len(points))):
