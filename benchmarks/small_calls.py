@@ -65,16 +65,6 @@ def cpu(call: Callable[[], Any]) -> tuple[float, Any]:
 
 def clusterings(repeats: int) -> None:
     """Print the first table."""
-    from symnmf.cluster.pipeline import Prepared
-
-    judge, verdict = Prepared._judge, [0.0]
-
-    def timed(*given: Any) -> Any:
-        seconds, found = cpu(lambda: judge(*given))
-        verdict.append(seconds)
-        return found
-
-    setattr(Prepared, "_judge", timed)  # noqa: B010
     print("| graph | n | k | eigsh + cluster_qr, ms | SymNMF, ms | ratio | verdict, ms |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for name, (A, k) in similarities().items():
@@ -82,9 +72,8 @@ def clusterings(repeats: int) -> None:
         for _ in range(repeats + 1):
             peer.append(cpu(partial(by_eigenvectors, A, k))[0])
             model = symnmf.SymNMF(k, affinity="precomputed", random_state=0, n_jobs=1)
-            seconds, _ = cpu(partial(model.fit, A))
-            own.append(seconds - verdict[-1])
-            judged.append(verdict[-1])
+            own.append(cpu(partial(model.fit, A))[0])
+            judged.append(cpu(lambda model=model: model.quality_)[0])  # type: ignore[misc]
         times = [min(values[1:]) for values in (peer, own, judged)]  # the first call compiles
         print(
             f"| {name} | {A.shape[0]} | {k} | {1e3 * times[0]:.1f} | {1e3 * times[1]:.1f} | "

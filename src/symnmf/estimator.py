@@ -100,9 +100,10 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         the optimization, not about the clusters.
     quality_ : Quality
         The quality of the clusters: a verdict whether they are better than chance, sizes,
-        modularity, conductance, agreement of the starts. There is a warning if the clusters are
-        weak or no more than chance, if one holds more than 80% of the samples, or if some have
-        hardly any.
+        modularity, conductance, agreement of the starts; computed on first access.
+    probabilities_ : ndarray of shape (n_samples,)
+        The share of each sample's row of U in its own cluster, from 0 to 1; 0 for a sample in no
+        cluster. As for HDBSCAN, it says how strongly a sample belongs to its cluster.
     outlier_score_ : ndarray of shape (n_samples,)
         How badly each sample fits its cluster, from 0 to 1; computed on first access. High if the
         sample is far from its neighbours, compared with how close they are to theirs, or if its
@@ -251,7 +252,6 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.history_ = result.history
         self.status_ = result.status
         self.seed_ = fitted.seed
-        self.quality_: Quality = fitted.quality
         return self
 
     def _pipeline(self, **known: Any) -> Pipeline:
@@ -353,6 +353,18 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         """U in units of the background: a sample belongs where it is above 1."""
         check_is_fitted(self)
         return self._fitted.strengths
+
+    @property
+    def probabilities_(self) -> np.ndarray:
+        """How strongly each sample belongs to its own cluster: its share of the row of U."""
+        check_is_fitted(self)
+        return self._fitted.probabilities
+
+    @property
+    def quality_(self) -> Quality:
+        """Sizes, separation, and whether the clusters are real; computed on first access."""
+        check_is_fitted(self)
+        return self._fitted.quality
 
     @property
     def outlier_score_(self) -> np.ndarray:

@@ -256,4 +256,4 @@ def _run(prepared: Prepared, signals: Signals, quiet: bool) -> Fitted:
     limits = plan.settings.limits
     seconds = plan.seconds_each(prepared.problem)
     forecast = Forecast(plan.starts, limits.tol, limits.max_iter, seconds)
-    return watched(prepared.search, forecast, signals, quiet)
+    return watched(prepared.search, forecast, signals, quiet).clusters()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from symnmf.calls import Call
 from symnmf.cluster.outside import with_connected_rows
-from symnmf.cluster.similarities import Similarities
+from symnmf.cluster.similarities import Building, Similarities
 from symnmf.errors import warn
 from symnmf.graphs.adjacency import degrees
 from symnmf.graphs.assigning import new_labels, reassigned
@@ -22,7 +23,7 @@ from symnmf.membership import (
     members_of,
     shares_of,
 )
-from symnmf.quality import Quality, QualityWarning, assess, warn_of
+from symnmf.quality import Quality, QualityWarning, assess
 from symnmf.run.loop import warn_unless_converged
 from symnmf.run.multistart import Search
 from symnmf.run.problem import Problem
@@ -83,6 +84,31 @@ def strengths_of(U: np.ndarray, result: Result, similarities: Similarities) -> n
 
 
 @dataclass(frozen=True, eq=False)
+class Judging:
+    """What clusters are judged by, fixed when they were found: data, settings and a seed."""
+
+    data: Any
+    pipeline: Building
+    clusters: int
+    seed: int
+    by_likelihood: bool
+
+    def verdict(self, labels: np.ndarray, similarities: Similarities) -> Verdict | None:
+        """Compare labels with those of data without clusters."""
+        from symnmf.cluster.judging import verdict_of  # loads much that a fit does not need
+
+        return verdict_of(
+            self.data,
+            similarities,
+            self.pipeline,
+            self.clusters,
+            labels,
+            self.seed,
+            by_likelihood=self.by_likelihood,
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Fitted:
     """Clusters of some data, and all that is known of them.
 
@@ -111,8 +137,8 @@ class Fitted:
         How much a table of attributes counted, and how that was chosen.
     objective : mapping
         What the problem was told besides X.
-    judge : callable or None
-        Compares labels with those of data without clusters.
+    judged_by : Judging or None
+        What compares labels with those of data without clusters.
     assigned : ndarray or None
         The cluster of each row by its similarities; None where that is the column of its largest
         entry.
@@ -128,7 +154,7 @@ class Fitted:
     selection: Any = None
     attribute_weight: AttributeWeight | None = None
     objective: Mapping[str, Any] = field(default_factory=dict)
-    judge: Callable[[np.ndarray, Result], Verdict | None] | None = None
+    judged_by: Judging | None = None
     assigned: np.ndarray | None = None
 
     @classmethod
@@ -216,6 +242,17 @@ class Fitted:
         return as_given(shares_of(self.U, members), self.result.U)
 
     @property
+    def probabilities(self) -> np.ndarray:
+        """The share of each row of U in the row's own cluster; 0 for a row in none."""
+        labels = to_host(self.labels)
+        inside = labels != OUTSIDE
+        total = self.U.sum(axis=1)
+        own = np.where(inside, self.U[np.arange(len(labels)), labels], 0.0)
+        return as_given(
+            np.divide(own, total, out=np.zeros_like(own), where=total > 0), self.result.U
+        )
+
+    @property
     def sets(self) -> list[np.ndarray]:
         """The members of each cluster that has any; these are the first ones."""
         columns = (np.flatnonzero(column) for column in self.members.T)
@@ -264,8 +301,10 @@ class Fitted:
 
     @cached_property
     def quality(self) -> Quality:
-        """How the clusters look."""
-        verdict = self.judge(self.labels, self.result) if self.judge is not None else None
+        """How the clusters look, and whether they are real; computed when it is first read."""
+        verdict = None
+        if self.judged_by is not None:
+            verdict = self.judged_by.verdict(self.labels, self.similarities)
         if verdict is None and self.selection is not None and self.selection.recommendation == 1:
             verdict = Verdict.of_none(self.selection.reason)
         return assess(self.similarities.graph, self.labels, self.search, verdict)
@@ -279,9 +318,22 @@ class Fitted:
         return self.result.certificate(problem)
 
     def warn(self) -> None:
-        """Warn of a run that ended early, and of clusters that are hardly any."""
+        """Warn of a run that ended early, and of clusters that are empty or hold nearly all."""
         warn_unless_converged(self.result, self.limits, self.starts)
-        warn_of(self.quality, self.advice)
+        sizes, asked = self.sizes, self.result.U.shape[1]
+        faults = []
+        if self.selection is not None and self.selection.recommendation == 1:
+            reason = self.selection.reason
+            faults.append(f"no clusters were found: {reason[0].lower()}{reason[1:]}".rstrip("."))
+        if (filled := np.count_nonzero(sizes)) < asked:
+            faults.append(f"only {filled} of the {asked} clusters asked for have rows")
+        largest = sizes.max() / max(sizes.sum(), 1)
+        if asked > 1 and largest > 0.5 * (1.0 + 1.0 / asked):
+            faults.append(f"one cluster holds {largest:.1%} of the rows")
+        if faults and filled > 1:
+            faults.append(self.advice)
+        if faults:
+            warn(f"{'; '.join(faults)}.", QualityWarning)
         if self.threshold == BACKGROUND and self.strengths is not None:
             linked = degrees(self.similarities.graph) > 0
             left = int(np.count_nonzero(linked & ~self.members.any(axis=1)))
@@ -293,6 +345,14 @@ class Fitted:
                     QualityWarning,
                 )
 
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many rows each cluster has."""
+        return np.asarray(self.members.sum(axis=0))
+
+    def of_call(self, call: Call) -> Fitted:
+        """Return the clusters with the seconds of a whole call."""
+        return replace(self, search=replace(self.search, best=self.search.best.of_call(call)))
+
     def __getstate__(self) -> dict[str, Any]:
-        _ = self.quality  # the data that it is judged by are not kept either
-        return {**self.__dict__, "problem": None, "judge": None}
+        return {**self.__dict__, "problem": None}

@@ -13,8 +13,7 @@ from symnmf import calls, graphs
 from symnmf.arguments import check_options
 from symnmf.bars import bar, together
 from symnmf.cluster.counting import AUTO, choose_count, count_overlapping
-from symnmf.cluster.fitted import Fitted
-from symnmf.cluster.judging import NoTime, verdict_of
+from symnmf.cluster.fitted import Fitted, Judging
 from symnmf.cluster.refining import refined
 from symnmf.cluster.similarities import Building, Similarities
 from symnmf.errors import InputError
@@ -29,21 +28,19 @@ from symnmf.options import OPTIONS
 from symnmf.run.loop import Callback
 from symnmf.run.multistart import DEFAULT_INIT, Plan, Search, StartProgress
 from symnmf.run.problem import Problem, says
-from symnmf.run.result import Result
 from symnmf.run.settings import Settings
 from symnmf.run.spectral import SpectralStarts
-from symnmf.run.start import RandomState
+from symnmf.run.start import RandomState, as_seed
 from symnmf.solvers import Solver
 from symnmf.storage import SymmetricMatrix
 from symnmf.storage.wrapping import in_memory
-from symnmf.verdict import Verdict
 
 if TYPE_CHECKING:
     from symnmf.cluster.joint import AttributeWeight
     from symnmf.coupling import Coupling
 
-#: Part of the time that the starts took that must be left for clusters to be judged.
-DRAWN = 0.5
+#: Part of ``max_time`` for the graph, the starts and the search; labels take the rest.
+SEARCH_SHARE = 0.9
 
 #: Part of the modularity that was expected below which clusters have collapsed.
 COLLAPSED = 0.7
@@ -176,15 +173,17 @@ class Pipeline(Building):
         Watchers are called with the number of a start and its latest snapshot; a true answer ends
         the search with the current result.
         """
-        with calls.opened(self.max_time):
-            with calls.timed("check"):
-                prepared = self.prepare(data)
-            callback = self.callback
-            told = None if callback is None else lambda _, now: callback(now)
-            with bar(bool(self.progress), prepared.plan.starts) as shown:
-                fitted = prepared.search(together(shown, told, *watchers))
+        with calls.opened(self.max_time) as call:
+            with calls.opened(None if self.max_time is None else SEARCH_SHARE * self.max_time):
+                with calls.timed("check"):
+                    prepared = self.prepare(data)
+                callback = self.callback
+                of_each = None if callback is None else lambda _, now: callback(now)
+                with bar(self.progress, prepared.plan.starts) as shown:
+                    found = prepared.search(together(shown, of_each, *watchers))
+            fitted = found.clusters()
             fitted.warn()
-            return fitted
+            return fitted.of_call(call)
 
     def prepare(self, data: Any) -> Prepared:
         """Return the problem that the data pose, with everything but the search done."""
@@ -204,7 +203,7 @@ class Pipeline(Building):
                 f = getattr(similar.A, "objective", None)  # of a Problem
                 if f is not None and not getattr(f, "base", f).unit_weights:
                     raise InputError(self._needs_all())
-                selection = choose_count(similar.graph, data, self, self.random_state)
+                selection = choose_count(similar.graph, data, self, as_seed(self.random_state))
                 count = int(selection.recommendation or 1)
             similar = self.for_count(similar, count)
         if similar.connected and count > similar.connected:
@@ -324,40 +323,22 @@ class Prepared:
     selection: Any = None
     choice: AttributeWeight | None = None
 
-    def search(self, watcher: StartProgress | None = None) -> Fitted:
-        """Run the starts, and make clusters of the best."""
+    def search(self, watcher: StartProgress | None = None) -> Searched:
+        """Run the starts, and refine the best by a likelihood where one is asked for."""
         search = replace(self.plan, progress=watcher).search(self.problem)
         if (other := self._with_larger_offset(search)) is not None:
             return other.search(watcher)
-        whole = calls.present()
-        if whole is not None:
-            search = replace(search, best=search.best.of_call(whole))
-        pipeline = self.pipeline
-        similar, problem = self.similarities, self.problem
-        if pipeline.loss != FROBENIUS:
-            search, similar, problem = refined(
-                search,
-                similar,
-                pipeline.loss,
-                self.plan.settings.limits,
-                n_jobs=pipeline.n_jobs,
-                objective=pipeline.objective,
-            )
-        return Fitted.of(
+        if self.pipeline.loss == FROBENIUS:
+            return Searched(self, search)
+        search, similar, problem = refined(
             search,
-            None if pipeline.labels is None else np.asarray(pipeline.labels),
-            similarities=similar,
-            problem=problem,
-            limits=self.plan.settings.limits,
-            starts=self.plan.starts,
-            advice=pipeline.advice(self.similarities),
-            threshold=pipeline.threshold,
-            selection=self.selection,
-            attribute_weight=self.choice,
-            objective=pipeline.objective,
-            judge=self._judge,
-            by_likelihood=self._by_likelihood,
+            self.similarities,
+            self.pipeline.loss,
+            self.plan.settings.limits,
+            n_jobs=self.pipeline.n_jobs,
+            objective=self.pipeline.objective,
         )
+        return Searched(replace(self, similarities=similar, problem=problem), search)
 
     def _with_larger_offset(self, search: Search) -> Prepared | None:
         """Return the same with more added to degrees, if the clusters have collapsed all the same.
@@ -385,45 +366,60 @@ class Prepared:
             plan=replace(self.plan, basis=None),
         )
 
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """What the starts came to, of which clusters are to be made."""
+
+    prepared: Prepared
+    search: Search
+
+    def clusters(self) -> Fitted:
+        """Assign rows to clusters and number these."""
+        prepared, pipeline = self.prepared, self.prepared.pipeline
+        classes = None if pipeline.labels is None else np.asarray(pipeline.labels)
+        return Fitted.of(
+            self.search,
+            classes,
+            similarities=prepared.similarities,
+            problem=prepared.problem,
+            limits=prepared.plan.settings.limits,
+            starts=prepared.plan.starts,
+            advice=pipeline.advice(prepared.similarities),
+            threshold=pipeline.threshold,
+            selection=prepared.selection,
+            attribute_weight=prepared.choice,
+            objective=pipeline.objective,
+            judged_by=self._judging,
+            by_likelihood=self._by_likelihood,
+        )
+
     @property
     def _by_likelihood(self) -> bool:
         """Whether similarities alone, all of them, say where a row belongs."""
-        pipeline, similar = self.pipeline, self.similarities
+        pipeline, similar = self.prepared.pipeline, self.prepared.similarities
         others = pipeline.constrained or pipeline.hides or pipeline.order != 2
-        others |= self.choice is not None or similar.hypergraph is not None
+        others |= self.prepared.choice is not None or similar.hypergraph is not None
         if pipeline.assign_labels != LIKELIHOOD or pipeline.threshold is not None or others:
             return False
-        given = isinstance(similar.A, Problem) and not self.problem.objective.unit_weights
+        weighted = not self.prepared.problem.objective.unit_weights
+        given = isinstance(similar.A, Problem) and weighted
         return pipeline.loss == FROBENIUS and not given and can_reassign(similar.graph)
 
-    def _judge(self, labels: np.ndarray, result: Result) -> Verdict | None:
-        """Compare labels with those of data without clusters, if there is time for it.
-
-        There is none after an interrupt, nor where ``max_time`` leaves less than half of what the
-        starts took. An interrupt, or the end of that time, while draws are clustered ends
-        that alone.
-        """
-        signs = self.similarities.signs
-        if self.choice is not None or (signs is not None and signs.weight > 0.0):
+    @property
+    def _judging(self) -> Judging | None:
+        """What clusters are compared with data without clusters by; None where nothing does."""
+        prepared, pipeline = self.prepared, self.prepared.pipeline
+        signs = prepared.similarities.signs
+        if prepared.choice is not None or (signs is not None and signs.weight > 0.0):
             return None  # positive edges alone do not say what attributes or negative ones add
-        limit, taken = self.plan.settings.limits.max_time, result.seconds.total
-        if result.status == "stopped" or (limit is not None and not limit - taken > DRAWN * taken):
-            return None
-        seed = self.pipeline.random_state
-        number = int(seed) if isinstance(seed, int | np.integer) else 0
-        clusters = int(self.plan.rank)
-        try:
-            return verdict_of(
-                self.data,
-                self.similarities,
-                self.pipeline,
-                clusters,
-                labels,
-                number,
-                by_likelihood=self._by_likelihood,
-            )
-        except (KeyboardInterrupt, NoTime):
-            return None
+        return Judging(
+            prepared.data if pipeline.has_points else None,
+            replace(pipeline, callback=None, checkpoint=None, init=DEFAULT_INIT),
+            int(prepared.plan.rank),
+            as_seed(pipeline.random_state),
+            self._by_likelihood,
+        )
 
 
 def rows_of(data: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
 from collections.abc import Callable
@@ -54,6 +55,19 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
         f"random_state must be None, a whole number of at least 0, a numpy Generator or a "
         f"RandomState, got {random_state!r}."
     )
+
+
+def as_seed(random_state: RandomState) -> int:
+    """Return a whole number for decisions by draws: that of a seed, 0 for None.
+
+    It does not take from a generator, so that the starts are those of a call without the decision,
+    and a call without a seed decides the same every time.
+    """
+    if random_state is None:
+        return 0
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(as_generator(copy.deepcopy(random_state)).integers(2**31))
 
 
 def drawn_seed() -> int:
