@@ -61,8 +61,8 @@ def test_the_gap_is_computed_when_asked_for_and_kept_in_a_pickle(monkeypatch):
     points, _ = make_blobs(120, centers=3, cluster_std=0.4, random_state=0)
     model = SymNMF(3, random_state=0).fit(points)
     assert not asked  # it may take longer than the fit
+    assert model.quality_.gap < 0.05
     loaded = pickle.loads(pickle.dumps(model))
-    assert len(asked) == 1
     assert loaded.quality_.gap == model.quality_.gap
     assert len(asked) == 1
     assert 0.0 <= model.quality_.gap < 0.05  # three clusters far apart: nothing is much better
@@ -258,7 +258,7 @@ def test_normalize_adds_to_the_degrees():
     scale = np.sqrt(degrees + 0.5 * degrees.mean())
     expected = A.toarray() / np.outer(scale, scale)
     np.testing.assert_allclose(graphs.normalize(A, degree_offset=0.5).toarray(), expected)
-    with pytest.raises(InputError, match="degree_offset must be a number of mean degrees"):
+    with pytest.raises(InputError, match="degree_offset must be a number of at least 0 or None"):
         graphs.normalize(A, degree_offset=-1)
 
 
@@ -397,9 +397,9 @@ def test_anndata_in_and_out(tmp_path):
         with pytest.raises(InputError, match=r"is an AnnData; call symnmf\.scanpy\.cluster"):
             call(adata, 3)
     adata.obsp["connectivities"] = sp.csr_matrix(graphs.self_tuning(X, normalize=False))
-    copied = symnmf.scanpy.cluster(adata, 3, copy=True)
+    copied = symnmf.scanpy.cluster(adata, 3, random_state=0, copy=True)
     assert "symnmf" not in adata.obs
-    assert symnmf.scanpy.cluster(adata, 3) is None
+    assert symnmf.scanpy.cluster(adata, 3, random_state=0) is None
     adata.write_h5ad(tmp_path / "a.h5ad")
     back = anndata.read_h5ad(tmp_path / "a.h5ad")
     assert list(back.obs["symnmf"]) == list(copied.obs["symnmf"])
@@ -422,7 +422,10 @@ def test_anndata_in_and_out(tmp_path):
         (lambda: SymNMF(2).fit(np.full((9, 2), np.nan)), "NaN"),
         (lambda: graphs.from_edges([[0, 1, -2.0]]), "the first \\(0, 1\\) with -2; drop"),
         (lambda: SymNMF(2, callback=3).fit(np.eye(4)), "callback must be a function"),
-        (lambda: communities(nx.karate_club_graph(), 2, components="big"), "components 'big'"),
+        (
+            lambda: communities(nx.karate_club_graph(), 2, components="big"),
+            "components must be 'all' or 'largest'",
+        ),
     ],
 )
 def test_messages(call, said):
