@@ -165,5 +165,5 @@ def test_no_layers_are_refused():
 
 def test_a_word_for_the_weights_is_auto_or_refused():
     X = three()[1][0]
-    with pytest.raises(InputError, match=r"layer_weights must be 'auto', one number .* got 'x'"):
+    with pytest.raises(InputError, match=r"layer_weights must be 'auto' or .* got 'x'"):
         symnmf.communities([X, X], 2, layer_weights="x")

@@ -298,7 +298,7 @@ def changed(options: Mapping[str, Any]) -> dict[str, Any]:
 
     def is_default(name: str, value: Any) -> bool:
         default = OPTIONS[name].default
-        return value is default or (isinstance(value, type(default)) and bool(value == default))
+        return value is default or (np.isscalar(value) and bool(value == default))
 
     return {name: value for name, value in options.items() if not is_default(name, value)}
 

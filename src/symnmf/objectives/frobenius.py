@@ -15,7 +15,7 @@ from symnmf.objectives.objective import (
     Objective,
     relative,
 )
-from symnmf.objectives.terms import Term, check_quadratic, terms_in_float32
+from symnmf.objectives.terms import TERMS, Term, check_quadratic, terms_in_float32
 from symnmf.ops import Factor, Line, RowSolver, quartic
 from symnmf.parallel import Threads
 from symnmf.state import Misfit, Point, State, Sums
@@ -44,7 +44,7 @@ class MatrixObjective(Objective):
         other = copy.copy(self)
         other.terms = self.terms + terms
         other.offers = self.offers - {"plain"}
-        other.beyond = "added terms (l1, ridge, links)"
+        other.beyond = f"added terms ({', '.join(TERMS)})"
         other.bounded = self.bounded and all(term.nonnegative for term in terms)
         other.homogeneous = self.homogeneous and other.term_slope == 0.0
         return other

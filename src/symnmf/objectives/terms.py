@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 
-from symnmf.errors import InputError
+from symnmf.errors import InputError, said_as_input_errors
 from symnmf.ops import Factor, Ops
+from symnmf.storage import as_symmetric, on_device
+from symnmf.storage.indices import check_indices
+
+if TYPE_CHECKING:
+    from symnmf.objectives.objective import Objective
 
 __all__ = ["L1", "Links", "Ridge", "Term", "check_quadratic"]
 
@@ -20,6 +26,11 @@ class Term(ABC):
     In a split problem it is 1/2 <Q U, V> + c/2 sum(U) + c/2 sum(V), which is the same at U = V.
     A subclass says what Q or c is.
     """
+
+    @classmethod
+    def of(cls, value: Any, f: Objective, n_jobs: int | None) -> Term:
+        """Return the term for the value of its option; ``f`` is what it will be added to."""
+        return cls(float(value))  # type: ignore[call-arg]
 
     def times(self, ops: Ops, V: Factor) -> tuple[float, Factor] | None:
         """Return Q V, as a number times a factor; None where Q is 0."""
@@ -120,6 +131,23 @@ class Links(Term):
 
     matrix: Any  # a storage of Q, which lives where X does
 
+    @classmethod
+    def of(cls, value: Any, f: Objective, n_jobs: int | None) -> Links:
+        """Return -sum c_ij <u_i, u_j> as 1/2 <Q U, U>, Q = -2 C."""
+        if sp.issparse(value):
+            check_indices(value, "links")
+        with said_as_input_errors("links"):
+            C: Any = sp.csr_array(value, dtype=f.dtype) if sp.issparse(value) else value
+            C = C if sp.issparse(C) else np.array(C, dtype=f.dtype)
+        if C.shape != f.shape:
+            raise InputError(
+                f"links must have the shape of X, {f.shape[0]} x {f.shape[0]}, got "
+                f"{' x '.join(map(str, C.shape))}."
+            )
+        matrix = as_symmetric(-2.0 * C, n_jobs=n_jobs, allow_negative=True, name="links")
+        place = getattr(f.ops, "device", None)  # of the factors; None for the host
+        return cls(matrix if place is None else on_device(matrix, place))
+
     def times(self, ops: Ops, V: Factor) -> tuple[float, Factor]:
         return 1.0, self.matrix.matmul(V)
 
@@ -138,3 +166,7 @@ class Links(Term):
 
     def describe(self) -> str:
         return f"1/2 <Q U, U> with Q {self.matrix.digest()}"
+
+
+#: The terms that :class:`symnmf.Problem` takes, by the names of their options.
+TERMS: dict[str, type[Term]] = {"l1": L1, "ridge": Ridge, "links": Links}

@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import copy
 import functools
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-import scipy.sparse as sp
 
 from symnmf.arguments import checked
-from symnmf.errors import InputError, said_as_input_errors
+from symnmf.errors import InputError
 from symnmf.interchange import column_names, received
-from symnmf.naming import lookup
-from symnmf.objectives import (
-    L1,
-    Links,
-    MatrixObjective,
-    Objective,
-    Ridge,
-    Term,
-)
-from symnmf.objectives.losses import FROBENIUS, LOSSES
+from symnmf.objectives import MatrixObjective, Objective
+from symnmf.objectives.losses import FROBENIUS
 from symnmf.objectives.observing import observed
-from symnmf.options import AUTO, ProblemOptions, changed, names_in
+from symnmf.objectives.terms import TERMS
+from symnmf.options import ProblemOptions, changed, documented
 from symnmf.parallel import Threads, one_blas_thread
 from symnmf.run.result import Attached
 from symnmf.state import Point
-from symnmf.storage import SymmetricArray, SymmetricMatrix, as_symmetric, on_device
-from symnmf.storage.indices import check_indices
+from symnmf.storage import SymmetricArray
 from symnmf.storage.layers import is_layers
 
+#: The options that a likelihood takes.
+LIKELIHOOD_TAKES = ("mask", "missing", "ignore_diagonal")
 
+
+@documented
 class Problem:
     r"""The problem to solve: the misfit to the observed entries of X, and terms on U.
 
@@ -44,42 +39,9 @@ class Problem:
     Parameters
     ----------
     X : array-like, scipy sparse, torch tensor, a matrix of symnmf.storage or on disk, n x n
-        As for :func:`symnmf.factorize`.
-    mask : array-like or sparse of bool, n x n, or None
-        True for observed entries of X; all other entries are ignored.
-    weights : array-like or sparse, n x n, or None
-        The weight of each entry, symmetric and at least 0, relative to the largest weight.
-    missing : "nan", "unstored" or None
-        "nan": NaN entries of a dense X were not observed. "unstored": entries that a sparse X does
-        not store were not observed; by default they are zeros, which are data.
-    ignore_diagonal : bool
-        Leave the diagonal of X out of the fit.
-    allow_negative : bool
-        Accept negative entries of X, for methods that do not need X >= 0.
-    l1 : float
-        Weight of the sum of all entries of U. A larger weight makes U sparser.
-    ridge : float
-        Weight of 1/2 ||U||_F^2, which keeps U small.
-    links : array-like or sparse, n x n, or None
-        c: a positive entry pulls a pair of rows together, a negative one pushes it apart.
-    loss : {"frobenius", "poisson", "bernoulli"}
-        The misfit above, or the likelihood of counts or edges; see :func:`symnmf.factorize`. With
-        a likelihood, ``mask``, ``missing="nan"`` and ``ignore_diagonal`` are supported, and
-        weights and terms are not.
-    attributes : array-like, scipy sparse or DataFrame, n x m, or None
-        F, a table of attributes of the rows: words of documents, answers of people. W >= 0, with
-        one row for each column of F, is computed together with U. ``W`` of a result shows which
-        attributes belong to each cluster. Names of columns are kept.
-    attribute_weight : float
-        a: how much F counts compared with X. With 1 both count the same, whatever their units.
-    layer_weights : sequence of float or None
-        For a list of matrices X with the same rows, the layers: the misfit is the weighted sum over
-        the layers, with these weights scaled to sum 1; None for equal weights. ``mask`` may then be
-        a list with a mask or None for each layer. See :class:`symnmf.storage.Layers`.
-    n_jobs : int or None
-        Threads; None for all cores.
-    device : str, torch.device or None
-        The device of the runs: "cuda", "cpu", or None for the device of X.
+        As for :func:`symnmf.factorize`; or a list of such matrices with the same rows, the layers.
+    {mask, weights, missing, ignore_diagonal, allow_negative, l1, ridge, links, loss, attributes,
+    attribute_weight, layer_weights, n_jobs, device}
 
     Attributes
     ----------
@@ -88,6 +50,11 @@ class Problem:
 
     Notes
     -----
+    w are ``weights`` over the largest of them, so W and 2 W are one problem; c is ``links``, F is
+    ``attributes`` and a their weight. W >= 0 has a row for each column of F, and ``W`` of a result
+    shows which attributes belong to each cluster. Several layers are the weighted sum of their
+    misfits, with weights of sum 1; ``mask`` may then be a list with a mask or None for each.
+
     The terms are in the units of the misfit: if X is multiplied by c, then U is multiplied by
     :math:`c^{1/2}`, ``ridge`` and ``links`` keep their effect if multiplied by c, and ``l1`` if
     multiplied by :math:`c^{3/2}`. In a split method each factor has half of the ``l1`` term, and
@@ -102,68 +69,18 @@ class Problem:
     'converged'
     """
 
-    @checked()
+    @checked(ProblemOptions)
     def __init__(
         self,
         X: Any,
         *,
-        mask: Any = None,
-        weights: Any = None,
-        missing: str | None = None,
-        ignore_diagonal: bool = False,
-        allow_negative: bool = False,
-        l1: float = 0.0,
-        ridge: float = 0.0,
-        links: Any = None,
-        loss: str = "frobenius",
-        attributes: Any = None,
-        attribute_weight: float | str = AUTO,
-        layer_weights: Any = AUTO,
         n_jobs: int | None = None,
         device: Any = None,
+        **options: Unpack[ProblemOptions],
     ) -> None:
-        lookup(loss, dict.fromkeys(LOSSES, loss), "loss")
-        attribute_weight = 1.0 if attribute_weight == AUTO else attribute_weight
-        layer_weights = None if isinstance(layer_weights, str) else layer_weights
         given, X = X, received(X)
-        if loss != FROBENIUS:
-            self._set(_likelihood(X, loss, locals()), given)
-            return
-        l1, ridge = check_weight(l1, "l1"), check_weight(ridge, "ridge")
-        own = X.own_objective() if isinstance(X, SymmetricArray) else None
-        if own is not None:
-            self._set(_with_no_options(own, locals()), X)
-            return
-        told: dict[str, Any] = {
-            "mask": mask,
-            "missing": missing,
-            "ignore_diagonal": ignore_diagonal,
-            "allow_negative": allow_negative,
-            "n_jobs": n_jobs,
-            "device": device,
-        }
-        f: MatrixObjective
-        if is_layers(X):
-            if weights is not None:
-                raise InputError(
-                    "weights is for one X and X has layers; use layer_weights or mask."
-                )
-            from symnmf.objectives.layering import layered
-
-            f = layered(X, layer_weights, **told)
-        elif layer_weights is not None:
-            raise InputError("layer_weights is for a list of layers and X is one matrix.")
-        else:
-            f = observed(X, weights=weights, **told)
-        terms: list[Term] = [term for term in (L1(l1), Ridge(ridge)) if term.weight > 0.0]
-        if links is not None:
-            terms.append(_links(links, f, n_jobs))
-        whole = f.with_terms(*terms) if terms else f
-        if attributes is not None:
-            from symnmf.objectives.attributed import with_table
-
-            whole = with_table(whole, attributes, attribute_weight)
-        self._set(whole, given, column_names(attributes))
+        f = _objective(X, changed(options), n_jobs, device)
+        self._set(f, given, column_names(options.get("attributes")))
 
     def _set(self, f: Objective, given: Any, names: list[Any] | None = None) -> None:
         self.objective, self.given = f, given
@@ -264,63 +181,52 @@ class Problem:
         return other
 
 
-def _likelihood(X: Any, loss: str, told: dict[str, Any]) -> Objective:
-    """Return the likelihood of X, and refuse what only a misfit has."""
-    refused = ("weights", "allow_negative", "l1", "ridge", "links", "device", "attributes")
-    for name in refused:
-        if says(told[name]):
+def _objective(X: Any, options: dict[str, Any], n_jobs: int | None, device: Any) -> Objective:
+    """Return what is minimised for X with the options that are not at their defaults."""
+    options = {name: value for name, value in options.items() if value is not None}
+    loss = options.pop("loss", FROBENIUS)
+    own = X.own_objective() if isinstance(X, SymmetricArray) else None
+    if own is not None:
+        what = f"is for matrices and X is a {type(X).__name__}"
+        for name in options if loss == FROBENIUS else ("loss",):
+            raise InputError(f"{name} {what}; leave it out.")
+        return own if n_jobs is None else own.with_threads(Threads(n_jobs))
+    if loss != FROBENIUS:
+        from symnmf.objectives.likelihood import likelihood_of
+
+        seen = {name: options.pop(name) for name in LIKELIHOOD_TAKES if name in options}
+        for name in (*options, *(["device"] if device is not None else [])):
             raise InputError(
                 f"{name} cannot be combined with loss={loss!r}; leave one of them out."
             )
-    if isinstance(X, SymmetricArray) and not isinstance(X, SymmetricMatrix):
-        raise InputError(
-            f"loss={loss!r} is for matrices and X is a {type(X).__name__}; leave it out."
-        )
-    from symnmf.objectives.likelihood import likelihood_of
+        return likelihood_of(X, loss, n_jobs=n_jobs, **seen)
+    terms = {name: options.pop(name) for name in TERMS if name in options}
+    table, share = options.pop("attributes", None), options.pop("attribute_weight", 1.0)
+    shares = options.pop("layer_weights", None)
+    place = {"n_jobs": n_jobs, "device": device}
+    f: MatrixObjective
+    if is_layers(X):
+        if "weights" in options:
+            raise InputError("weights is for one X and X has layers; use layer_weights or mask.")
+        from symnmf.objectives.layering import layered
 
-    names = ("mask", "missing", "ignore_diagonal", "n_jobs")
-    return likelihood_of(X, loss, **{name: told[name] for name in names})
+        f = layered(X, shares, **options, **place)
+    elif shares is not None:
+        raise InputError("layer_weights is for a list of layers and X is one matrix.")
+    else:
+        f = observed(X, **options, **place)
+    if terms:
+        f = f.with_terms(*(TERMS[name].of(value, f, n_jobs) for name, value in terms.items()))
+    if table is not None:
+        from symnmf.objectives.attributed import with_table
+
+        f = with_table(f, table, share)
+    return f
 
 
 def says(value: Any) -> bool:
     """Whether an option says anything: arrays do, None, False and 0 do not."""
     return value is not None and (not isinstance(value, bool | int | float) or bool(value))
-
-
-def _with_no_options(f: Objective, told: dict[str, Any]) -> Objective:
-    """Return the objective that X brings on the threads asked for; refuse options of matrices."""
-    for name in changed({name: told[name] for name in names_in(ProblemOptions)}):
-        if name not in ("loss", "attribute_weight", "layer_weights"):
-            raise InputError(
-                f"{name} is for matrices and X is a {type(f.storage).__name__}; leave it out."
-            )
-    n_jobs = told["n_jobs"]
-    return f if n_jobs is None else f.with_threads(Threads(n_jobs))
-
-
-def check_weight(value: Any, name: str) -> float:
-    """Return the weight of a term, or say what is wrong with it."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not (number and np.isfinite(value) and value >= 0):
-        raise InputError(f"{name} must be a number of at least 0, got {value!r}.")
-    return float(value)
-
-
-def _links(links: Any, f: MatrixObjective, n_jobs: int | None) -> Links:
-    """Return -sum c_ij <u_i, u_j> as a term 1/2 <Q U, U>, Q = -2 C, on their device."""
-    dtype = f.dtype
-    if sp.issparse(links):
-        check_indices(links, "links")
-    with said_as_input_errors("links"):
-        Q = sp.csr_array(links, dtype=dtype) if sp.issparse(links) else np.array(links, dtype=dtype)
-    if Q.shape != f.shape:
-        raise InputError(
-            f"links must have the shape of X, {f.shape[0]} x {f.shape[0]}, got "
-            f"{' x '.join(map(str, Q.shape))}."
-        )
-    matrix = as_symmetric(-2.0 * Q, n_jobs=n_jobs, allow_negative=True, name="links")
-    place = getattr(f.ops, "device", None)  # of the factors; None for the host
-    return Links(matrix if place is None else on_device(matrix, place))
 
 
 def check_rank(rank: int, n: int) -> None:

@@ -19,11 +19,11 @@ RANGE = {np.dtype(np.float64): (1e-30, 1e30), np.dtype(np.float32): (1e-15, 1e15
 
 #: What else can be done about NaN in an array, NaN in a sparse matrix and negative entries.
 NAN_IN_ARRAY = (
-    ", or pass missing='nan' to symnmf.factorize or symnmf.SymNMF if NaN stands for entries that "
+    ", or pass missing='nan' to symnmf.factorize or symnmf.Problem if NaN stands for entries that "
     "were not observed"
 )
 NAN_IN_SPARSE = (
-    ", or leave them out and pass missing='unstored' to symnmf.factorize or symnmf.SymNMF if what "
+    ", or leave them out and pass missing='unstored' to symnmf.factorize or symnmf.Problem if what "
     "is not stored was not observed"
 )
 NEGATIVE = ", or pass allow_negative=True if they are meant"

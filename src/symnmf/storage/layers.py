@@ -10,9 +10,8 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.arguments import check
 from symnmf.errors import InputError
-from symnmf.kinds import SEQUENCE
+from symnmf.naming import shown
 from symnmf.ops import Factor
 from symnmf.parallel import Threads
 from symnmf.storage.dense import DenseMatrix
@@ -76,7 +75,8 @@ class Layers(SymmetricMatrix):
         device: Any = None,
         allow_negative: bool = False,
     ) -> None:
-        check("layers", layers, (SEQUENCE,))
+        if not isinstance(layers, list | tuple):
+            raise InputError(f"layers must be a list of matrices, got {shown(layers)}.")
         if not len(layers):
             raise InputError("layers is empty; pass at least one matrix.")
         told: dict[str, Any] = {
