@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,7 @@ def test_a_dense_matrix_and_a_checkpoint_give_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("X", "options", "said"),
     [
-        (np.ones((3, 3)), {"loss": "gauss"}, "loss 'gauss' is not known"),
+        (np.ones((3, 3)), {"loss": "gauss"}, "loss must be one of frobenius"),
         (2 * np.ones((3, 3)), {"loss": "bernoulli"}, "entries from 0 to 1, and X has 2"),
         (np.ones((3, 3)), {"loss": "poisson", "ridge": 1.0}, "ridge cannot be combined with loss="),
         (np.ones((3, 3)), {"loss": "poisson", "solver": "symhals"}, "does not take a likelihood"),
@@ -181,3 +182,21 @@ def test_communities_are_refined_by_a_likelihood(real_data):
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)
     with pytest.raises(InputError, match="loss is for edges, not for triangles"):
         symnmf.communities(data.data, 3, loss="poisson", order=3)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [1, 6])
+def test_a_matrix_that_its_degrees_explain_has_an_error(n, dtype):
+    degrees = 0.5 + np.random.default_rng(0).random(n)
+    for X in (np.ones((n, n)), np.outer(degrees, degrees)):
+        found = symnmf.factorize(X.astype(dtype), 1, loss="poisson", random_state=0)
+        assert found.status == "converged"
+        assert found.error == pytest.approx(0.0, abs=1e-5)
+
+
+def test_a_negative_likelihood_of_hyperedges_warns_of_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        hypergraph = symnmf.graphs.Hypergraph([[0, 1, 2], [2, 3]] * 9, 9 * [5.0, 4.0])
+        found = symnmf.factorize(hypergraph.problem(), 1, random_state=0)
+    assert found.value < 0

@@ -76,7 +76,8 @@ def _option(name: str, *kinds: Kind, text: str, default: Any = None, shell: str 
 _option("mask", TABLE, NONE, text="""
     True for observed entries of X; all others are left out of the fit.""")
 _option("weights", TABLE, NONE, text="""
-    The weight of each entry of X in the fit, symmetric and at least 0.""")
+    The weight of each entry of X in the fit, symmetric and at least 0. They are divided by the
+    largest, so only their ratios count, beside l1, ridge and links too.""")
 _option("missing", choice("nan", "unstored"), NONE, text="""
     "nan": NaN entries of a dense X were not observed. "unstored": entries that a sparse X does not
     store were not observed; by default they are zeros, which are data.""")

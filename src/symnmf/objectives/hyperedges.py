@@ -141,22 +141,15 @@ class HyperedgeLikelihood(Likelihood):
         U.product(self)
         return 0.5 * U.sums(self)[0] + self.added(U)
 
-    def misfit(self, U: Point) -> float:
-        """Return what is left of the deviance of the hyperedges, in units of ``sqnorm``."""
-        least, one = self._extremes()
-        U.product(self)
-        return self.sqnorm * (U.sums(self)[0] - least) / (one - least)
+    def _least(self) -> tuple[float, float]:
+        """Return twice f where pairs have the rate of their hyperedge, and the sum of counts."""
+        w, sizes = self.weights, np.diff(self.indptr)
+        rates = w * sizes * (sizes - 1) / 2
+        return 2.0 * float(np.sum(w - w * np.log(rates))), 2.0 * float(w.sum())
 
-    def _extremes(self) -> tuple[float, float]:
-        """Twice f where pairs have the rate of their hyperedge, and where only degrees count."""
-        if self._deviances is None:
-            w, sizes = self.weights, np.diff(self.indptr)
-            own = 2.0 * float(np.sum(w - w * np.log(w * sizes * (sizes - 1) / 2)))
-            one = self.degrees[:, None] * np.sqrt(2.0 * w.sum()) / self.degrees.sum()
-            alone = self.product_and_sums(Point(self.ops, one.astype(self.dtype)))[1]
-            assert alone is not None
-            self._deviances = own, max(alone[0], own + 1e-300)
-        return self._deviances
+    def _of_degrees(self) -> np.ndarray:
+        one = self.degrees[:, None] * np.sqrt(2.0 * self.weights.sum()) / self.degrees.sum()
+        return one.astype(self.dtype)
 
     def best_multiple(self, U: Point) -> float:
         size = float(np.vdot(U.values, self.expected(np.asarray(U.values))))

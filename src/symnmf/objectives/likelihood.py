@@ -59,7 +59,6 @@ class Likelihood(Objective):
     ) -> None:
         super().__init__(storage)
         self.bernoulli, self.hidden = bernoulli, hidden
-        self._deviances: tuple[float, float] | None = None
 
     def describe(self) -> str:
         name = "log(exp<u_i, u_j> - 1)" if self.bernoulli else "log <u_i, u_j>"
@@ -108,23 +107,34 @@ class Likelihood(Objective):
 
     def misfit(self, U: Point) -> float:
         """Return what is left of the deviance, in units of ``sqnorm``."""
-        least, one = self._extremes()
-        return self.sqnorm * (2.0 * self.value(U) - least) / (one - least)
+        least, spread = self._deviances
+        U.product(self)
+        return self.sqnorm * (U.sums(self)[0] - least) / spread
 
-    def _extremes(self) -> tuple[float, float]:
-        """Twice f where every entry has a rate of its own, and where only degrees explain X."""
-        if self._deviances is None:
-            x = self.storage.data.astype(np.float64)
-            # for edges: at m -> infinity for x = 1, and where m (1 - x) = ... in between
-            own = 0.0 if self.bernoulli else float(np.sum(x - x * np.log(x)))
-            degrees = np.zeros(self.shape[0])
-            rows = np.repeat(np.arange(self.shape[0]), np.diff(self.storage.indptr))
-            np.add.at(degrees, rows, x)
-            one = (degrees / np.sqrt(max(degrees.sum(), 1e-300)))[:, None].astype(self.dtype)
-            alone = self.product_and_sums(Point(self.ops, one))[1]
-            assert alone is not None
-            self._deviances = own, max(alone[0], own + 1e-300)
-        return self._deviances
+    @cached_property
+    def _deviances(self) -> tuple[float, float]:
+        """Twice f where all is explained, and how much more it is where only degrees explain X.
+
+        Where these explain all of it, the unit is the sum of all counts.
+        """
+        least, counted = self._least()
+        sums = self.sums(Point(self.ops, self._of_degrees()))
+        left = sums[0] - least
+        rounding = 1e3 * float(np.finfo(self.dtype).eps) * counted
+        return least, left if left > rounding else counted
+
+    def _least(self) -> tuple[float, float]:
+        """Return twice f where every entry has a rate of its own, and the sum of all counts."""
+        x = self.storage.data.astype(np.float64)
+        # for edges: at m -> infinity for x = 1, and where m (1 - x) = ... in between
+        return 0.0 if self.bernoulli else float(np.sum(x - x * np.log(x))), float(x.sum())
+
+    def _of_degrees(self) -> np.ndarray:
+        """Return the U of one column that explains X by its degrees alone."""
+        X = self.storage
+        rows = np.repeat(np.arange(self.shape[0]), np.diff(X.indptr))
+        degrees = np.bincount(rows, X.data, minlength=self.shape[0])
+        return (degrees / np.sqrt(degrees.sum() or 1.0))[:, None].astype(self.dtype)
 
     def improved(self, U: Point, power: float) -> np.ndarray:
         """Return the step of expectation-maximisation, taken ``power`` times as far.

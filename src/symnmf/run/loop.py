@@ -246,7 +246,7 @@ class Run:
         self.seconds = self.limits.clock() - began
         self.unrounded = U0 if self._narrow else None
         self._measure()
-        self.start_misfit = float(np.sqrt(2.0 * self.latest.value))
+        self.start_misfit = math.sqrt(max(2.0 * self.latest.value, 0.0))
 
     def go_on(self, saved: SavedRun) -> None:
         """Start from a checkpoint."""
