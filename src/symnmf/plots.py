@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from symnmf.arguments import checked
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.naming import lookup
-from symnmf.run.result import Result, membership_shares
+from symnmf.run.result import OUTSIDE, Result, membership_shares
 from symnmf.storage.indices import check_indices
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-__all__ = ["convergence", "memberships", "similarity", "typical_members"]
+__all__ = ["convergence", "drawing", "memberships", "points", "similarity", "typical_members"]
 
 #: Okabe and Ito's colours, told apart by every common kind of colour vision.
 COLOURS = (
@@ -48,6 +48,9 @@ QUANTITIES = {
     "stationarity": r"stationarity, in units of $\|X\|_F\|U\|_F/10$",
     "coupling": r"$\lambda$",
 }
+#: Nodes of a drawing up to which they can be named.
+NAMED_UP_TO = 60
+GREY = "#999999"
 GRID = 400  # points of a curve drawn over time, where runs share no positions
 
 
@@ -327,6 +330,89 @@ def memberships(
     ax.set_ylabel("column of U")
     figure.colorbar(image, ax=ax, label="share of the row", pad=0.02)
     return figure
+
+
+@checked()
+def points(U: Any, labels: Any = None, *, ax: Axes | None = None) -> Figure:
+    """Draw the rows of U in two dimensions, coloured by cluster.
+
+    They are the two principal components of the rows, each scaled to length 1.
+
+    Parameters
+    ----------
+    U : array of shape (n, r)
+        The factor, or the embedding of a fit.
+    labels : array-like of shape (n,) or None
+        The cluster of each row; None for the column of its largest entry.
+    ax : matplotlib Axes or None
+        Where to draw; None for a new figure.
+    """
+    factor = _checked_factor(U)
+    labels = _one_label_per_row(factor.argmax(axis=1) if labels is None else labels, len(factor))
+    length = np.linalg.norm(factor, axis=1, keepdims=True)
+    rows = factor / np.where(length > 0.0, length, 1.0)
+    left, scales, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    at = np.zeros((len(rows), 2))
+    at[:, : left.shape[1]] = (left * scales)[:, :2]
+    figure, ax = new_axes(ax, (6.2, 5.4))
+    _scatter(ax, at, labels, size=max(6.0, min(60.0, 8e3 / len(rows))), numbered=True)
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.set(xticks=[], yticks=[], xlabel="first principal component", ylabel="second")
+    ax.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+@checked(A=("entries",))
+def drawing(A: Any, labels: Any, names: Sequence[Any], *, ax: Axes | None = None) -> Figure:
+    """Draw a small graph, coloured by cluster (needs networkx).
+
+    Parameters
+    ----------
+    A : scipy sparse, n x n
+        The adjacency matrix.
+    labels : array-like of shape (n,)
+        The cluster of each node, -1 for none.
+    names : sequence of length n
+        What the nodes are called; shown where they are at most 60.
+    ax : matplotlib Axes or None
+        Where to draw; None for a new figure.
+    """
+    import networkx as nx
+
+    labels = _one_label_per_row(labels, A.shape[0])
+    graph = nx.from_scipy_sparse_array(sp.csr_array(A))
+    graph.remove_edges_from(list(nx.selfloop_edges(graph)))
+    figure, ax = new_axes(ax, (6.6, 6.0))
+    weights = np.array([weight for _, _, weight in graph.edges(data="weight")])
+    widths = 0.3 + 1.2 * weights / weights.max() if weights.size else 0.3
+    place = nx.spring_layout(graph, seed=0, iterations=100)
+    nx.draw_networkx_edges(graph, place, ax=ax, width=widths, edge_color="#a0a8b0")
+    at = np.array([place[node] for node in range(len(labels))])
+    _scatter(ax, at, labels, size=70.0, numbered=len(labels) > NAMED_UP_TO)
+    if len(labels) <= NAMED_UP_TO:
+        for name, point in zip(names, at, strict=True):
+            shown = ax.annotate(str(name), point, (0, 6), textcoords="offset points", ha="center")
+            shown.set(fontsize=8, parse_math=False)  # a name may hold dollars
+    ax.set_axis_off()
+    ax.margins(0.06)
+    return figure
+
+
+def _scatter(ax: Axes, at: np.ndarray, labels: np.ndarray, *, size: float, numbered: bool) -> None:
+    """Draw points by cluster; those that belong nowhere are grey."""
+    from matplotlib import colormaps
+
+    clusters = np.unique(labels).tolist()
+    few = len(clusters) <= len(COLOURS)
+    for number, cluster in enumerate(clusters):
+        mine = at[labels == cluster]
+        colour = COLOURS[number % len(COLOURS)] if few else colormaps["tab20"](number % 20)
+        colour = GREY if cluster == OUTSIDE else colour
+        ax.scatter(*mine.T, s=size, color=colour, edgecolors="white", linewidths=0.4, zorder=2)
+        if numbered and cluster != OUTSIDE:
+            middle = np.median(mine, axis=0)
+            label = ax.annotate(str(cluster), middle, weight="bold", fontsize=12, ha="center")
+            label.set_bbox({"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1.0})
 
 
 @checked()

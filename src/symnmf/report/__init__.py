@@ -6,6 +6,6 @@ is a script tag is shown as text.
 """
 
 from symnmf.report.page import write_report
-from symnmf.report.trees import write_tree_report
 
-__all__ = ["write_report", "write_tree_report"]
+
+__all__ = ["write_report"]

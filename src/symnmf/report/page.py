@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from html import escape
-from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from symnmf import plots
+from symnmf import __version__, plots
 from symnmf.arguments import checked
 from symnmf.cluster import Fitted
 from symnmf.cluster.about import about
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.kinds import is_sparse
-from symnmf.metrics import adjusted_rand, clustering_accuracy, normalized_mutual_info
+from symnmf.metrics import clustering_accuracy
 from symnmf.outputs import write_atomically
 from symnmf.placing import top_features
 from symnmf.quality import Quality, plain
@@ -35,8 +37,6 @@ from symnmf.report.markup import (
     text,
     whole_page,
 )
-from symnmf.report.pictures import pictures
-from symnmf.report.profiles import profiles, sizes
 from symnmf.run.certificate import Certificate
 from symnmf.run.result import OUTSIDE, Result
 from symnmf.storage.wrapping import is_storage
@@ -49,10 +49,16 @@ if TYPE_CHECKING:
 
 #: Rows of the searchable table that a browser still sorts without a wait.
 MAX_ROWS = 5000
-TYPICAL = 6
-NOWHERE = OUTSIDE
-TOP_FEATURES = 8
-MOST_CLASSES = 40  # clusters or classes up to which a table of pairs can be read
+#: Nodes up to which a drawing of the graph can be read.
+DRAWN_UP_TO = 300
+TYPICAL, TOP_FEATURES = 6, 8
+
+ABOUT_ERROR = (
+    "The relative squared error is the part of the squared similarities that U Uᵀ does not "
+    "reproduce: 0 is a perfect fit and 1 is none. For sparse graphs 0.5 to 0.9 is usual, since "
+    "single edges cannot be reproduced by a few clusters. Compare it only between fits of the "
+    "same similarities."
+)
 
 
 @checked()
@@ -62,17 +68,13 @@ def write_report(
     A: Any = None,
     *,
     title: str = "Symmetric NMF clustering",
-    labels: Any = None,
     names: Sequence[Any] | np.ndarray | None = None,
     truth: Any = None,
     images: Any = None,
     image_shape: tuple[int, int] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    certificate: Certificate | None = None,
-    quality: Quality | None = None,
-    features: Sequence[Any] | np.ndarray | None = None,
     data: Any = None,
-    all_clusters: Sequence[str] | None = None,
+    features: Sequence[Any] | np.ndarray | None = None,
+    settings: Mapping[str, Any] | None = None,
     max_rows: int = MAX_ROWS,
 ) -> Path:
     """Write a self-contained HTML page about a clustering (needs the extra ``plots``).
@@ -88,26 +90,17 @@ def write_report(
         What was factorized; needed with a Result only.
     title : str
         The heading.
-    labels : array-like of shape (n,) or None
-        The cluster of each row, -1 for none; None for the largest entry of each row of U.
     names : sequence or None
         The names of the rows; None for their numbers.
     truth : array-like of shape (n,) or None
-        Known classes; adds scores, and the purity of each cluster.
+        Known classes; adds scores, and the commonest class of each cluster.
     images, image_shape : array of shape (n, height * width) and (height, width), or None
         Adds a sheet of the most typical images of each cluster.
+    data, features : array of shape (n, d) and sequence of length d, or None
+        The data, and names of their columns, such as words; adds the most distinctive ones of each
+        cluster. Not needed for a fit with ``attributes``.
     settings : mapping or None
         The settings of the run, to be listed on the page.
-    certificate : Certificate or None
-        None computes it.
-    quality : Quality or None
-        How the clusters look; needed with a Result only.
-    features, data : sequence of length d and array of shape (n, d), or None
-        Names of the columns of the data, such as words; adds the most distinctive ones of each
-        cluster. Not needed for a fit with ``attributes``.
-    all_clusters : sequence of str or None
-        All clusters of each row, shown next to its label; None uses those of a fit whose clusters
-        overlap, with the strengths.
     max_rows : int
         The largest number of rows in the searchable table; the page says so if there are more.
 
@@ -116,327 +109,218 @@ def write_report(
     Path
         ``path``.
     """
-    subject = _subject(fit, A, labels, names, truth, certificate, quality)
-    if all_clusters is not None:
-        with said_as_input_errors():
-            all_clusters = [str(one) for one in all_clusters]
-        _check_length("all_clusters", all_clusters, len(subject.names))
-        subject = replace(subject, listed={"all_clusters": all_clusters})
+    page = _Page(fit, A, names, truth)
     words = None
     if features is not None and data is not None:
-        found = top_features(data, subject.membership, features, TOP_FEATURES)
-        words = [[word for word, _ in mine] for mine in found]
-    elif subject.result.W is not None:
-        words = about(subject.result, subject.U.shape[1], TOP_FEATURES)
-    stamp = {"symnmf": version("symnmf"), "written": f"{datetime.now():%Y-%m-%d %H:%M}"}
+        top = top_features(data, page.membership, features, TOP_FEATURES)
+        words = [[word for word, _ in mine] for mine in top]
+    elif page.result.W is not None:
+        words = about(page.result, page.U.shape[1], TOP_FEATURES)
     sheet = None
     if images is not None and image_shape is not None:
-        sheet = plots.typical_members(images, subject.U, image_shape, labels=subject.labels)
-    made = None
-    if features is not None and data is not None:
-        made = profiles(data, subject.labels, list(features))
+        sheet = plots.typical_members(images, page.U, image_shape, labels=page.labels)
+    stamp = {"symnmf": __version__, "written": f"{datetime.now():%Y-%m-%d %H:%M}"}
     parts = [
-        _verdict(subject.quality),
-        _summary(subject),
-        _about_error(subject),
-        section("Clusters", _clusters(subject, words)),
-        section("Clusters and known classes", _confusion(subject)),
-        section("Pictures", _pictures(subject, sheet, made)),
-        section("Links between clusters", _links(subject)),
-        _certificate(subject.certificate),
-        section("Rows", _rows(subject, max_rows)),
+        _verdict(page.quality),
+        facts(page.facts()),
+        section("Clusters", page.clusters(words)),
+        section("Pictures", page.pictures(sheet)),
+        _certificate(page.certificate),
+        section("Rows", page.rows(max_rows)),
         section("Settings", _settings({**(settings or {}), **stamp})),
     ]
-    page = whole_page(title, "\n".join(part for part in parts if part)).encode("utf-8", "replace")
-    write_atomically(path, lambda stream: stream.write(page))
+    content = whole_page(title, "\n".join(part for part in parts if part))
+    write_atomically(path, lambda stream: stream.write(content.encode("utf-8", "replace")))
     return Path(path)
 
 
-@dataclass(frozen=True)
-class _Subject:
-    """What the page is about."""
+class _Page:
+    """What the page is about, and the parts of it that hold data."""
 
-    result: Result
-    A: Any
-    labels: np.ndarray
-    names: list[Any]
-    truth: np.ndarray | None
-    certificate: Certificate
-    quality: Quality | None
-    membership: np.ndarray
-    listed: Mapping[str, Sequence[str]]
-
-    @property
-    def U(self) -> np.ndarray:
-        return self.result.U
-
-    @property
-    def shares(self) -> np.ndarray:
-        """The largest share of each row; 0 where the row belongs nowhere."""
-        largest = self.membership.max(axis=1)
-        return np.where(self.labels == NOWHERE, 0.0, largest)
-
-
-def _subject(
-    fit: Result | SymNMF | Communities | Fitted,
-    A: Any,
-    labels: Any,
-    names: Any,
-    truth: Any,
-    certificate: Certificate | None,
-    quality: Quality | None,
-) -> _Subject:
-    listed: dict[str, list[str]] = {}
-    if isinstance(fit, Result):
-        result = fit
-        if A is None:
-            raise InputError("A must be the matrix that was factorized; a Result does not hold it.")
-        certificate = fit.certificate(A) if certificate is None else certificate
-        membership, own = result.membership, result.labels
-    else:
-        fitted = getattr(fit, "_fitted", fit)
-        if not isinstance(fitted, Fitted):
+    def __init__(self, fit: Any, A: Any, names: Any, truth: Any) -> None:
+        self.listed: Mapping[str, Sequence[str]] = {}
+        self.quality: Quality | None = None
+        if isinstance(fit, Result):
+            if A is None:
+                raise InputError(
+                    "A must be the matrix that was factorized; a Result does not hold it."
+                )
+            self.result, self.certificate = fit, fit.certificate(A)
+            self.U, self.membership, self.labels = fit.U, fit.membership, fit.labels
+        else:
+            fitted = getattr(fit, "_fitted", fit)
+            if not isinstance(fitted, Fitted):
+                raise InputError(
+                    f"fit must be a Result, a fitted SymNMF or Communities, got "
+                    f"{type(fit).__name__}; fit it first."
+                )
+            self.result, self.certificate = fitted.result, fitted.certificate
+            self.U, self.membership, self.labels = fitted.U, fitted.membership, fitted.labels
+            self.quality, self.listed = fitted.quality, fitted.listed
+            A = fitted.similarities.A if A is None else A
+            names = fitted.similarities.names if names is None else names
+        if is_storage(A):
             raise InputError(
-                f"fit must be a Result, a fitted SymNMF or Communities, got {type(fit).__name__}; "
-                f"fit it first."
+                f"A is a {type(A).__name__}, of which only products are made; a page needs the "
+                f"entries of an array or a sparse matrix."
             )
-        result, similar = fitted.result, fitted.similarities
-        A = similar.A if A is None else A
-        names = similar.names if names is None else names
-        certificate = fitted.certificate if certificate is None else certificate
-        quality = fitted.quality if quality is None else quality
-        membership, listed, own = fitted.membership, fitted.listed, fitted.labels
-    if is_storage(A):
-        raise InputError(
-            f"A is a {type(A).__name__}, of which only products are made; a page needs the entries "
-            f"of an array or a sparse matrix."
-        )
-    n = result.U.shape[0]
-    with said_as_input_errors():
-        labels = own if labels is None else np.asarray(labels)
-        if labels.dtype.kind not in "iu":
-            raise InputError("labels must be the number of each row's cluster, -1 for none.")
-        names = list(range(n)) if names is None else list(names)
-        truth = None if truth is None else np.asarray(truth)
-    for argument, given in (("labels", labels), ("names", names), ("truth", truth)):
-        if given is not None:
-            _check_length(argument, given, n)
-    return _Subject(
-        result, A, labels, names, truth, certificate, quality, np.asarray(membership), listed
+        self.A = A if sp.issparse(A) else np.asarray(A)
+        n = self.U.shape[0]
+        with said_as_input_errors():
+            self.names = list(range(n)) if names is None else list(names)
+            self.truth = None if truth is None else np.asarray(truth)
+        for argument, values in (("names", self.names), ("truth", self.truth)):
+            if values is not None and len(values) != n:
+                raise InputError(
+                    f"{argument} must hold {n} entries, one per row, got {len(values)}."
+                )
+        largest = np.asarray(self.membership).max(axis=1)
+        self.shares = np.where(self.labels == OUTSIDE, 0.0, largest)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return the main figures and what they are."""
+        n, r = self.U.shape
+        nonempty = np.unique(self.labels[self.labels != OUTSIDE]).size
+        shown = [
+            (f"{n:,}", "rows"),
+            (f"{nonempty}" if nonempty == r else f"{nonempty} of {r}", "clusters"),
+        ]
+        if self.quality is not None:
+            shown += [
+                (f"{self.quality.largest:.0%}", "in the largest cluster"),
+                (plain(self.quality.modularity), "modularity"),
+            ]
+            if len(self.quality.errors) > 1:
+                starts = f"agreement of {len(self.quality.errors)} starts"
+                shown.append((plain(self.quality.agreement), starts))
+        if self.truth is not None:
+            truth = self.truth.astype(str)
+            shown += [
+                (plain(clustering_accuracy(truth, self.labels)), "accuracy"),
+                (plain(normalized_mutual_info_score(truth, self.labels)), "mutual information"),
+                (plain(adjusted_rand_score(truth, self.labels)), "adjusted Rand index"),
+            ]
+        return [
+            *shown,
+            (f"{self.result.error:.4f}", "relative squared error"),
+            (f"{self.result.n_iter}", f"iterations of {self.result.solver}"),
+            (self.result.status.replace("_", " "), "how the run ended"),
+        ]
+
+    def clusters(self, words: list[list[Any]] | None) -> str:
+        """Return the table of clusters, without columns that would be empty."""
+        quality, verdict = self.quality, getattr(self.quality, "verdict", None)
+        typical = plots.most_typical(self.U, TYPICAL, self.labels)
+        lines: list[dict[str, Cell]] = []
+        for cluster in np.unique(self.labels).tolist():
+            mine = np.flatnonzero(self.labels == cluster)
+            line: dict[str, Cell] = {
+                "cluster": cluster_cell(cluster),
+                "size": (len(mine), f"{len(mine):,}"),
+                "mean membership": number_cell(float(self.shares[mine].mean())),
+            }
+            if 0 <= cluster < self.U.shape[1]:
+                line["typical members"] = ", ".join(
+                    short(self.names[i], 40) for i in typical.get(cluster, ())
+                )
+                if quality is not None:
+                    line["conductance"] = number_cell(quality.conductance[cluster])
+                if verdict is not None and cluster < len(verdict.clusters):
+                    line["a cluster?"] = verdict.clusters[cluster]
+                if words is not None:
+                    line["most distinctive columns"] = ", ".join(
+                        short(word, 40) for word in words[cluster]
+                    )
+            if self.truth is not None:
+                classes, counts = np.unique(self.truth[mine].astype(str), return_counts=True)
+                most = int(counts.argmax())
+                line["commonest class"] = str(classes[most])
+                line["its share"] = number_cell(float(counts[most] / len(mine)))
+            lines.append(line)
+        heads = [
+            head
+            for head in dict.fromkeys(key for line in lines for key in line)
+            if any(line.get(head, "") not in ("", None) for line in lines)
+        ]
+        return table("clusters", heads, [[line.get(head, "") for head in heads] for line in lines])
+
+    def pictures(self, sheet: Figure | None) -> str:
+        """Return the pictures, as figures of HTML."""
+        names = [short(name, 14) for name in self.names]
+        small = sp.issparse(self.A) and len(names) <= DRAWN_UP_TO and find_spec("networkx")
+        shown = [
+            ("The graph, coloured by cluster", plots.drawing(self.A, self.labels, names))
+            if small
+            else ("The rows, in two dimensions", plots.points(self.U, self.labels)),
+            ("Similarity matrix, by cluster", plots.similarity(self.A, self.labels)),
+            ("Memberships", plots.memberships(self.membership, self.labels)),
+        ]
+        if len(self.result.history):
+            shown.append(("Convergence", plots.convergence(self.result)))
+        figures = [as_figure(title, figure) for title, figure in shown]
+        if sheet is not None:
+            title = "Most typical members of each cluster"
+            figures.insert(1, as_figure(title, sheet, "photographs"))
+        return f'<div class="pictures">{"".join(figures)}</div>'
+
+    def rows(self, most: int) -> str:
+        """Return the searchable table of rows."""
+        n = len(self.names)
+        heads = ["name", "cluster", "membership"]
+        heads += [name.replace("_", " ") for name in self.listed]
+        heads += ["class"] if self.truth is not None else []
+        lines: list[list[Cell]] = []
+        for i in range(min(n, most)):
+            line: list[Cell] = [
+                name_cell(self.names[i]),
+                cluster_cell(int(self.labels[i])),
+                number_cell(float(self.shares[i])),
+            ]
+            line += [words[i] for words in self.listed.values()]
+            line += [name_cell(self.truth[i])] if self.truth is not None else []
+            lines.append(line)
+        note = ""
+        if n > most:
+            note = f"<p class=note>The first {most:,} of {n:,} rows; labels.csv has them all.</p>"
+        return note + table("rows", heads, lines, search=True)
+
+
+def _verdict(quality: Quality | None) -> str:
+    """Say whether the clusters are real, before anything else."""
+    if quality is None or (quality.verdict is None and not quality.warning):
+        return ""
+    verdict = quality.verdict
+    content = f"<p>{text(_sentence(quality.warning))}</p>" if quality.warning else ""
+    if verdict is not None and not verdict.doubtful:
+        content = f"<p>{text(_sentence(verdict.reason))}</p>{content}"
+    word = "Judge for yourself" if verdict is None else quality.word.capitalize()
+    kind = "no" if quality.warning else "yes"
+    return (
+        f'<section class="certificate {kind}"><h2>Are they clusters?</h2>'
+        f"<p><strong>{text(word)}</strong></p>{content}</section>"
     )
 
 
-def _check_length(argument: str, given: Any, n: int) -> None:
-    if len(given) != n:
-        raise InputError(f"{argument} must hold {n} entries, one per row, got {len(given)}.")
-
-
-# Parts of the page ----------------------------------------------------------------------------
-
-
-def _summary(subject: _Subject) -> str:
-    result, quality = subject.result, subject.quality
-    n, r = result.U.shape
-    found = np.unique(subject.labels[subject.labels != NOWHERE]).size
-    shown = [
-        (f"{n:,}", "rows"),
-        (f"{found}" if found == r else f"{found} of {r}", "clusters"),
-    ]
-    if quality is not None:
-        shown += [
-            (f"{quality.largest:.0%}", "in the largest cluster"),
-            (plain(quality.modularity), "modularity"),
-        ]
-        if len(quality.errors) > 1:
-            spread = max(quality.errors) - min(quality.errors)
-            shown += [
-                (plain(quality.agreement), f"agreement of {len(quality.errors)} starts"),
-                (f"{spread:.2g}", "spread of their errors"),
-            ]
-    shown += [
-        (f"{result.error:.4f}", "relative squared error"),
-        (f"{result.n_iter}", f"iterations of {result.solver}"),
-        (result.status.replace("_", " "), "how the run ended"),
-    ]
-    if subject.truth is not None:
-        truth = subject.truth.tolist()
-        shown += [
-            (plain(clustering_accuracy(truth, subject.labels)), "accuracy"),
-            (plain(normalized_mutual_info(truth, subject.labels)), "mutual information"),
-            (plain(adjusted_rand(truth, subject.labels)), "adjusted Rand index"),
-        ]
-    return facts(shown)
+def _sentence(clause: str) -> str:
+    return f"{clause[0].upper()}{clause[1:].rstrip('.')}."
 
 
 def _certificate(certificate: Certificate) -> str:
     kind = "yes" if certificate.certified else "no"
     verdict, _, details = str(certificate).partition("\n")
     lines = "\n".join(line.strip() for line in details.splitlines())
+    about_error, bound = ABOUT_ERROR, certificate.bound
+    if bound is not None and bound.known:
+        about_error += f" {_sentence(bound.sentence)}"
     return (
         f'<section class="certificate {kind}"><h2>The optimiser</h2>'
         "<p>This says whether the factorization was solved, not whether the clusters are good.</p>"
-        f"<p><strong>{text(verdict)}</strong></p><pre>{escape(lines)}</pre></section>"
+        f"<p><strong>{text(verdict)}</strong></p><pre>{escape(lines)}</pre>"
+        f"<p class=note>{escape(about_error)}</p></section>"
     )
-
-
-def _verdict(quality: Quality | None) -> str:
-    """Whether the clusters are real, before anything else."""
-    if quality is None or (quality.verdict is None and not quality.warning):
-        return ""
-    verdict = quality.verdict
-    told = f"<p>{text(_sentence(quality.warning))}</p>" if quality.warning else ""
-    if verdict is not None and not verdict.doubtful:
-        told = f"<p>{text(_sentence(verdict.reason))}</p>{told}"
-    word = "Judge for yourself" if verdict is None else quality.word.capitalize()
-    kind = "no" if quality.warning else "yes"
-    return (
-        f'<section class="certificate {kind}"><h2>Are they clusters?</h2>'
-        f"<p><strong>{text(word)}</strong></p>{told}</section>"
-    )
-
-
-def _sentence(clause: str) -> str:
-    return f"{clause[0].upper()}{clause[1:]}."
-
-
-def _about_error(subject: _Subject) -> str:
-    """Say what the error means, and how low it could be where that is known."""
-    told = (
-        "The relative squared error is the part of the squared similarities that U Uᵀ does not "
-        "reproduce: 0 is a perfect fit and 1 is none. For sparse graphs 0.5 to 0.9 is usual, since "
-        "single edges cannot be reproduced by a few clusters. Compare it only between fits of the "
-        "same similarities."
-    )
-    bound = subject.certificate.bound
-    if bound is not None and bound.known:
-        told += f" {_sentence(bound.sentence.rstrip('.'))}"
-    return f"<p class=note>{escape(told)}</p>"
-
-
-def _pictures(subject: _Subject, sheet: Figure | None, made: Figure | None) -> str:
-    of_clusters = None if subject.quality is None else sizes(subject.quality)
-    names = [short(name, 14) for name in subject.names]
-    return pictures(
-        subject.A,
-        subject.membership,
-        subject.labels,
-        names,
-        subject.result.history,
-        subject.result.solver,
-        sheet,
-        [
-            ("What makes each cluster, in standard deviations of each column", made),
-            ("Sizes and conductance", of_clusters),
-        ],
-    )
-
-
-def _confusion(subject: _Subject) -> str:
-    """Rows of each cluster by known class, where the table stays readable."""
-    if subject.truth is None:
-        return ""
-    truth = subject.truth if subject.truth.dtype.kind in "iu" else subject.truth.astype(str)
-    classes, codes = np.unique(truth, return_inverse=True)
-    clusters, rows = np.unique(subject.labels, return_inverse=True)
-    if max(len(classes), len(clusters)) > MOST_CLASSES:
-        return ""
-    counts = np.zeros((len(clusters), len(classes)), dtype=int)
-    np.add.at(counts, (rows, codes), 1)
-    body: list[list[Cell]] = [
-        [cluster_cell(int(cluster)), *((int(c), f"{c:,}") for c in line)]
-        for cluster, line in zip(clusters, counts, strict=True)
-    ]
-    return table("confusion", ["cluster", *map(str, classes)], body)
-
-
-def _links(subject: _Subject) -> str:
-    """The share of each cluster's weight that leads to each cluster."""
-    clusters = np.unique(subject.labels[subject.labels != NOWHERE])
-    if not 1 < len(clusters) <= MOST_CLASSES:
-        return ""
-    inside = np.flatnonzero(subject.labels != NOWHERE)
-    place = np.searchsorted(clusters, subject.labels[inside])
-    shape = (len(subject.labels), len(clusters))
-    members = sp.csr_array((np.ones(len(inside)), (inside, place)), shape=shape)
-    weight = members.T @ (subject.A @ members)
-    weight = np.asarray(weight.toarray() if sp.issparse(weight) else weight, dtype=np.float64)
-    share = weight / np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
-    body: list[list[Cell]] = [
-        [int(cluster), *((float(v), f"{v:.1%}") for v in line)]
-        for cluster, line in zip(clusters, share, strict=True)
-    ]
-    return table("links", ["from", *(f"to {c}" for c in clusters)], body)
-
-
-def _clusters(subject: _Subject, words: list[list[Any]] | None) -> str:
-    quality = subject.quality
-    head = ["cluster", "size", "mean membership", "typical members"]
-    if quality is not None:
-        head.append("conductance")
-        if quality.verdict is not None:
-            head.append("a cluster?")
-    if words is not None:
-        head.append("most distinctive columns")
-    if subject.truth is not None:
-        head += ["purity", "commonest class"]
-    typical = plots.most_typical(subject.U, TYPICAL, subject.labels)
-    shares = subject.shares
-    rows: list[list[Cell]] = []
-    for cluster in np.unique(subject.labels).tolist():
-        mine = np.flatnonzero(subject.labels == cluster)
-        members = ", ".join(short(subject.names[i], 40) for i in typical.get(cluster, ()))
-        row: list[Cell] = [
-            cluster_cell(cluster),
-            (len(mine), f"{len(mine):,}"),
-            number_cell(float(shares[mine].mean())),
-            members,
-        ]
-        known = 0 <= cluster < subject.U.shape[1]
-        if quality is not None:
-            row.append(number_cell(quality.conductance[cluster]) if known else "")
-            if quality.verdict is not None:
-                judged = known and cluster < len(quality.verdict.clusters)
-                row.append(quality.verdict.clusters[cluster] if judged else "")
-        if words is not None:
-            told = ", ".join(short(word, 40) for word in words[cluster]) if known else ""
-            row.append(told)
-        if subject.truth is not None:
-            classes, counts = np.unique(subject.truth[mine].astype(str), return_counts=True)
-            most = int(counts.argmax())
-            row += [number_cell(float(counts[most] / len(mine))), str(classes[most])]
-        rows.append(row)
-    return table("clusters", head, rows)
-
-
-def _rows(subject: _Subject, most: int) -> str:
-    n = len(subject.names)
-    head = ["name", "cluster", "membership"]
-    head += [name.replace("_", " ") for name in subject.listed]
-    if subject.truth is not None:
-        head.append("class")
-    shares = subject.shares
-    rows: list[list[Cell]] = []
-    for i in range(min(n, most)):
-        row: list[Cell] = [
-            name_cell(subject.names[i]),
-            cluster_cell(int(subject.labels[i])),
-            number_cell(float(shares[i])),
-        ]
-        row += [words[i] for words in subject.listed.values()]
-        if subject.truth is not None:
-            row.append(name_cell(subject.truth[i]))
-        rows.append(row)
-    note = ""
-    if n > most:
-        note = (
-            f"<p class=note>The first {most:,} of {n:,} rows; the table of labels has them all.</p>"
-        )
-    return note + table("rows", head, rows, search=True)
 
 
 def _settings(settings: Mapping[str, Any]) -> str:
-    if not settings:
-        return ""
     items = "".join(
         # the entries of a sparse matrix are no setting, and nobody has checked its indices
         f"<tr><th scope=row>{text(name)}</th>"
@@ -444,3 +328,26 @@ def _settings(settings: Mapping[str, Any]) -> str:
         for name, value in settings.items()
     )
     return f'<table class="settings">{items}</table>'
+
+
+def as_figure(title: str, figure: Figure, kind: str = "chart") -> str:
+    """Return a matplotlib figure as HTML; a "chart" changes its colours with the page's."""
+    buffer = io.BytesIO()
+    _box_unknown_letters(figure)
+    figure.savefig(buffer, format="png", dpi=130, facecolor="white")
+    source = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+    return (
+        f'<figure class="{kind}"><figcaption>{title}</figcaption>'
+        f'<img alt="{title}" src="{source}"></figure>'
+    )
+
+
+def _box_unknown_letters(figure: Figure) -> None:
+    """Show letters that the font lacks as boxes, as it would, but in silence; tables have them."""
+    from matplotlib.font_manager import findfont, get_font
+    from matplotlib.text import Text
+
+    for label in figure.findobj(Text):
+        known = get_font(findfont(label.get_fontproperties())).get_charmap()
+        shown = "".join(c if ord(c) in known or c in "\n\t" else "\u25a1" for c in label.get_text())
+        label.set_text(shown)

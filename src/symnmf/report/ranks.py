@@ -7,7 +7,7 @@ from pathlib import Path
 
 from symnmf.outputs import write_atomically
 from symnmf.report.markup import Cell, facts, section, table, whole_page
-from symnmf.report.pictures import as_figure
+from symnmf.report.page import as_figure
 from symnmf.selection import RankSelection
 from symnmf.selection.figures import draw_alone, panels_of
 
