@@ -12,18 +12,12 @@ from scipy.stats import entropy
 from sklearn.metrics import (
     adjusted_rand_score,
     mutual_info_score,
-    normalized_mutual_info_score,
 )
 
 from symnmf import metrics
 from symnmf.errors import InputError
 
-LABEL_SCORES = [
-    metrics.clustering_accuracy,
-    metrics.purity,
-    metrics.normalized_mutual_info,
-    metrics.adjusted_rand,
-]
+LABEL_SCORES = [metrics.clustering_accuracy]
 
 labelings = st.integers(1, 15).flatmap(
     lambda n: st.tuples(
@@ -46,21 +40,6 @@ def best_over_namings(true, found):
 def test_accuracy_is_the_best_over_all_namings(labels):
     true, found = labels
     assert metrics.clustering_accuracy(true, found) == pytest.approx(best_over_namings(true, found))
-
-
-@settings(max_examples=60, deadline=None)
-@given(labelings)
-def test_purity_counts_the_commonest_class_of_each_cluster(labels):
-    true, found = map(np.array, labels)
-    hits = sum(max((true[found == c] == t).sum() for t in set(true)) for c in set(found))
-    assert metrics.purity(true, found) == pytest.approx(hits / true.size)
-
-
-@settings(max_examples=30, deadline=None)
-@given(labelings)
-def test_scikit_learn_scores_under_our_names(labels):
-    assert metrics.normalized_mutual_info(*labels) == normalized_mutual_info_score(*labels)
-    assert metrics.adjusted_rand(*labels) == adjusted_rand_score(*labels)
 
 
 @pytest.mark.parametrize("score", LABEL_SCORES)

@@ -13,7 +13,6 @@ from sklearn import datasets as sklearn_datasets
 from sklearn.metrics import adjusted_rand_score
 
 import symnmf
-from symnmf.report import write_tree_report
 from symnmf.trees import splitting
 from symnmf.trees.refining import refined
 from symnmf.trees.tree import numbered
@@ -88,23 +87,6 @@ def test_a_tree_can_be_drawn():
     figure = symnmf.hierarchy(A, random_state=0).plot()
     assert len(figure.axes[0].collections) == 1
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()]
-
-
-def test_a_tree_has_a_page_and_names_are_shown_as_text(tmp_path):
-    pytest.importorskip("matplotlib")
-    graph = nx.relabel_nodes(nx.connected_caveman_graph(3, 6), {0: "<script>alert(1)</script>"})
-    graph.add_node("alone")
-    tree = symnmf.hierarchy(graph, random_state=0)
-    page = write_tree_report(tmp_path / "tree.html", tree, title="caves").read_text()
-    assert "<script>alert(1)" not in page
-    assert "&lt;script&gt;alert(1)" in page
-    assert "Clusters within clusters: caves" in page
-    assert page.count("random graphs with the same degrees") == len(tree.splits) == 2
-    assert "rows in no cluster" in page
-    with pytest.raises(symnmf.InputError, match="tree must be what symnmf"):
-        write_tree_report(tmp_path / "no.html", tree.labels)
-    whole = symnmf.hierarchy(erdos_renyi(0, 100), random_state=0)
-    assert "Splits, the strongest" not in write_tree_report(tmp_path / "t.html", whole).read_text()
 
 
 def test_a_description_that_gets_no_shorter_ends_a_split(monkeypatch):

@@ -7,6 +7,7 @@ the most typical members of one cluster.
 """
 
 from sklearn.datasets import load_digits
+from sklearn.metrics import normalized_mutual_info_score
 
 from symnmf import SymNMF, metrics, plots
 
@@ -19,4 +20,4 @@ figure = plots.typical_members(digits.data, model.membership_, (8, 8), per_clust
 # The true classes are known here, so the clusters can be scored.
 
 print(f"accuracy {metrics.clustering_accuracy(digits.target, model.labels_):.3f}")
-print(f"mutual information {metrics.normalized_mutual_info(digits.target, model.labels_):.3f}")
+print(f"mutual information {normalized_mutual_info_score(digits.target, model.labels_):.3f}")

@@ -9,6 +9,7 @@ pairs is noise. The tensor of triples is not.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.metrics import adjusted_rand_score
 
 import symnmf
 from symnmf import tensors
@@ -49,4 +50,4 @@ for ax in axes:
 
 # %%
 for title, shares in (("pairs", by_pairs), ("triples", by_triples)):
-    print(f"{title:8} {symnmf.metrics.adjusted_rand(group, shares.argmax(axis=1)):.2f}")
+    print(f"{title:8} {adjusted_rand_score(group, shares.argmax(axis=1)):.2f}")

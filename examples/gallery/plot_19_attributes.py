@@ -10,6 +10,7 @@ words each of them is about. (The papers are drawn at random.)
 import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score
 
 import symnmf
 
@@ -46,8 +47,8 @@ for weight in weights:
     labels = symnmf.communities(
         links, 3, attributes=uses, attribute_weight=weight, random_state=0
     ).labels
-    agreement.append(symnmf.metrics.adjusted_rand(topic, labels))
-ours = symnmf.metrics.adjusted_rand(topic, found.labels)
+    agreement.append(adjusted_rand_score(topic, labels))
+ours = adjusted_rand_score(topic, found.labels)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
 left.semilogx(weights, agreement, "o-", label="given weights")

@@ -334,9 +334,10 @@ def memberships(
 
 @checked()
 def points(U: Any, labels: Any = None, *, ax: Axes | None = None) -> Figure:
-    """Draw the rows of U in two dimensions, coloured by cluster.
+    """Draw the rows of U in two dimensions, coloured by cluster: a RadViz.
 
-    They are the two principal components of the rows, each scaled to length 1.
+    The columns of U stand on a circle, those that share rows beside each other. A row lies at the
+    mean of their places, weighted by the roots of its shares, so that small shares can be seen.
 
     Parameters
     ----------
@@ -349,17 +350,26 @@ def points(U: Any, labels: Any = None, *, ax: Axes | None = None) -> Figure:
     """
     factor = _checked_factor(U)
     labels = _one_label_per_row(factor.argmax(axis=1) if labels is None else labels, len(factor))
-    length = np.linalg.norm(factor, axis=1, keepdims=True)
-    rows = factor / np.where(length > 0.0, length, 1.0)
-    left, scales, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
-    at = np.zeros((len(rows), 2))
-    at[:, : left.shape[1]] = (left * scales)[:, :2]
-    figure, ax = new_axes(ax, (6.2, 5.4))
-    _scatter(ax, at, labels, size=max(6.0, min(60.0, 8e3 / len(rows))), numbered=True)
+    roots = np.sqrt(membership_shares(factor))
+    weights = roots / np.maximum(roots.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    r = factor.shape[1]
+    angle = np.empty(r)
+    angle[_side_by_side(roots.T @ roots)] = 2 * np.pi * np.arange(r) / r
+    at = weights @ np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    figure, ax = new_axes(ax, (6.2, 5.8))
+    _scatter(ax, at, labels, size=max(9.0, min(60.0, 8e3 / len(at))), numbered=True)
     ax.set_aspect("equal", adjustable="datalim")
-    ax.set(xticks=[], yticks=[], xlabel="first principal component", ylabel="second")
-    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_axis_off()
     return figure
+
+
+def _side_by_side(shared: np.ndarray) -> list[int]:
+    """Return an order of columns in which each is followed by the one it shares most with."""
+    order, left = [0], set(range(1, len(shared)))
+    while left:
+        order.append(max(sorted(left), key=lambda k: shared[order[-1], k]))
+        left.remove(order[-1])
+    return order
 
 
 @checked(A=("entries",))
@@ -408,7 +418,15 @@ def _scatter(ax: Axes, at: np.ndarray, labels: np.ndarray, *, size: float, numbe
         mine = at[labels == cluster]
         colour = COLOURS[number % len(COLOURS)] if few else colormaps["tab20"](number % 20)
         colour = GREY if cluster == OUTSIDE else colour
-        ax.scatter(*mine.T, s=size, color=colour, edgecolors="white", linewidths=0.4, zorder=2)
+        ax.scatter(
+            mine[:, 0],
+            mine[:, 1],
+            s=size,
+            color=colour,
+            edgecolors="white",
+            linewidths=0.4,
+            zorder=2,
+        )
         if numbered and cluster != OUTSIDE:
             middle = np.median(mine, axis=0)
             label = ax.annotate(str(cluster), middle, weight="bold", fontsize=12, ha="center")

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
 from symnmf.cli import attributes, inputs
 from symnmf.cli.output import (
     counted,
@@ -62,8 +64,8 @@ class Found:
         truth, labels = self.truth.tolist(), self.fitted.labels
         return {
             "accuracy": metrics.clustering_accuracy(truth, labels),
-            "normalized_mutual_info": metrics.normalized_mutual_info(truth, labels),
-            "adjusted_rand": metrics.adjusted_rand(truth, labels),
+            "normalized_mutual_info": normalized_mutual_info_score(truth, labels),
+            "adjusted_rand": adjusted_rand_score(truth, labels),
         }
 
     def save_plot(self, path: Path) -> None:

@@ -41,33 +41,6 @@ def clustering_accuracy(labels_true: Labels, labels_pred: Labels) -> float:
     return float(table[rows, cols].sum() / table.sum())
 
 
-@checked()
-def purity(labels_true: Labels, labels_pred: Labels) -> float:
-    """Fraction of points whose class is the most common one in their cluster.
-
-    It never falls when clusters are split, and is 1 with one cluster per point, so compare it
-    only between equal numbers of clusters.
-    """
-    table = _contingency(labels_true, labels_pred)
-    return float(table.max(axis=0).sum() / table.sum())
-
-
-@checked()
-def normalized_mutual_info(labels_true: Labels, labels_pred: Labels) -> float:
-    """Mutual information over the mean of the two entropies: scikit-learn's score."""
-    from sklearn.metrics import normalized_mutual_info_score
-
-    return float(normalized_mutual_info_score(*_codes(labels_true, labels_pred)))
-
-
-@checked()
-def adjusted_rand(labels_true: Labels, labels_pred: Labels) -> float:
-    """Rand index corrected for chance, 0 on average for random labels: scikit-learn's score."""
-    from sklearn.metrics import adjusted_rand_score
-
-    return float(adjusted_rand_score(*_codes(labels_true, labels_pred)))
-
-
 def _contingency(labels_true: Labels, labels_pred: Labels) -> Array:
     """Points by class (row) and cluster (column)."""
     true, found = _codes(labels_true, labels_pred)

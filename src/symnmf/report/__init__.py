@@ -7,5 +7,4 @@ is a script tag is shown as text.
 
 from symnmf.report.page import write_report
 
-
 __all__ = ["write_report"]
