@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
@@ -81,8 +82,6 @@ class Communities(Sequence[frozenset[Hashable]]):
         self._fitted = fitted
         self.names: list[Any] = fitted.names
         self.labels = fitted.labels
-        self._sets = [frozenset(self.names[i] for i in rows) for rows in fitted.sets]
-        self.outside = [self.names[i] for i in np.flatnonzero(self.labels == OUTSIDE)]
         self.result: Result = fitted.result
         self.rank_selection: RankSelection | None = getattr(fitted, "selection", None)
         self.degree_offset = fitted.degree_offset
@@ -93,6 +92,15 @@ class Communities(Sequence[frozenset[Hashable]]):
         self.layer_weights: LayerWeights | None = layers
         self.negative_weight: NegativeWeight | None = signs
         self.attribute_weight: AttributeWeight | None = getattr(fitted, "attribute_weight", None)
+
+    @cached_property
+    def _sets(self) -> list[frozenset[Any]]:
+        return [frozenset(self.names[i] for i in rows) for rows in self._fitted.sets]
+
+    @cached_property
+    def outside(self) -> list[Any]:
+        """Nodes in no community."""
+        return [self.names[i] for i in np.flatnonzero(self.labels == OUTSIDE)]
 
     @overload
     def __getitem__(self, which: int) -> frozenset[Hashable]: ...

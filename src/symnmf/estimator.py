@@ -256,9 +256,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def _pipeline(self, **known: Any) -> Pipeline:
         settings = {name: getattr(self, name) for name in _parameters()}
-        check_options(settings)
         objective = {"l1": settings.pop("l1")}
-        del settings["verbose"]
+        check_options({"verbose": settings.pop("verbose")})
         return Pipeline(**settings, **known, objective=objective)
 
     def _samples(self, X: Any, *, reset: bool) -> Any:

@@ -23,6 +23,7 @@ from symnmf.membership import (
     members_of,
     shares_of,
 )
+from symnmf.options import AUTO
 from symnmf.quality import Quality, QualityWarning, assess
 from symnmf.run.loop import warn_unless_converged
 from symnmf.run.multistart import Search
@@ -43,19 +44,23 @@ def by_size(belongs: np.ndarray) -> np.ndarray:
     return np.lexsort((first, -belongs.sum(axis=0)))
 
 
+def labels_by_size(labels: np.ndarray, clusters: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels with the largest cluster first, equal ones by their first member; the order."""
+    inside = np.flatnonzero(labels != OUTSIDE)[::-1]
+    first = np.full(clusters, len(labels))
+    first[labels[inside]] = inside
+    order = np.lexsort((first, -np.bincount(labels[inside], minlength=clusters)))
+    number = np.empty(clusters, dtype=labels.dtype)
+    number[order] = np.arange(clusters)
+    return np.where(labels == OUTSIDE, OUTSIDE, number[labels]), order
+
+
 def one_each(labels: np.ndarray, clusters: int) -> np.ndarray:
     """Return labels as an array of bool with a column for each cluster."""
     belongs = np.zeros((len(labels), clusters), dtype=bool)
     inside = np.flatnonzero(labels != OUTSIDE)
     belongs[inside, labels[inside]] = True
     return belongs
-
-
-def renumbered(labels: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Return labels after clusters were put in this order."""
-    number = np.empty(len(order), dtype=labels.dtype)
-    number[order] = np.arange(len(order))
-    return np.where(labels == OUTSIDE, OUTSIDE, number[labels])
 
 
 def in_order(result: Result, order: np.ndarray) -> Result:
@@ -106,6 +111,10 @@ class Judging:
             self.seed,
             by_likelihood=self.by_likelihood,
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        pipeline: Any = replace(self.pipeline, callback=None, init=AUTO)  # type: ignore[call-arg]
+        return {**self.__dict__, "pipeline": pipeline}
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,8 +177,7 @@ class Fitted:
         if by_likelihood:
             clusters = best.U.shape[1]
             labels = reassigned(similar.graph, to_host(best.labels), clusters)
-            order = by_size(one_each(labels, clusters))
-            labels = renumbered(labels, order)
+            labels, order = labels_by_size(labels, clusters)
         else:
             U = to_host(best.U)
             strengths = strengths_of(U, best, similar) if threshold == BACKGROUND else None
@@ -255,7 +263,11 @@ class Fitted:
     @property
     def sets(self) -> list[np.ndarray]:
         """The members of each cluster that has any; these are the first ones."""
-        columns = (np.flatnonzero(column) for column in self.members.T)
+        if self.assigned is None:
+            columns = [np.flatnonzero(column) for column in self.members.T]
+        else:
+            order = np.argsort(self.assigned, kind="stable")[np.sum(self.assigned == OUTSIDE) :]
+            columns = np.split(order, np.cumsum(self.sizes)[:-1])
         return [rows for rows in columns if rows.size]
 
     @property
@@ -348,7 +360,10 @@ class Fitted:
     @property
     def sizes(self) -> np.ndarray:
         """How many rows each cluster has."""
-        return np.asarray(self.members.sum(axis=0))
+        if self.assigned is None:
+            return np.asarray(self.members.sum(axis=0))
+        inside = self.assigned[self.assigned != OUTSIDE]
+        return np.bincount(inside, minlength=self.result.U.shape[1])
 
     def of_call(self, call: Call) -> Fitted:
         """Return the clusters with the seconds of a whole call."""

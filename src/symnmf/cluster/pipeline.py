@@ -415,7 +415,7 @@ class Searched:
             return None  # positive edges alone do not say what attributes or negative ones add
         return Judging(
             prepared.data if pipeline.has_points else None,
-            replace(pipeline, callback=None, checkpoint=None, init=DEFAULT_INIT),
+            pipeline,
             int(prepared.plan.rank),
             as_seed(pipeline.random_state),
             self._by_likelihood,
