@@ -126,7 +126,6 @@ ENTRY_POINTS = {
     "neighbours": lambda X: symnmf.graphs.nearest_neighbors(X),
     "normalize": lambda X: symnmf.graphs.normalize(X),
     "compare": lambda X: symnmf.compare(X, 2),
-    "ranks": lambda X: symnmf.select_rank(X, (2, 3)),
     "certificate": lambda X: symnmf.factorize(X_SOUND, 2, **SETTINGS).certificate(X),
     "picture": lambda X: symnmf.plots.similarity(X, np.zeros(12, int)),
     "features": lambda X: symnmf.top_features(X, np.ones((12, 2))),

@@ -90,7 +90,7 @@ def test_the_version(run):
 
 
 def test_help_says_what_a_limit_in_seconds_is_for(run):
-    for command in ("cluster", "factorize", "rank"):
+    for command in ("cluster", "factorize"):
         text = " ".join(re.sub(r"[│╭╮╰╯─]", " ", run(f"{command} --help").stdout).split())
         assert "Maximum number of seconds for the whole command" in text
     text = " ".join(re.sub(r"[│╭╮╰╯─]", " ", run("compare --help").stdout).split())

@@ -289,23 +289,12 @@ def test_what_looks_at_every_entry_refuses_a_problem_that_hides_some():
     with pytest.raises(InputError, match="n_clusters='auto' needs every entry of G; give"):
         communities(hiding, "auto", normalize=False)
     for problem in (hiding, term):
-        with pytest.raises(InputError, match=r"^select_rank needs every entry .* pass X alone\.$"):
-            symnmf.select_rank(problem, [2, 3])
         with pytest.raises(InputError, match=r"^hierarchy needs every entry .* pass X alone\.$"):
             symnmf.hierarchy(problem)
     with pytest.raises(InputError, match=r"so normalize cannot be used; use normalize=False, or"):
         communities(hiding, 3, normalize=True)
     plain = symnmf.hierarchy(symnmf.Problem(GRAPH), random_state=0)
     np.testing.assert_array_equal(plain.labels, symnmf.hierarchy(GRAPH, random_state=0).labels)
-
-
-def test_a_problem_brings_its_loss_to_the_search_for_a_rank():
-    options = {"criteria": ("heldout",), "random_state": 0, "n_folds": 2, "max_iter": 20}
-    counts = np.rint(3 * GRAPH)
-    found = symnmf.select_rank(symnmf.Problem(counts, loss="poisson"), [2, 3], **options)
-    named = symnmf.select_rank(counts, [2, 3], loss="poisson", **options)
-    assert found.settings["loss"] == "poisson"
-    np.testing.assert_array_equal(found.table["heldout_error"], named.table["heldout_error"])
 
 
 def test_a_problem_and_an_option_of_it_are_not_both_given():
@@ -348,14 +337,13 @@ def test_a_little_asymmetry_passes_everywhere_and_the_mean_is_taken(faces, by, k
         np.testing.assert_array_equal(faces(name, kind(A), 3, **options)[0], expected, name)
     one, other = (symnmf.factorize(kind(X), 3, random_state=0).U for X in (A, mean))
     np.testing.assert_array_equal(one, other)
-    symnmf.select_rank(kind(A), [2, 3], criteria=("eigengap",), random_state=0)
 
 
 @pytest.mark.parametrize("by", [2e-6, 1e-3])
 def test_more_is_refused_everywhere(faces, by):
     A = lopsided(by)
     calls = [lambda name=name: faces(name, A, 3) for name in FACES]
-    calls += [lambda: symnmf.factorize(A, 3), lambda: symnmf.select_rank(A, [2, 3])]
+    calls += [lambda: symnmf.factorize(A, 3)]
     for call in calls:
         with pytest.raises(InputError, match="is not symmetric: entries differ from their mirror"):
             call()

@@ -5,7 +5,6 @@ The clock moves with products only, so that what is tested does not depend on th
 
 from __future__ import annotations
 
-import json
 import types
 import warnings
 from typing import Any
@@ -19,10 +18,8 @@ from typer.testing import CliRunner
 import symnmf
 from conftest import synthetic_problem
 from symnmf import calls
-from symnmf.cli import inputs
 from symnmf.cli.app import app
 from symnmf.run.hasty import hasty_start
-from symnmf.selection import auto
 from symnmf.storage import as_symmetric
 from symnmf.storage.host import HostMatrix
 
@@ -39,21 +36,16 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock by which a product takes 0.015 s for each column, and a spectrum 0.3 s."""
+    """A clock by which a product takes 0.015 s for each column."""
     found = Clock()
     monkeypatch.setattr(calls, "time", types.SimpleNamespace(perf_counter=found.perf_counter))
-    multiply, spectrum = HostMatrix.matmul, auto.leading
+    multiply = HostMatrix.matmul
 
     def slow(X, V, out=None):
         found.now += 0.015 * V.shape[1]
         return multiply(X, V, out)
 
-    def slow_spectrum(scaled, count):
-        found.now += 0.3
-        return spectrum(scaled, count)
-
     monkeypatch.setattr(HostMatrix, "matmul", slow)
-    monkeypatch.setattr(auto, "leading", slow_spectrum)
     return found
 
 
@@ -101,19 +93,6 @@ def test_a_command_ends_in_time_too(clock, tmp_path, monkeypatch, line, seconds)
     ran = CliRunner().invoke(app, [*line.split(), "--max-time", str(seconds), "-q"])
     assert ran.exit_code in (0, 3), ran.output
     assert clock.now <= 1.2 * seconds + 1.0
-
-
-def test_the_time_of_a_rank_search_includes_building_the_graph(clock, tmp_path, monkeypatch):
-    sp.save_npz(tmp_path / "A.npz", network())
-    build = inputs.similarities
-
-    def slow(*told):
-        clock.now += 5.0
-        return build(*told)
-
-    monkeypatch.setattr(inputs, "similarities", slow)
-    line = ["rank", str(tmp_path / "A.npz"), "--max-time", "5", "--max", "4", "--json", "-q"]
-    assert json.loads(CliRunner().invoke(app, line).stdout)["fits_done"] == 0
 
 
 @pytest.mark.parametrize("dense", [False, True])

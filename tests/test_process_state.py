@@ -42,9 +42,6 @@ CALLS = {
         .fit(POINTS)
         .predict(POINTS[:3])
     ),
-    "ranks": lambda wait: symnmf.select_rank(
-        X, (2, 3), n_folds=2, n_runs=2, random_state=0, n_jobs=1, callback=wait
-    ),
     "communities": lambda wait: symnmf.communities(X, 3, callback=wait, **EARLY),
     "tensor": lambda wait: symnmf.factorize(
         symnmf.tensors.as_tensor(np.ones((4, 4, 4))), 2, random_state=0, max_iter=2, callback=wait

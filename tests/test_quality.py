@@ -17,9 +17,9 @@ from sklearn.model_selection import train_test_split
 import symnmf
 from extras import optional
 from symnmf import InputError, QualityWarning, SymNMF, communities, factorize, graphs
+from symnmf.cluster.quality import size_range
 from symnmf.graphs import GraphWarning
 from symnmf.metrics import clustering_accuracy
-from symnmf.quality import size_range
 from symnmf.run import spectral
 from symnmf.run.multistart import Plan
 from symnmf.run.race import Race

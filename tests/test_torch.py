@@ -364,11 +364,6 @@ def test_masks_and_weights_are_taken_where_X_is(device, observing):
     np.testing.assert_allclose(there.history["error"], here.history["error"], rtol=1e-6)
 
 
-def test_rank_selection_is_refused_by_name(device):
-    with pytest.raises(symnmf.InputError, match="to hold pairs out"):
-        symnmf.select_rank(on_device(problem("dense", np.float64), device), [2, 3])
-
-
 def test_solvers_are_compared_where_x_lives(device):
     X = problem("dense", np.float64)
     solvers = ["a-symhals", "pgd"]

@@ -31,22 +31,20 @@ if TYPE_CHECKING:
     )
     from symnmf.bounds import Bound
     from symnmf.calls import Seconds
+    from symnmf.cluster.judgement import RankSelection
+    from symnmf.cluster.quality import Quality, QualityWarning, modularity_scorer
+    from symnmf.cluster.tree import Hierarchy, hierarchy
     from symnmf.columns import Consensus, consensus
     from symnmf.community import Communities, communities
     from symnmf.comparison import Comparison, compare
     from symnmf.errors import InputError
     from symnmf.estimator import SymNMF
     from symnmf.placing import top_features
-    from symnmf.quality import Quality, QualityWarning, modularity_scorer
     from symnmf.run.certificate import Certificate
     from symnmf.run.factorizing import factorize
     from symnmf.run.loop import Snapshot
     from symnmf.run.problem import Problem
     from symnmf.run.result import History, Result
-    from symnmf.selection.found import RankSelection
-    from symnmf.selection.selecting import select_rank
-    from symnmf.trees import Hierarchy, hierarchy
-    from symnmf.verdict import Verdict
 
 _MODULE_OF = {
     "Bound": "symnmf.bounds",
@@ -56,23 +54,21 @@ _MODULE_OF = {
     "consensus": "symnmf.columns",
     "Comparison": "symnmf.comparison",
     "History": "symnmf.run.result",
-    "Hierarchy": "symnmf.trees",
+    "Hierarchy": "symnmf.cluster.tree",
     "InputError": "symnmf.errors",
     "Problem": "symnmf.run.problem",
-    "Quality": "symnmf.quality",
-    "QualityWarning": "symnmf.quality",
+    "Quality": "symnmf.cluster.quality",
+    "QualityWarning": "symnmf.cluster.quality",
     "Result": "symnmf.run.result",
     "Seconds": "symnmf.calls",
     "Snapshot": "symnmf.run.loop",
     "SymNMF": "symnmf.estimator",
-    "Verdict": "symnmf.verdict",
     "communities": "symnmf.community",
     "compare": "symnmf.comparison",
     "factorize": "symnmf.run.factorizing",
-    "hierarchy": "symnmf.trees",
-    "select_rank": "symnmf.selection.selecting",
-    "RankSelection": "symnmf.selection.found",
-    "modularity_scorer": "symnmf.quality",
+    "hierarchy": "symnmf.cluster.tree",
+    "RankSelection": "symnmf.cluster.judgement",
+    "modularity_scorer": "symnmf.cluster.quality",
     "top_features": "symnmf.placing",
 }
 _MODULES = {
@@ -111,7 +107,6 @@ __all__ = [
     "Seconds",
     "Snapshot",
     "SymNMF",
-    "Verdict",
     "communities",
     "compare",
     "consensus",
@@ -130,7 +125,6 @@ __all__ = [
     "readers",
     "report",
     "scanpy",
-    "select_rank",
     "solvers",
     "state",
     "storage",

@@ -14,20 +14,20 @@ from symnmf.arguments import checked
 from symnmf.cluster import Fitted, Pipeline
 from symnmf.cluster.about import about
 from symnmf.cluster.outside import outlier_scores
+from symnmf.cluster.quality import Quality
 from symnmf.cluster.sparse import SparseFitted, SparsePipeline
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.edge_tables import with_edges_read
 from symnmf.notebook import card
 from symnmf.options import ClusterOptions, ProblemOptions, defaults, documented, names_in
-from symnmf.quality import Quality
 from symnmf.run.result import OUTSIDE, Result
 from symnmf.run.start import RandomState
 
 if TYPE_CHECKING:
     from symnmf.cluster.joint import AttributeWeight
+    from symnmf.cluster.judgement import RankSelection
     from symnmf.cluster.layers import LayerWeights
     from symnmf.cluster.signed import NegativeWeight
-    from symnmf.selection.found import RankSelection
 
 #: What a notebook shows at most.
 SHOWN_SETS, SHOWN_NODES = 20, 8

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from symnmf.arguments import check_options, checked_names
 from symnmf.cluster import PRECOMPUTED, Fitted, Pipeline, rows_of
 from symnmf.cluster.outside import outlier_scores
+from symnmf.cluster.quality import Quality
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.adjacency import check_order, refuse_foreign
 from symnmf.graphs.attributes import refuse_text
@@ -28,7 +29,6 @@ from symnmf.graphs.pairwise import DISTANCES
 from symnmf.interchange import is_dlpack, received, to_host
 from symnmf.options import documented
 from symnmf.placing import Places, top_features
-from symnmf.quality import Quality
 from symnmf.run.loop import Callback, Snapshot
 from symnmf.run.problem import Problem
 from symnmf.run.start import RandomState

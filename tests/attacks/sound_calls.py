@@ -93,10 +93,6 @@ def _factorizing(folder: Path) -> dict[str, Sound]:
     return {
         "factorize": Sound(symnmf.factorize, {"X": X, "rank": 2, **SHORT}),
         "compare": Sound(symnmf.compare, {"X": X, "rank": 2, "solvers": ["pgd"], "max_iter": 3}),
-        "select_rank": Sound(
-            symnmf.select_rank,
-            {"X": X, "ranks": [1, 2], "n_runs": 2, "n_folds": 2, "n_init": 1, **SHORT},
-        ),
         "Result.save": Sound(FIT.save, {"path": folder / "saved.npz"}),
         "Result.load": Sound(symnmf.Result.load, {"path": folder / "fit.npz"}),
         "Result.certificate": Sound(FIT.certificate, {"problem": X}),

@@ -103,7 +103,6 @@ def damaged(form: str) -> sp.sparray:
         *(("Problem", each) for each in ("X", "attributes", "links", "mask", "weights")),
         ("communities(layers)", "mask"),
         ("graphs.scale_attributes", "F"),
-        ("select_rank", "ranks"),
     ],
 )
 def test_no_fault_of_sparse_matrices_whose_indices_lead_out(

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from symnmf import __version__
-from symnmf.cli import cluster, compare, datasets, factorize, info, rank
+from symnmf.cli import cluster, compare, datasets, factorize, info
 from symnmf.cli.inputs import TITLE
 from symnmf.cli.output import FAILED, INTERRUPTED, MISUSED, UNREAD, drop_stdout, note
 
@@ -116,7 +116,6 @@ def options(
 
 app.command("cluster")(cluster.cluster)
 app.command("factorize")(factorize.factorize)
-app.command("rank")(rank.rank)
 app.command("compare")(compare.compare)
 app.command("info")(info.info)
 app.add_typer(datasets.app, name="datasets")

@@ -108,7 +108,7 @@ def tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int) 
     """Say how the run went, or print it as one object."""
     import numpy as np
 
-    from symnmf.quality import size_range
+    from symnmf.cluster.quality import size_range
     from symnmf.run.result import OUTSIDE
 
     fitted = found.fitted
@@ -142,8 +142,7 @@ def tell(found: Found, tol: float, *, json: bool, with_labels: bool, code: int) 
     if not len(clusters):
         say(f"No row has a similarity to any other, so all {len(labels)} are without a cluster.")
         return
-    if quality.verdict is not None:
-        say(f"Are they clusters? {quality.word}: {quality.verdict.reason}.")
+    say(f"Are they clusters? {quality.word}: {quality.verdict.reason}.")
     told = quality.advise(fitted.advice, verdict=False)
     if told:
         note(f"{told}.", "warning")
@@ -169,6 +168,11 @@ def _how_many(fitted: Fitted) -> dict[str, Any]:
     found = fitted.selection
     if found is None:
         return {}
-    choices = {name: choice.rank for name, choice in found.choices.items()}
-    told = {"clusters": found.recommendation, "reason": found.reason, "choices": choices}
-    return {"how_many": told}
+    table = {name: column.tolist() for name, column in found.table.items()}
+    return {
+        "how_many": {
+            "clusters": found.recommendation,
+            "reason": found.reason,
+            "alternatives": table,
+        }
+    }

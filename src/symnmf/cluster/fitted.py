@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symnmf.calls import Call
+from symnmf.cluster.judgement import Evidence, RankSelection
 from symnmf.cluster.outside import with_connected_rows
-from symnmf.cluster.similarities import Building, Similarities
+from symnmf.cluster.quality import UNJUDGED, Quality, QualityWarning, assess
+from symnmf.cluster.similarities import Similarities
 from symnmf.errors import warn
 from symnmf.graphs.adjacency import degrees
 from symnmf.graphs.assigning import new_labels, reassigned
@@ -23,8 +25,6 @@ from symnmf.membership import (
     members_of,
     shares_of,
 )
-from symnmf.options import AUTO
-from symnmf.quality import Quality, QualityWarning, assess
 from symnmf.run.loop import warn_unless_converged
 from symnmf.run.multistart import Search
 from symnmf.run.problem import Problem
@@ -32,7 +32,6 @@ from symnmf.run.result import OUTSIDE, Result, cluster_labels
 from symnmf.run.settings import Limits
 from symnmf.run.start import RandomState
 from symnmf.storage import SymmetricArray, SymmetricMatrix
-from symnmf.verdict import Verdict
 
 if TYPE_CHECKING:
     from symnmf.cluster.joint import AttributeWeight
@@ -89,35 +88,6 @@ def strengths_of(U: np.ndarray, result: Result, similarities: Similarities) -> n
 
 
 @dataclass(frozen=True, eq=False)
-class Judging:
-    """What clusters are judged by, fixed when they were found: data, settings and a seed."""
-
-    data: Any
-    pipeline: Building
-    clusters: int
-    seed: int
-    by_likelihood: bool
-
-    def verdict(self, labels: np.ndarray, similarities: Similarities) -> Verdict | None:
-        """Compare labels with those of data without clusters."""
-        from symnmf.cluster.judging import verdict_of  # loads much that a fit does not need
-
-        return verdict_of(
-            self.data,
-            similarities,
-            self.pipeline,
-            self.clusters,
-            labels,
-            self.seed,
-            by_likelihood=self.by_likelihood,
-        )
-
-    def __getstate__(self) -> dict[str, Any]:
-        pipeline: Any = replace(self.pipeline, callback=None, init=AUTO)  # type: ignore[call-arg]
-        return {**self.__dict__, "pipeline": pipeline}
-
-
-@dataclass(frozen=True, eq=False)
 class Fitted:
     """Clusters of some data, and all that is known of them.
 
@@ -146,8 +116,8 @@ class Fitted:
         How much a table of attributes counted, and how that was chosen.
     objective : mapping
         What the problem was told besides X.
-    judged_by : Judging or None
-        What compares labels with those of data without clusters.
+    evidence : Evidence or None
+        What says whether the clusters are real; None for data that are not in memory.
     assigned : ndarray or None
         The cluster of each row by its similarities; None where that is the column of its largest
         entry.
@@ -160,10 +130,10 @@ class Fitted:
     starts: int
     advice: str
     threshold: float | str | None = None
-    selection: Any = None
+    selection: RankSelection | None = None
     attribute_weight: AttributeWeight | None = None
     objective: Mapping[str, Any] = field(default_factory=dict)
-    judged_by: Judging | None = None
+    evidence: Evidence | None = None
     assigned: np.ndarray | None = None
 
     @classmethod
@@ -314,11 +284,9 @@ class Fitted:
     @cached_property
     def quality(self) -> Quality:
         """How the clusters look, and whether they are real; computed when it is first read."""
-        verdict = None
-        if self.judged_by is not None:
-            verdict = self.judged_by.verdict(self.labels, self.similarities)
-        if verdict is None and self.selection is not None and self.selection.recommendation == 1:
-            verdict = Verdict.of_none(self.selection.reason)
+        verdict = UNJUDGED
+        if self.evidence is not None:
+            verdict = self.evidence.judge(to_host(self.labels), self.result.U.shape[1])
         return assess(self.similarities.graph, self.labels, self.search, verdict)
 
     @cached_property

@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from symnmf import calls, graphs
 from symnmf.arguments import check_options
 from symnmf.bars import bar, together
-from symnmf.cluster.counting import AUTO, choose_count, count_overlapping
-from symnmf.cluster.fitted import Fitted, Judging
+from symnmf.cluster.fitted import Fitted
+from symnmf.cluster.judgement import LEVEL, Evidence, RankSelection
+from symnmf.cluster.judging import count_overlapping, evidence_for
 from symnmf.cluster.refining import refined
 from symnmf.cluster.similarities import Building, Similarities
 from symnmf.errors import InputError
@@ -24,7 +25,7 @@ from symnmf.graphs.degree_offsets import STEPS
 from symnmf.graphs.partitions import Partition
 from symnmf.interchange import column_names, to_host
 from symnmf.objectives.losses import FROBENIUS
-from symnmf.options import OPTIONS
+from symnmf.options import AUTO, OPTIONS
 from symnmf.run.loop import Callback
 from symnmf.run.multistart import DEFAULT_INIT, Plan, Search, StartProgress
 from symnmf.run.problem import Problem, says
@@ -197,14 +198,24 @@ class Pipeline(Building):
             raise InputError(self._too_many(count, n))
         self._check_told(n, count)
         similar, selection = self.similarities(data, count), None
+        evidence = evidence_for(
+            data, similar, self, as_seed(self.random_state), attributes=self.attributes is not None
+        )
         if not count:
-            count = 0 if self.threshold is None else count_overlapping(similar.graph)
+            one = evidence is not None and evidence.p > LEVEL  # which no neighbourhoods change
+            if self.threshold is not None and not one:
+                count = count_overlapping(similar.graph)
             if not count:
                 f = getattr(similar.A, "objective", None)  # of a Problem
                 if f is not None and not getattr(f, "base", f).unit_weights:
                     raise InputError(self._needs_all())
-                selection = choose_count(similar.graph, data, self, as_seed(self.random_state))
-                count = int(selection.recommendation or 1)
+                if evidence is None:
+                    raise InputError(
+                        f"{self.spell('n_clusters', AUTO)} needs {self.argument} in memory, as an "
+                        f"array or a sparse matrix; give the number of clusters."
+                    )
+                selection = evidence.selection
+                count = selection.recommendation
             similar = self.for_count(similar, count)
         if similar.connected and count > similar.connected:
             having = "triangles" if self.order == 3 else "edges"
@@ -233,7 +244,7 @@ class Pipeline(Building):
         problem.attribute_names = self.attribute_names or column_names(self.attributes)
         if similar.signs is None:
             plan = _from_attraction(plan, problem)
-        return Prepared(self, data, similar, problem, plan, selection, choice)
+        return Prepared(self, similar, problem, plan, selection, choice, evidence)
 
     def _with_attributes(
         self, similar: Similarities, count: int
@@ -316,12 +327,12 @@ class Prepared:
     """A clustering of which only the search is left to do."""
 
     pipeline: Pipeline
-    data: Any
     similarities: Similarities
     problem: Problem
     plan: Plan
-    selection: Any = None
+    selection: RankSelection | None = None
     choice: AttributeWeight | None = None
+    evidence: Evidence | None = None
 
     def search(self, watcher: StartProgress | None = None) -> Searched:
         """Run the starts, and refine the best by a likelihood where one is asked for."""
@@ -390,7 +401,7 @@ class Searched:
             selection=prepared.selection,
             attribute_weight=prepared.choice,
             objective=pipeline.objective,
-            judged_by=self._judging,
+            evidence=prepared.evidence,
             by_likelihood=self._by_likelihood,
         )
 
@@ -405,21 +416,6 @@ class Searched:
         weighted = not self.prepared.problem.objective.unit_weights
         given = isinstance(similar.A, Problem) and weighted
         return pipeline.loss == FROBENIUS and not given and can_reassign(similar.graph)
-
-    @property
-    def _judging(self) -> Judging | None:
-        """What clusters are compared with data without clusters by; None where nothing does."""
-        prepared, pipeline = self.prepared, self.prepared.pipeline
-        signs = prepared.similarities.signs
-        if prepared.choice is not None or (signs is not None and signs.weight > 0.0):
-            return None  # positive edges alone do not say what attributes or negative ones add
-        return Judging(
-            prepared.data if pipeline.has_points else None,
-            pipeline,
-            int(prepared.plan.rank),
-            as_seed(pipeline.random_state),
-            self._by_likelihood,
-        )
 
 
 def rows_of(data: Any) -> Any:

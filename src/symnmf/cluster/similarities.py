@@ -145,6 +145,8 @@ class Building:
         What the columns of points are called.
     scales_meant : bool
         Whether the scales of columns are as they are meant, so that nothing need be said of them.
+    points : array-like, sparse or None
+        The points that given similarities were made of, to judge clusters by.
     """
 
     affinity: str | Callable[..., Any] = PRECOMPUTED
@@ -168,6 +170,7 @@ class Building:
     kernel_params: Mapping[str, Any] | None = None
     column_names: Sequence[Any] | None = None
     scales_meant: bool = False
+    points: Any = None
 
     def __post_init__(self) -> None:
         spell = self.spell

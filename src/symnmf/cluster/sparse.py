@@ -12,13 +12,14 @@ import scipy.sparse as sp
 
 from symnmf import errors, graphs
 from symnmf.bars import bar, together
+from symnmf.cluster.judgement import UNKNOWN, Judgement
 from symnmf.cluster.pipeline import Pipeline
+from symnmf.cluster.quality import Quality, assess
 from symnmf.cluster.words import Spelling, in_python
 from symnmf.errors import InputError
 from symnmf.graphs.components import restrict
 from symnmf.membership import BACKGROUND
 from symnmf.objectives.losses import FROBENIUS
-from symnmf.quality import Quality, assess
 from symnmf.run.loop import Callback, warn_unless_converged
 from symnmf.run.multistart import DEFAULT_INIT, Search
 from symnmf.run.problem import Problem, says
@@ -29,6 +30,9 @@ from symnmf.storage.wrapping import is_storage
 
 if TYPE_CHECKING:
     from symnmf.rowsparse.finding import SparseFound
+
+#: Why so many communities are not judged.
+MANY = "communities that overlap share edges, and no null is known for that"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -211,7 +215,8 @@ class SparseFitted:
     def quality(self) -> Quality:
         """How the communities look."""
         search = Search(self.result, (self.result,), 1, self.seed)
-        return assess(self.found.A, self.labels, search)
+        told = Judgement(UNKNOWN, MANY, (UNKNOWN,) * self.result.U.shape[1])
+        return assess(self.found.A, self.labels, search, told)
 
     def rows_of(self, edges: sp.csr_array) -> np.ndarray:
         """Return the row of U of a new node, as an array of one row."""

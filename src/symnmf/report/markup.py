@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.quality import plain
+from symnmf.cluster.quality import plain
 from symnmf.run.result import OUTSIDE
 
 LONGEST_CELL = 200

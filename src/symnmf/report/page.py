@@ -19,12 +19,12 @@ from symnmf import __version__, plots
 from symnmf.arguments import checked
 from symnmf.cluster import Fitted
 from symnmf.cluster.about import about
+from symnmf.cluster.quality import Quality, plain
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.kinds import is_sparse
 from symnmf.metrics import clustering_accuracy
 from symnmf.outputs import write_atomically
 from symnmf.placing import top_features
-from symnmf.quality import Quality, plain
 from symnmf.report.markup import (
     Cell,
     cluster_cell,
@@ -287,13 +287,13 @@ class _Page:
 
 def _verdict(quality: Quality | None) -> str:
     """Say whether the clusters are real, before anything else."""
-    if quality is None or (quality.verdict is None and not quality.warning):
+    if quality is None:
         return ""
     verdict = quality.verdict
     content = f"<p>{text(_sentence(quality.warning))}</p>" if quality.warning else ""
-    if verdict is not None and not verdict.doubtful:
+    if not verdict.doubtful:
         content = f"<p>{text(_sentence(verdict.reason))}</p>{content}"
-    word = "Judge for yourself" if verdict is None else quality.word.capitalize()
+    word = quality.word.capitalize()
     kind = "no" if quality.warning else "yes"
     return (
         f'<section class="certificate {kind}"><h2>Are they clusters?</h2>'

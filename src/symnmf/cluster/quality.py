@@ -11,15 +11,22 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.agreement import adjusted_mutual_information
-from symnmf.errors import InputError, warn
+from symnmf.cluster.judgement import CHANCE, CLEAR, UNKNOWN, Judgement
+from symnmf.errors import InputError
 from symnmf.graphs.partitions import Partition
 from symnmf.run.multistart import Search
 from symnmf.storage import SymmetricArray
-from symnmf.verdict import TOO_MUCH, Verdict
 
 #: A cluster is tiny below this part of an equal share of the rows, and below this many: what chance
 #: leaves of a cluster, two rows and the edge between them, is none.
 TINY_SHARE, TINY = 0.02, 3
+
+#: Share of the rows in one cluster from which on clusters are lopsided.
+TOO_MUCH = 0.8
+
+
+#: The verdict where nobody could ask for one.
+UNJUDGED = Judgement(UNKNOWN, "the data are not in memory", ())
 
 
 class QualityWarning(UserWarning):
@@ -55,10 +62,9 @@ class Quality:
     explained : float
         The fraction of X that U explains, relative to what the leading eigenvectors explain: at
         most 1 for any U of this rank. NaN if the eigenvectors were not computed.
-    verdict : Verdict or None
-        Whether the clusters are better than those that the same search finds in data without
-        clusters: clear, weak, or no more than chance. None for a single cluster, for data that are
-        not in memory, and with missing entries.
+    verdict : Judgement
+        Whether the clusters are real, of all and of each: "clear", "weak", "no more than chance",
+        or "cannot tell"; with the reason, the null hypothesis and the p-value.
     """
 
     asked: int
@@ -70,7 +76,7 @@ class Quality:
     starts: int
     agreement: float
     explained: float
-    verdict: Verdict | None = None
+    verdict: Judgement = UNJUDGED
     _bound: Callable[[], float] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
@@ -119,9 +125,7 @@ class Quality:
     @property
     def word(self) -> str:
         """The word of the verdict, which is never a bare "clear" beside one huge cluster."""
-        if self.verdict is None:
-            return ""
-        alone = self.asked > 1 and self.largest > TOO_MUCH and not self.verdict.doubtful
+        alone = self.asked > 1 and self.largest > TOO_MUCH and self.verdict.word == CLEAR
         return f"{self.verdict.word}, but lopsided" if alone else self.verdict.word
 
     @property
@@ -140,10 +144,9 @@ class Quality:
 
     def _faults(self, *, verdict: bool = True) -> list[str]:
         faults = []
-        if verdict and self.verdict is not None and self.verdict.doubtful:
-            found = "no clusters were found"
-            if self.verdict.draws:
-                found = f"the clusters are {self.verdict.word}"
+        if verdict and self.verdict.doubtful:
+            none = self.asked == 1 and self.verdict.word == CHANCE
+            found = "no clusters were found" if none else f"the clusters are {self.verdict.word}"
             faults.append(f"{found}: {self.verdict.reason}")
         if self.clusters < self.asked:
             faults.append(f"only {self.clusters} of the {self.asked} clusters asked for have rows")
@@ -178,7 +181,7 @@ def plain(value: float, digits: int = 3) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
-def assess(A: Any, labels: np.ndarray, search: Search, verdict: Verdict | None = None) -> Quality:
+def assess(A: Any, labels: np.ndarray, search: Search, verdict: Judgement = UNJUDGED) -> Quality:
     """Judge labels by the graph A they came from and by the search that found them."""
     asked = search.best.U.shape[1]
     stored = isinstance(A, SymmetricArray)
@@ -229,13 +232,6 @@ def modularity_scorer(model: Any, X: Any, y: Any = None) -> float:
 
     A = self_tuning(X, normalize=False, n_clusters=len(labels))
     return Partition.of(A, labels, int(labels.max(initial=0)) + 1).modularity
-
-
-def warn_of(quality: Quality, advice: str) -> None:
-    """Say at the reader's line what is wrong with the clusters, where something is."""
-    told = quality.advise(advice)
-    if told:
-        warn(f"{told}.", QualityWarning)
 
 
 def size_range(sizes: Sequence[int]) -> str:

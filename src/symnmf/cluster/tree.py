@@ -1,0 +1,280 @@
+"""Clusters within clusters: each cluster is clustered again while the test finds more than one."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from symnmf.arguments import check, checked
+from symnmf.cluster.judgement import Evidence
+from symnmf.cluster.judging import evidence_for
+from symnmf.cluster.partition import between, fine_partition, merges, numbered
+from symnmf.cluster.similarities import PRECOMPUTED, Building
+from symnmf.errors import InputError
+from symnmf.kinds import NONE, whole
+from symnmf.run.problem import Problem
+from symnmf.run.result import OUTSIDE
+from symnmf.run.start import RandomState, as_seed
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """A cluster of a tree.
+
+    Attributes
+    ----------
+    level : int
+        0 for all rows, and one more than that of the cluster it is a part of.
+    parent : int
+        The number of that cluster; -1 for all rows.
+    rows : ndarray of int
+    reason : str
+        Why it was split; "" for a leaf.
+    """
+
+    level: int
+    parent: int
+    rows: np.ndarray = field(repr=False)
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """What :func:`symnmf.hierarchy` found.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n,)
+        The leaf of each row, numbered from the largest to the smallest; -1 for a row without
+        similarities.
+    branches : list of Branch
+        All clusters: 0 has all rows, and parts come after what they are parts of.
+    graph : csr_array
+        The similarities.
+    names : list or None
+        The names of the rows, if the data have names.
+    """
+
+    labels: np.ndarray
+    branches: list[Branch]
+    graph: sp.csr_array = field(repr=False)
+    names: list[Any] | None = field(default=None, repr=False)
+
+    @property
+    def n_clusters(self) -> int:
+        """How many leaves there are."""
+        return int(self.labels.max(initial=OUTSIDE)) + 1
+
+    def table(self) -> Iterator[tuple[int, int, int, Hashable]]:
+        """Yield (level, cluster, parent, node) for every cluster and each of its nodes."""
+        for number, branch in enumerate(self.branches):
+            for row in branch.rows.tolist():
+                name = row if self.names is None else self.names[row]
+                yield branch.level, number, branch.parent, name
+
+    def cut(self, n_clusters: int) -> np.ndarray:
+        """Return labels with ``n_clusters`` clusters: leaves are merged as in ``linkage``.
+
+        They are numbered from the largest to the smallest; -1 for a row without similarities.
+        """
+        check("n_clusters", n_clusters, (whole(1),))
+        if n_clusters > max(self.n_clusters, 1):
+            raise InputError(
+                f"n_clusters must be at most the {self.n_clusters} leaves of the tree, got "
+                f"{n_clusters}."
+            )
+        labels = self.labels.copy()
+        merged = self.linkage[: self.n_clusters - int(n_clusters), :2].astype(int)
+        for step, pair in enumerate(merged):
+            labels[np.isin(labels, pair)] = self.n_clusters + step
+        return by_size(labels)
+
+    @cached_property
+    def linkage(self) -> np.ndarray:
+        """The tree over its leaves as ``scipy.cluster.hierarchy`` writes one.
+
+        Parts of a cluster are merged in pairs, those first whose merging costs least modularity.
+        Heights are the modularity that is lost, and never less than below.
+        """
+        number = dict.fromkeys(range(len(self.branches)), -1)
+        height: dict[int, float] = {}
+        size: dict[int, int] = {}
+        for branch, one in enumerate(self.branches):
+            if not one.reason and len(one.rows):
+                number[branch] = int(self.labels[one.rows[0]])
+                height[number[branch]], size[number[branch]] = 0.0, 1
+        total = max(float(self.graph.sum()), 1e-300)
+        parts: dict[int, list[int]] = {}
+        for branch, one in enumerate(self.branches[1:], 1):
+            parts.setdefault(one.parent, []).append(branch)
+        joins: list[tuple[float, int, int, int]] = []
+        for parent in sorted(parts, reverse=True):
+            mine = parts[parent]
+            rows = np.concatenate([self.branches[branch].rows for branch in mine])
+            groups = np.repeat(np.arange(len(mine)), [len(self.branches[b].rows) for b in mine])
+            inner = sp.csr_array(self.graph[rows][:, rows])
+            ids = [number[branch] for branch in mine]
+            before = between(inner, groups)
+            for kept, joined, ties in merges(inner, groups):
+                volume = before.sum(axis=1)
+                cost = float(volume[kept] * volume[joined] / total - before[kept, joined]) * 2
+                before = ties.copy()
+                left, right = ids[kept], ids[joined]
+                new = self.n_clusters + len(joins)
+                height[new] = max(cost / total, height[left], height[right])
+                size[new] = size[left] + size[right]
+                joins.append((height[new], left, right, new))
+                ids[kept] = new
+            number[parent] = ids[0]
+        return _in_order(joins, size, self.n_clusters)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the tree as a dendrogram over its leaves; return the matplotlib Figure."""
+        from scipy.cluster.hierarchy import dendrogram
+
+        from symnmf.plots import new_axes
+
+        figure, axes = new_axes(ax)
+        if self.n_clusters > 1:
+            sizes = np.bincount(self.labels[self.labels != OUTSIDE])
+            dendrogram(
+                self.linkage,
+                ax=axes,
+                labels=[f"{label}: {size:,}" for label, size in enumerate(sizes)],
+                leaf_rotation=90,
+                color_threshold=0.0,
+                above_threshold_color="#1f5fa8",
+            )
+        axes.set(ylabel="modularity lost by merging", xlabel="leaf: rows", ylim=(0, None))
+        axes.spines[["top", "right"]].set_visible(False)
+        return figure
+
+    def __str__(self) -> str:
+        count = self.n_clusters
+        levels = max((branch.level for branch in self.branches), default=0)
+        lines = [f"{count} cluster{'s' * (count != 1)} in a tree of {levels} levels"]
+        for branch in self.branches[:20]:
+            lines.append(f"{'  ' * branch.level}{len(branch.rows)} rows")
+        return "\n".join(lines)
+
+
+@checked()
+def hierarchy(
+    X: Any,
+    *,
+    affinity: Any = PRECOMPUTED,
+    n_neighbors: int | None = None,
+    weight: str | None = "weight",
+    max_cluster_size: int | None = None,
+    random_state: RandomState = None,
+    n_jobs: int | None = None,
+) -> Hierarchy:
+    """Cluster a graph or points, and each cluster again while it is more than one.
+
+    The test is that of ``n_clusters="auto"``, asked of each cluster alone: where it finds one, the
+    cluster is a leaf. Where there is no test, a fine partition of the graph is the only level.
+
+    Parameters
+    ----------
+    X : graph, sparse matrix or array
+        A graph as for :func:`symnmf.communities`, or points, one per row, with an ``affinity``.
+    affinity : str or callable, default "precomputed"
+        As in :class:`symnmf.SymNMF`.
+    n_neighbors, weight, n_jobs
+        As in :class:`symnmf.SymNMF` and :func:`symnmf.communities`.
+    max_cluster_size : int or None
+        If given, size alone decides: clusters with more rows are split by a fine partition,
+        others are leaves. It is fast, and what a summary of a large graph by parts needs.
+    random_state : int, Generator, RandomState or None
+        For the edges and points that are held out.
+
+    Returns
+    -------
+    Hierarchy
+        ``labels`` of the leaves, ``table()`` of all levels, ``cut(k)`` for labels with fewer
+        clusters, ``linkage`` for SciPy, ``plot()``.
+
+    Examples
+    --------
+    >>> import networkx, symnmf
+    >>> tree = symnmf.hierarchy(networkx.connected_caveman_graph(4, 8), random_state=0)
+    >>> tree.n_clusters
+    4
+    """
+    check("max_cluster_size", max_cluster_size, (whole(2), NONE))
+    if isinstance(X, Problem):
+        X.must_be_plain("hierarchy")
+    building = Building(affinity=affinity, n_neighbors=n_neighbors, weight=weight, n_jobs=n_jobs)
+    similar = building.similarities(X, 0)
+    evidence = evidence_for(X, similar, building, as_seed(random_state))
+    if evidence is None:
+        raise InputError("X must be in memory, as an array or a sparse matrix, to be split.")
+    branches: list[Branch] = []
+    waiting = deque([(evidence.inside, -1, 0)])
+    while waiting:
+        rows, parent, level = waiting.popleft()
+        groups, reason = _parts(evidence, rows, max_cluster_size)
+        branches.append(Branch(level, parent, rows, reason))
+        if reason:
+            for group in range(int(groups.max()) + 1):
+                waiting.append((rows[groups == group], len(branches) - 1, level + 1))
+    labels = np.full(evidence.graph.shape[0], OUTSIDE)
+    for number, branch in enumerate(branches):
+        if not branch.reason:
+            labels[branch.rows] = number
+    return Hierarchy(by_size(labels), branches, evidence.graph, similar.names)
+
+
+def _parts(evidence: Evidence, rows: np.ndarray, limit: int | None) -> tuple[np.ndarray, str]:
+    """Return the parts of a cluster, and why it has some; "" where it has none."""
+    one = np.zeros(len(rows), dtype=np.int64)
+    if limit is not None:
+        if len(rows) <= limit:
+            return one, ""
+        graph = sp.csr_array(evidence.graph[rows][:, rows])
+        groups = fine_partition(graph, np.random.default_rng(evidence.seed))
+        reason = f"it has more than {limit} rows"
+    elif len(rows) == len(evidence.inside):
+        groups, reason = evidence.selection.labels[rows], evidence.selection.reason
+    elif evidence.untested or len(rows) < 2:
+        return one, ""
+    else:
+        mine = evidence.part(rows)
+        groups, reason = mine.selection.labels, mine.selection.reason
+        if mine.untested:
+            return one, ""
+        # a row whose ties all lead elsewhere stays with the largest part
+        groups = np.where(groups == OUTSIDE, 0, groups)
+    groups = numbered(groups)
+    return (groups, reason) if groups.max(initial=0) > 0 else (one, "")
+
+
+def _in_order(
+    joins: list[tuple[float, int, int, int]], size: dict[int, int], leaves: int
+) -> np.ndarray:
+    """Return joins as rows of a linkage, the lowest first."""
+    name = {leaf: leaf for leaf in range(leaves)}
+    rows: list[list[float]] = []
+    for height, one, other, new in sorted(joins, key=lambda join: (join[0], join[3])):
+        name[new] = leaves + len(rows)
+        rows.append([*sorted((name[one], name[other])), height, size[new]])
+    return np.array(rows, dtype=np.float64).reshape(-1, 4)
+
+
+def by_size(parts: np.ndarray) -> np.ndarray:
+    """Return labels from the largest cluster to the smallest, equal ones by their first row."""
+    inside = parts != OUTSIDE
+    _, first, codes, sizes = np.unique(
+        parts[inside], return_index=True, return_inverse=True, return_counts=True
+    )
+    place = np.empty(len(sizes), dtype=np.int64)
+    place[np.lexsort((first, -sizes))] = np.arange(len(sizes))
+    labels = np.full(len(parts), OUTSIDE, dtype=np.int64)
+    labels[inside] = place[codes]
+    return labels
