@@ -140,11 +140,10 @@ _option("weight", TEXT, NONE, default="weight", text="""
     weight 1; with None, all edges do.""")
 _option("normalize", FLAG, choice(AUTO), default=AUTO, text="""
     Whether similarities are divided by the roots of their degrees, so that hubs do not dominate.
-    "auto" does so for graphs, and for a matrix of similarities where that describes it
-    better.""")
+    "auto" does so unless a sparse matrix has row sums that are nearly the same already.""")
 _option("degree_offset", number(0, np.inf), NONE, text="""
     Added to the degrees first, in mean degrees, so that small components and tails do not become
-    the clusters; None chooses it.""")
+    the clusters. None adds the mean degree where one cluster would hold almost everything.""")
 _option("components", choice("all", "largest"), default="all", text="""
     "largest" clusters only the largest component; the other rows are in no cluster.""")
 _option("negative_weight", choice(AUTO), number(0, np.inf), default=AUTO, text="""

@@ -21,7 +21,7 @@ from symnmf.errors import InputError
 from symnmf.graphs.adjacency import degrees
 from symnmf.graphs.assigning import LIKELIHOOD, can_reassign
 from symnmf.graphs.attributes import aligned, scale_attributes
-from symnmf.graphs.degree_offsets import STEPS
+from symnmf.graphs.degree_offsets import OFFSETS
 from symnmf.graphs.partitions import Partition
 from symnmf.interchange import column_names, to_host
 from symnmf.objectives.losses import FROBENIUS
@@ -358,7 +358,7 @@ class Prepared:
         the whole one may end elsewhere.
         """
         similar, pipeline = self.similarities, self.pipeline
-        larger = [tau for tau in STEPS if tau > (similar.degree_offset or 0.0)]
+        larger = [tau for tau in OFFSETS if tau > (similar.degree_offset or 0.0)]
         fixed = pipeline.constrained or pipeline.hides or pipeline.checkpoint is not None
         stopped = search.best.status == "stopped" or calls.out_of_time()
         if similar.expected is None or not larger or stopped or fixed or self.choice is not None:

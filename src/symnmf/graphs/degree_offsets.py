@@ -19,31 +19,17 @@ from symnmf.run.spectral import Basis, affordable, leading_subspace
 from symnmf.storage import SymmetricArray
 from symnmf.storage.wrapping import stored
 
-#: What is tried, in mean degrees.
-STEPS = (0.0, 0.25, 0.5, 1.0, 2.0, 5.0, 20.0)
+#: What is tried, in mean degrees: nothing, and the literature's choice.
+OFFSETS = (0.0, 1.0)
 
 #: Least effective number of clusters, as a part of those asked for, that is no collapse.
 SPREAD = 0.7
 
-#: Part of the log-likelihood gained by which a larger tau has to be better than a smaller one.
-#: Quick labels differ by up to 5% between values that are equally good; those of a collapse lose
-#: 25% and more on cora, citeseer, com-DBLP and block models with hubs.
-WORTH = 0.1
-
-#: Part of the log-likelihood gained by which A as it is has to be better than A normalised.
-PLAIN_AHEAD = 0.02
-
-#: Entries of U above which a graph is contracted before values of tau are tried.
+#: Entries of U above which a graph is contracted before its clusters are looked at.
 LOOKED_AT = 2**20
 
 #: Where a factorization that only has to show whether clusters collapse may end.
 QUICK_TOL, QUICK_STEPS = 1e-3, 100
-
-#: Part of the time of a call with ``max_time`` that the choice of tau leaves for the rest.
-KEPT_FOR_THE_FIT = 0.7
-
-#: Times that eigenvectors take that must be left for a quick factorization.
-TIMES_THAT = 4.0
 
 #: Standard deviation of the degrees, in mean degrees, up to which they are nearly the same. It is
 #: 0.06 to 0.13 on graphs of images that are normalised already.
@@ -52,17 +38,16 @@ EVEN = 0.15
 
 @checked(A=("matrix",))
 def choose_degree_offset(A: Any, clusters: int) -> float:
-    """How much to add to the degrees, in mean degrees: nothing, unless the plain graph collapses.
+    """How much to add to the degrees, in mean degrees: nothing, or 1 where the graph collapses.
 
     The best factorization of D^-1/2 A D^-1/2 can belong to small components and whiskers, which
     are attached to the rest by a few edges. Then all clusters but one are tiny. With D + tau I this
     does not happen (Zhang and Rohe 2018), but an unnecessary tau costs accuracy. So tau is 0 if the
     labels of a quick factorization then have an effective number of clusters, exp(entropy of the
-    sizes), of at least 0.7 k. Clusters can also be truly unequal. So otherwise 0, 1/4, 1/2, 1, 2, 5
-    and 20 are compared by the log-likelihood that such labels gain in a block model that keeps the
-    degrees, and the smallest value within 10% of the best is chosen. Modularity would rather split
-    a large group. With more components than clusters it is at least 1/4, because the factorization
-    with tau = 0 then finds components. A large graph is contracted first.
+    sizes), of at least 0.7 k. Clusters can also be truly unequal. So otherwise it is 0 or 1, by the
+    log-likelihood that such labels gain in a block model that keeps the degrees. Modularity would
+    rather split a large group. With more components than clusters it is 1, because the
+    factorization with tau = 0 then finds components. A large graph is contracted first.
     """
     if not isinstance(A, SymmetricArray):
         A = affinities(A, "A", signed=True)
@@ -100,25 +85,22 @@ def with_degree_offset(A: Any, clusters: int, *, by_factorization: bool = True) 
     if clusters < 2 or (A.signed if away else A.min() < 0):  # signed graphs have no such rule yet
         return Scaled(0.0, normalized(A))
     if not affordable(A.shape[0], clusters):  # no time to look: the literature's choice
-        return Scaled(1.0, normalized(A, 1.0))
+        return Scaled(OFFSETS[1], normalized(A, OFFSETS[1]))
     pieces = 0  # of what is known by its products alone they cannot be counted
     if not away:
         from scipy.sparse.csgraph import connected_components
 
         count, part = connected_components(sp.csr_array(A), directed=False)
         pieces = count - int((np.bincount(part) == 1).sum())
-    coarse, left = Coarse.of(A, clusters), calls.seconds_left()
-    tried: list[tuple[float, Scaled]] = []
-    for tau in STEPS[1:] if pieces > clusters else STEPS:
+    coarse = Coarse.of(A, clusters)
+    tried: list[Scaled] = []
+    for tau in OFFSETS[1:] if pieces > clusters else OFFSETS:
         scaled, labels = coarse.labelled(tau, clusters, by_factorization=by_factorization)
-        assert scaled.gain is not None
-        if tau == 0.0 and coarse.effective_number(labels) >= SPREAD * clusters:
-            return coarse.whole(A, scaled)
-        tried.append((scaled.gain, scaled))
-        if calls.out_of_time() or calls.seconds_left() < KEPT_FOR_THE_FIT * left:
+        tried.append(scaled)
+        spread = coarse.effective_number(labels) >= SPREAD * clusters
+        if (tau == 0.0 and spread) or calls.out_of_time():
             break
-    enough = (1.0 - WORTH) * max(gain for gain, _ in tried)
-    return coarse.whole(A, next(scaled for gain, scaled in tried if gain >= enough))
+    return coarse.whole(A, max(tried, key=lambda scaled: scaled.gain or 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,12 +147,9 @@ class Coarse:
         mean = self.degrees.sum() / max(self.sizes.sum(), 1.0)
         scaled = normalized(self.graph, known=self.degrees + tau * mean * self.sizes)
         X: Any = scaled if isinstance(scaled, SymmetricArray) else stored(scaled)
-        before = calls.seconds_left()
         with one_blas_thread():
             basis = leading_subspace(X, clusters)
-            left = calls.seconds_left()
-            # a factorization takes about as long as the eigenvectors, and the call's own follows
-            if by_factorization and (left == before or left > TIMES_THAT * (before - left)):
+            if by_factorization and not calls.out_of_time():
                 U = improved(X, basis.start(X, None), tol=QUICK_TOL, steps=QUICK_STEPS)
                 labels = U.argmax(axis=1)
             else:
@@ -195,28 +174,14 @@ class Coarse:
 
 
 def with_scaling(A: Any, clusters: int) -> Scaled:
-    """Return A normalised, or A itself, whichever shows clusters better.
+    """Return A normalised, unless it has been already or has no need of it.
 
-    Hubs hold the leading eigenvectors of A as it is, and rows with next to no similarities those
-    of the normalised A. Labels are read off the eigenvectors of either, and those of higher
-    likelihood win. Those of the normalised A do unless the others are better by 2%: they
-    have lost little then, and with hubs much is to be won. A sparse A whose degrees are nearly the
-    same has been normalised already, or has no need of it, and stays as it is.
+    Hubs hold the leading eigenvectors of A as it is. A sparse A whose degrees are nearly the same
+    stays as it is, and so does one with negative entries.
     """
-    if clusters < 2 or isinstance(A, SymmetricArray) or A.min() < 0:
+    if clusters < 2 or isinstance(A, SymmetricArray) or A.min() < 0 or _even(A):
         return Scaled(None, A)
-    if _even(A):
-        return Scaled(None, A)
-    scaled = with_degree_offset(A, clusters)
-    if scaled.basis is None or calls.out_of_time():
-        return scaled
-    with one_blas_thread():
-        plain = leading_subspace(stored(A), clusters)
-        both = (scaled.basis, plain)
-        found = [Partition.of(A, one.labels(), clusters).gain for one in both]
-    if found[1] > found[0] + PLAIN_AHEAD * abs(found[0]):
-        return Scaled(None, A, plain)
-    return scaled
+    return with_degree_offset(A, clusters)
 
 
 def _even(A: Any) -> bool:
