@@ -121,8 +121,8 @@ def problem(name: str, work: Path) -> Problem:
     with np.load(path) as stored:
         if "X" in stored:
             return Problem(stored["X"], stored["target"], affinity)
-        parts = (stored["data"], stored["indices"], stored["indptr"])
-        return Problem(sp.csr_array(parts, shape=stored["shape"]), stored["target"], affinity)
+        entries = (stored["data"], stored["indices"], stored["indptr"])
+        return Problem(sp.csr_array(entries, shape=stored["shape"]), stored["target"], affinity)
 
 
 # Methods: a problem and a seed in, a label per row out ----------------------------------------
