@@ -168,12 +168,6 @@ def test_a_full_disk_keeps_the_previous_checkpoint_and_the_run_goes_on(
     assert np.array_equal(rest.U, result.U)
 
 
-def test_leftovers_of_a_killed_write_are_cleared(X, tmp_path):
-    (tmp_path / ".run.npz.0123456789abcdef.tmp").write_bytes(b"half")
-    symnmf.factorize(X, 3, max_iter=1, checkpoint=tmp_path / "run.npz", **SETTINGS)
-    assert os.listdir(tmp_path) == ["run.npz"]
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_write_a_last_checkpoint_and_return(X, tmp_path, number):
     path = tmp_path / "run.npz"

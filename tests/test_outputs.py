@@ -14,7 +14,7 @@ import pytest
 import symnmf
 from conftest import MINUTES
 from symnmf.errors import InputError
-from symnmf.outputs import check_output, clear_leftovers, write_atomically
+from symnmf.outputs import check_output, write_atomically
 from symnmf.readers import write_table
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="what may be there is POSIX's")
@@ -153,19 +153,3 @@ def test_long_names_can_be_written(tmp_path: Path) -> None:
     path = tmp_path / ("x" * 251 + ".csv")
     write(path)
     assert os.listdir(tmp_path) == [path.name]
-
-
-@pytest.mark.skipif(not ROOT, reason="only root may own files for others")
-def test_only_our_own_leftovers_are_removed(tmp_path: Path) -> None:
-    own, foreign, folder, link = (
-        tmp_path / f".run.npz.{digit * 16}.tmp" for digit in ("0", "1", "2", "3")
-    )
-    own.write_bytes(b"")
-    foreign.write_bytes(b"")
-    os.chown(foreign, 12345, 12345)
-    folder.mkdir()
-    link.symlink_to(foreign)
-    clear_leftovers(tmp_path / "run.npz")
-    assert sorted(tmp_path.iterdir()) == [foreign, folder, link]
-    symnmf.factorize(X, 1, random_state=0, checkpoint=tmp_path / "run.npz")
-    assert foreign.exists()

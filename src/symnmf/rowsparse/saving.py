@@ -12,7 +12,6 @@ import numpy as np
 
 from symnmf.archives import read_archive
 from symnmf.errors import InputError
-from symnmf.outputs import clear_leftovers
 from symnmf.rowsparse.factor import RowSparse
 from symnmf.run import checkpoint
 from symnmf.run.checkpoint import check_identity, written
@@ -54,8 +53,6 @@ class SparseCheckpoint:
         kept = cls(Path(path), identity)
         if kept.path.exists():
             kept.saved = _read(kept.path, identity, n, width)
-        else:
-            clear_leftovers(kept.path)
         return kept
 
     def due(self) -> bool:

@@ -79,9 +79,6 @@ class Checkpoint:
             )
         if self.path.is_dir():
             raise InputError(f"checkpoint {str(self.path)!r} is a folder; name a file.")
-        from symnmf.outputs import clear_leftovers
-
-        clear_leftovers(self.path)
 
     def due(self) -> bool:
         return time.monotonic() - self.last >= SECONDS_BETWEEN

@@ -44,9 +44,7 @@ def open_fit(path: Path, identity: dict[str, Any], random_state: RandomState) ->
         drawn = random_state is None
         seed = drawn_seed() if drawn else int(as_generator(random_state).integers(2**62))
     from symnmf.archives import write_archive
-    from symnmf.outputs import clear_leftovers
 
-    clear_leftovers(path)
     write_archive(
         path,
         {
