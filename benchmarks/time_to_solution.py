@@ -38,6 +38,7 @@ from symnmf.run.problem import Problem as Checked
 from symnmf.run.settings import Settings
 from symnmf.run.start import random_start, scaled_random_start
 from symnmf.storage import SymmetricMatrix, as_symmetric
+from symnmf.storage.symmetric import as_float32
 
 tick = time.perf_counter
 
@@ -136,9 +137,8 @@ def count_products(X: SymmetricMatrix) -> Callable[[], int]:
 
         return call
 
-    for matrix in filter(None, (X, X.as_float32)):
-        for name in ("matmul", "update"):
-            setattr(matrix, name, counted(getattr(matrix, name)))
+    for matrix in filter(None, (X, as_float32(X))):
+        setattr(matrix, "matmul", counted(matrix.matmul))  # noqa: B010
     return lambda: done[0]
 
 

@@ -7,12 +7,13 @@ from collections.abc import Callable
 import numpy as np
 from scipy.sparse.linalg import svds
 
-from symnmf.objectives import Objective
+from symnmf.objectives import Frobenius, Objective
 from symnmf.ops import RowSolver
 from symnmf.parallel import Threads
 from symnmf.solvers.tsvd import ROOT, TSVD
 from symnmf.state import State
 from symnmf.storage import DenseMatrix
+from symnmf.storage.symmetric import residual_by_columns
 
 
 class AsymmetricMatrix(DenseMatrix):
@@ -34,8 +35,18 @@ class AsymmetricMatrix(DenseMatrix):
     def compute_sqnorm(self) -> float:
         return self.sides[0].compute_sqnorm()
 
-    def residual_rows(self, U: np.ndarray, V: np.ndarray, begin: int, end: int) -> np.ndarray:
-        return self.sides[0].residual_rows(U, V, begin, end)
+    def columns(self, begin: int, end: int) -> np.ndarray:
+        return self.sides[1].columns(begin, end)
+
+    def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float:
+        return residual_by_columns(self, U, V)
+
+    def own_objective(self) -> TwoSided:
+        return TwoSided(self)
+
+
+class TwoSided(Frobenius):
+    """The objective whose updates multiply by X and by its transpose in turn."""
 
     def update(
         self,
@@ -46,9 +57,11 @@ class AsymmetricMatrix(DenseMatrix):
         coupling: float,
         out: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        side = self.sides[self.updates % 2]
-        self.updates += 1
-        return side.update(rows, factor, other, gram, coupling, out)
+        X = self.storage
+        assert isinstance(X, AsymmetricMatrix)
+        product = X.sides[X.updates % 2].matmul(other, out)
+        X.updates += 1
+        return self.ops.solve_rows(rows, factor, product, other, gram(), coupling), product
 
 
 class LeftTSVD(TSVD):

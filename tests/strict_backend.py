@@ -14,6 +14,7 @@ from symnmf.kernels import directions, pairs
 from symnmf.kernels.small_products import multiplier
 from symnmf.ops import Hals, Line, Ops
 from symnmf.storage import SymmetricMatrix
+from symnmf.storage.symmetric import as_float32
 
 xp = pytest.importorskip("array_api_strict", reason="needs pip install 'symnmf[test]'")
 
@@ -226,22 +227,10 @@ class StrictMatrix(SymmetricMatrix):
         super().__init__(len(X), X.dtype, StrictOps())
         self.array = put(X)
 
-    @property
-    def as_float32(self):
-        return StrictMatrix(get(self.array).astype(np.float32))
-
     def matmul(self, V, out=None):
         return self.array @ V
 
-    def compute_sqnorm(self):
-        return self.ops.inner(self.array, self.array)
 
-    def residual_sqnorm(self, U, V):
-        misfit = self.array - U @ xp.matrix_transpose(V)
-        return self.ops.inner(misfit, misfit)
-
-    def largest(self):
-        return float(xp.max(self.array))
-
-    def digest(self):
-        return get(self.array).tobytes().hex()[:64]
+@as_float32.register
+def _(X: StrictMatrix):
+    return StrictMatrix(get(X.array).astype(np.float32))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,25 +22,23 @@ import symnmf
 from conftest import synthetic_problem
 from strict_backend import StrictMatrix
 from symnmf.coupling import COUPLINGS
-from symnmf.objectives import MatrixObjective, Objective
+from symnmf.objectives import Frobenius, MatrixObjective, Objective
 from symnmf.ops import Hals, HostOps
-from symnmf.parallel import Bounds, Threads
+from symnmf.parallel import Threads
 from symnmf.run.interrupts import Interrupt
 from symnmf.run.loop import Run
 from symnmf.run.settings import Settings
+from symnmf.run.start import STARTS, chosen_start
 from symnmf.solvers import SOLVERS, HalsNewton, Solver, SplitSolver, as_solver
 from symnmf.state import Point, State
-from symnmf.storage import Blocks, DenseMatrix, HostMatrix, LowRank, as_symmetric, on_device
-from symnmf.storage.shared import SharedReading
-
-
-def seated(X):
-    """Return the one seat of a shared reading, taken for as long as the matrix lives."""
-    seat = SharedReading(as_symmetric(X), 1).seat(0)
-    matrix = seat.__enter__()
-    matrix.held = seat  # type: ignore[attr-defined]
-    return matrix
-
+from symnmf.storage import (
+    Blocks,
+    DenseMatrix,
+    LowRank,
+    SymmetricMatrix,
+    as_symmetric,
+    on_device,
+)
 
 X = synthetic_problem(40, 3, 0.2, seed=0)
 U0 = np.random.default_rng(1).random((40, 3))
@@ -63,32 +61,20 @@ def stored(X: np.ndarray) -> Blocks:
     return matrix
 
 
-class Toeplitz(HostMatrix):
-    """A stranger's backend: x_ij depends on |i - j| alone, and n numbers are all there is."""
+class Toeplitz(SymmetricMatrix):
+    """A stranger's backend: x_ij depends on |i - j| alone, and products are made by FFT."""
 
     def __init__(self, column: np.ndarray, threads: Threads) -> None:
-        super().__init__(len(column), column.dtype, threads)
-        self.column = column
+        super().__init__(len(column), column.dtype, HostOps(threads))
+        self.size = 2 * len(column) - 1
+        self.spectrum = np.fft.rfft(np.r_[column, column[:0:-1]])[:, None]
 
-    def _rows(self, begin: int, end: int) -> np.ndarray:
-        apart = np.abs(np.arange(begin, end)[:, None] - np.arange(self.shape[0]))
-        return self.column[apart]
+    def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        image = np.fft.irfft(self.spectrum * np.fft.rfft(V, self.size, axis=0), self.size, axis=0)
+        return np.ascontiguousarray(image[: len(V)], self.dtype)
 
-    def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
-        np.matmul(self._rows(begin, end), V, out=out[begin:end])
-
-    def chunks(self, width: int) -> list[Bounds]:
-        return self.threads.split(self.shape[0], 2.0 * self.shape[0] * width)
-
-    def compute_sqnorm(self) -> float:
-        counts = np.r_[len(self.column), 2 * np.arange(len(self.column) - 1, 0, -1)]
-        return float(counts @ self.column.astype(np.float64) ** 2)
-
-    def residual_rows(self, U: np.ndarray, V: np.ndarray, begin: int, end: int) -> np.ndarray:
-        return self._rows(begin, end) - U[begin:end].astype(np.float64) @ V.T
-
-    def values(self) -> Iterator[np.ndarray]:
-        yield self.column
+    def cost(self, rank: int) -> float:
+        return 10.0 * self.size * np.log2(self.size) * rank / 1e9
 
 
 def falling() -> np.ndarray:
@@ -102,7 +88,6 @@ BACKENDS = {
     "dense, no entries": Backend(lambda X: WithoutEntries(X, Threads(1))),
     "sparse": Backend(sp.csr_array),
     "low rank": Backend(lambda X: LowRank(np.linalg.eigh(X)[1], np.diag(np.linalg.eigvalsh(X)))),
-    "a seat of a shared reading": Backend(lambda X: seated(X)),
     "a foreign array": Backend(StrictMatrix),
     "Toeplitz": Backend(lambda X: Toeplitz(X[0].copy(), Threads(2)), falling),
     "blocks on disk": Backend(stored),
@@ -308,7 +293,7 @@ def test_runs_that_begin_in_float32_end_at_a_critical_point(backend, told):
     assert short.value == pytest.approx(whole.value, rel=1e-2)
 
 
-@pytest.mark.parametrize("backend", [name for name in BACKENDS if "seat" not in name])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_products_take_factors_of_any_layout_and_type(backend, dtype):
     chosen = BACKENDS[backend]
@@ -329,20 +314,40 @@ def test_products_take_factors_of_any_layout_and_type(backend, dtype):
         np.testing.assert_allclose(stored.matmul(given), X @ given, rtol=max(near, 1e-6))
 
 
-@pytest.mark.parametrize("told", ["half hidden", "no diagonal", "ridge and a mask"])
-def test_a_backend_without_parts_of_X_refuses_masks_by_name(told):
-    with pytest.raises(symnmf.InputError, match="StrictMatrix offers no parts of X"):
-        symnmf.Problem(StrictMatrix(X), **TOLD[told]())
+@every_backend
+def test_what_products_alone_say_of_X_is_what_the_backend_says(backend):
+    whole = BACKENDS[backend].like()
+    X = as_symmetric(BACKENDS[backend].make(whole))
+    assert SymmetricMatrix.compute_sqnorm(X) == pytest.approx(X.sqnorm)
+    assert SymmetricMatrix.largest(X) == pytest.approx(np.abs(whole).max())
+    for columns in (SymmetricMatrix.columns(X, 3, 9), X.columns(3, 9)):
+        np.testing.assert_allclose(X.ops.get(columns), whole[:, 3:9], atol=1e-12)
+    again = np.zeros_like(whole)
+    for square, block in SymmetricMatrix.parts(X):
+        rows, columns = slice(*square[:2]), slice(*square[2:])
+        again[rows, columns] = X.ops.get(block)
+        again[columns, rows] = again[rows, columns].T
+    np.testing.assert_allclose(again, whole, atol=1e-12)
+    assert SymmetricMatrix.digest(X) == SymmetricMatrix.digest(X)
 
 
-@pytest.mark.parametrize("backend", [backend for backend in BACKENDS if backend != "low rank"])
-@pytest.mark.parametrize("scale", [1e-28, 1e28])
-def test_errors_do_not_depend_on_the_scale_of_X(backend, scale):
-    scaled, plain = (
-        symnmf.factorize(problem(backend, factor), 3, tol=0.0, max_iter=5, random_state=0)
-        for factor in (scale, 1.0)
-    )
-    assert scaled.error == pytest.approx(plain.error, rel=1e-6)
+def test_a_run_begins_where_products_of_the_backend_say_that_it_pays():
+    """A product by FFT costs far more than one with a sketch, and eigenvectors take forty."""
+    X, columns = Toeplitz(np.exp(-np.arange(8000.0) / 50.0), Threads(1)), []
+    matmul = X.matmul
+
+    def counted(V, out=None):
+        columns.append(V.shape[1])
+        return matmul(V, out)
+
+    X.matmul = counted
+    f = Frobenius(X)
+    assert chosen_start(f, 5, at_random=False) == "sketch"
+    STARTS["spectral"](f, 5, 0)
+    from_eigenvectors = sum(columns)
+    columns.clear()
+    STARTS["sketch"](f, 5, 0)
+    assert sum(columns) < from_eigenvectors / 2
 
 
 @dataclass(frozen=True)

@@ -316,9 +316,6 @@ class Attributed(MatrixObjective):
             self.base.with_threads(threads), self.table.with_threads(threads), self.weight
         )
 
-    def threads_for(self, rank: int) -> int:
-        return self.base.threads_for(rank)
-
     def for_rank(self, rank: int, *, warn: bool = True) -> Objective:
         return self  # the table observes rows that X does not
 

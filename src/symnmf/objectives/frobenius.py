@@ -19,8 +19,9 @@ from symnmf.objectives.terms import TERMS, Term, check_quadratic, terms_in_float
 from symnmf.ops import Factor, Line, RowSolver, quartic
 from symnmf.parallel import Threads
 from symnmf.state import Misfit, Point, State, Sums
-from symnmf.storage import Entries, SymmetricArray, SymmetricMatrix
+from symnmf.storage import SymmetricArray, SymmetricMatrix
 from symnmf.storage.spectrum import largest_eigenvalue
+from symnmf.storage.symmetric import as_float32
 
 #: Relative errors under which the trace identity has too few digits left.
 IDENTITY_TRUSTED_ABOVE = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-2}
@@ -211,7 +212,7 @@ class Frobenius(MatrixObjective):
         return self.storage.sqnorm if self._sqnorm is None else self._sqnorm
 
     @property
-    def entries(self) -> Entries | None:
+    def entries(self) -> SymmetricMatrix | None:
         return None if self.terms else self.storage.entries
 
     def digest_misfit(self) -> str:
@@ -297,8 +298,6 @@ class Frobenius(MatrixObjective):
         self, rows: RowSolver, factor: Factor, other: Factor, gram: GramMaker, coupling: float,
         out: Factor | None = None,
     ) -> tuple[Factor, Factor | None]:  # fmt: skip
-        if not self.terms:
-            return self.storage.update(rows, factor, other, gram, coupling, out=out)
         product = self.product_at(factor, other, out=out)
         return self.ops.solve_rows(rows, factor, product, other, gram(), coupling), product
 
@@ -312,7 +311,7 @@ class Frobenius(MatrixObjective):
 
     @property
     def as_float32(self) -> Frobenius | None:
-        narrow, terms = self.storage.as_float32, terms_in_float32(self.terms)
+        narrow, terms = as_float32(self.storage), terms_in_float32(self.terms)
         if narrow is None or terms is None:
             return None
         single = self.with_storage(narrow)

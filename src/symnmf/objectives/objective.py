@@ -15,7 +15,7 @@ from symnmf.objectives.terms import Term
 from symnmf.ops import Factor, Line, Ops, RowSolver
 from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
-from symnmf.storage import Entries, SymmetricArray
+from symnmf.storage import SymmetricArray, SymmetricMatrix
 
 #: The unit of stationarity, as a share of ||X||_F ||U||_F. A residual of the whole of it is that of
 #: a gradient with nothing balanced yet; a tenth is nearer to where ordinary starts begin.
@@ -145,7 +145,7 @@ class Objective(ABC):
         return self.storage.largest()
 
     @property
-    def entries(self) -> Entries | None:
+    def entries(self) -> SymmetricMatrix | None:
         """Access to single entries of X, or None where they cannot be read or are not all."""
         return None
 
@@ -357,9 +357,9 @@ class Objective(ABC):
     def with_threads(self, threads: Threads) -> Self:
         """Return the same f for use on these threads of the host."""
 
-    def threads_for(self, rank: int) -> int:
-        """Return how many threads of the host one iteration keeps busy; 0 for another device's."""
-        return self.storage.threads_for(rank)
+    def cost(self, rank: int) -> float:
+        """Return about how many seconds one thread takes for a product with ``rank`` columns."""
+        return self.storage.cost(rank)
 
     def for_rank(self, rank: int, *, warn: bool = True) -> Objective:
         """Return f ready for factors of ``rank`` columns; warn of rows that are hardly observed."""

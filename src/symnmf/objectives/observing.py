@@ -102,11 +102,6 @@ def _in_place(
     storage = as_symmetric(X, **settings)
     if missing is None:
         W = checked_weights(given, name, storage.shape[0])
-    if not storage.has_parts:
-        raise InputError(
-            f"a {type(storage).__name__} offers no parts of X, so it takes no mask, weights, "
-            f"missing or ignore_diagonal; pass an array or a sparse matrix."
-        )
     return weigh_storage(storage, W, ignore_diagonal)
 
 

@@ -13,6 +13,7 @@ from symnmf.kernels.weighted import quartic_rows, residual_product_rows, sums_ro
 from symnmf.objectives.objective import Coefficients
 from symnmf.parallel import SMALLEST_SHARE, Bounds, Threads
 from symnmf.state import Sums
+from symnmf.storage.sparse import COST_OF_AN_ENTRY
 
 
 @dataclass
@@ -49,6 +50,10 @@ class Pairs:
     def chunks(self, width: int) -> list[Bounds]:
         affordable = int(4.0 * len(self.indices) * width // SMALLEST_SHARE)
         return balanced_chunks(self.indptr, max(1, min(self.threads.count, affordable)))
+
+    def flops(self, rank: int) -> float:
+        """Return the floating point operations of a pass, in units of a dense product's."""
+        return COST_OF_AN_ENTRY * 8.0 * len(self.indices) * rank
 
     # --- the passes
 

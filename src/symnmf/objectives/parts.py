@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from symnmf.objectives.objective import Coefficients
 from symnmf.ops import Factor
 from symnmf.state import Sums
-from symnmf.storage.symmetric import Square, SymmetricMatrix
+from symnmf.storage.symmetric import Square, SymmetricMatrix, weighted_kernels
 
 
 @dataclass(eq=False)
@@ -95,7 +95,11 @@ class Parts:
     @cached_property
     def kernels(self) -> Any:
         """Fused passes, where the storage has them for X as it lies; else None."""
-        return self.storage.weighted_kernels(self.weights.whole)
+        return weighted_kernels(self.storage, self.weights.whole)
+
+    def flops(self, rank: int) -> float:
+        """Return the floating point operations of a pass."""
+        return 4.0 * self.storage.shape[0] ** 2 * rank
 
     def add(self, F: Factor, V: Factor, T: Factor, out: Factor) -> Sums:
         """Add S T to ``out``, S = W o (X - F V^T); return the sums."""

@@ -13,6 +13,7 @@ from symnmf.errors import InputError, said_as_input_errors
 from symnmf.ops import Factor, Ops
 from symnmf.storage import as_symmetric, on_device
 from symnmf.storage.indices import check_indices
+from symnmf.storage.symmetric import as_float32
 
 if TYPE_CHECKING:
     from symnmf.objectives.objective import Objective
@@ -161,7 +162,7 @@ class Links(Term):
 
     @property
     def as_float32(self) -> Self | None:
-        narrow = self.matrix.as_float32
+        narrow = as_float32(self.matrix)
         return None if narrow is None else replace(self, matrix=narrow)
 
     def describe(self) -> str:

@@ -18,6 +18,7 @@ from symnmf.ops import Factor, Line, quartic
 from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
 from symnmf.storage import SymmetricMatrix
+from symnmf.storage.symmetric import as_float32
 
 #: Ridge of rows with fewer observations than columns of U, in units of the entries of X.
 RIDGE = 1e-2
@@ -232,7 +233,7 @@ class Weighted(MatrixObjective):
 
     @property
     def as_float32(self) -> Weighted | None:
-        narrow, terms = self.storage.as_float32, terms_in_float32(self.terms)
+        narrow, terms = as_float32(self.storage), terms_in_float32(self.terms)
         if narrow is None or terms is None or not isinstance(self.passes, Pairs):
             return None
         if self.dtype == np.float32:
@@ -255,11 +256,8 @@ class Weighted(MatrixObjective):
             return self._with(storage, Parts(storage, passes.weights, passes.known_sqnorm))
         return self._with(storage, passes.with_threads(threads))
 
-    def threads_for(self, rank: int) -> int:
-        own = self.storage.threads_for(rank)
-        if isinstance(self.passes, Parts):
-            return min(own, 1)
-        return max(own, len(self.passes.chunks(rank)))
+    def cost(self, rank: int) -> float:
+        return super().cost(rank) + self.passes.flops(rank) / self.ops.rate
 
     def for_rank(self, rank: int, *, warn: bool = True) -> Objective:
         few = self.counts < rank

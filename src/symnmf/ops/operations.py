@@ -66,6 +66,9 @@ class Ops(ABC):
     the host, whatever the precision of the factors, and sums are accumulated in float64.
     """
 
+    #: Floating point operations a second, about, of products with factors that live here.
+    rate = 1e10
+
     def supports(self, rows: RowSolver) -> bool:
         """Whether rows can be solved this way here."""
         return True

@@ -24,6 +24,7 @@ import scipy.sparse as sp
 from symnmf.objectives import Objective
 from symnmf.run.spectral import LARGE, leading_subspace, spectral_start
 from symnmf.storage import SparseMatrix
+from symnmf.storage.symmetric import as_float32
 
 
 class Improve(Protocol):
@@ -141,7 +142,7 @@ def start_by_levels(f: Objective, rank: int, improve: Improve) -> np.ndarray:
         return spectral_start(f, rank, None)
     dtype = X.dtype
     if X.shape[0] * rank > LARGE:
-        X = X.as_float32
+        X = as_float32(X)
     levels = contractions(X, rank)
     coarsest = levels[-1].X if levels else X
     U = leading_subspace(coarsest, rank).start(coarsest, None)

@@ -232,9 +232,9 @@ class Run:
     def begin(self, U0: Factor) -> None:
         """Start from U_0 = V_0."""
         n, r = U0.shape
-        threads = self.f.threads_for(r)
-        if threads:  # not known yet, and with a thousand columns it takes minutes
-            self.latest_seconds = n * r * r * FIRST_ITERATION / threads
+        threads = getattr(self.f.ops, "threads", None)
+        if threads is not None:  # not known yet, and with a thousand columns it takes minutes
+            self.latest_seconds = n * r * r * FIRST_ITERATION / threads.count
         began = self.limits.clock()
         with calls.timed("solve"):
             self.state = self.solver.start(self.f, U0)

@@ -7,7 +7,6 @@ import functools
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 from symnmf import calls
 from symnmf.errors import InputError
 from symnmf.objectives import MatrixObjective, Objective
+from symnmf.ops import HostOps
 from symnmf.parallel import Threads
 from symnmf.pools import Pool
 from symnmf.run.checkpoint import Checkpointing, values_so_far
@@ -37,7 +37,6 @@ from symnmf.run.start import (
     drawn_seed,
     origin_of,
 )
-from symnmf.storage.shared import SharedReading
 from symnmf.storage.wrapping import torch_device
 
 #: Called with the number of the start and its latest snapshot; a true return value stops them all.
@@ -57,6 +56,9 @@ SPECTRAL_SHARE_TO_STOP = 0.97
 
 #: Starts from which on a bound on the error costs less than the starts it may save.
 MANY = 10
+
+#: Seconds that a product takes on one thread, below which several would mostly wait.
+SMALL_PRODUCT = 1e-3
 
 #: Bytes of a factor beyond which starts at the same time would take each other's memory traffic.
 APART_UP_TO = 32 * 2**20
@@ -114,8 +116,7 @@ class Plan:
     It is checked when it is made, before a graph is built or a file is read.
 
     The first start is the one ``factorize(..., random_state=random_state)`` starts from, and
-    raising ``n_init`` adds starts without changing the earlier ones (but for rounding where
-    several share one reading of X).
+    raising ``n_init`` adds starts without changing the earlier ones.
 
     Starts from eigenvectors run as a race. No U does better than the eigenvectors themselves;
     where the first start has 97% of what they explain, the others are left out. Else the others
@@ -123,9 +124,7 @@ class Plan:
     depends on errors alone, not on clocks or cores.
 
     Starts run one per core if there is one for each core or an iteration is too small for
-    several, unless the factors are large. On a dense X of at least 2000 rows and a rank up to 4
-    an iteration is mostly the reading of X, and the starts share it (without a checkpoint only,
-    since which starts are under way changes the rounding). All others run one after another.
+    several, unless the factors are large. All others run one after another.
 
     Attributes
     ----------
@@ -199,49 +198,39 @@ class Plan:
         f = problem.objective
         if self.from_eigenvectors and not f.spectral:
             return dataclasses.replace(self, init="scaled-random")._run(problem, settings)
-        workers, seats = self._at_once(f)
-        apart = seats == 1 and self._apart(f)
+        workers = self._workers(f)
         kept, seed = self._opened(problem)
         generators = _generators(seed, self.starts)
-        at_once = max(workers, seats)
         halt, race, spectral = threading.Event(), Race(), SpectralStarts(self.basis)
-        settings = settings.within(max_time=self._seconds(at_once))
-        signals = [signal.SIGINT, *([signal.SIGTERM] if kept else [])] if at_once > 1 else []
+        settings = settings.within(max_time=self._seconds(workers))
+        signals = [signal.SIGINT, *([signal.SIGTERM] if kept else [])] if workers > 1 else []
 
-        def run(start: int, reading: SharedReading | None = None) -> Result | None:
-            with nullcontext() if reading is None else reading.seat(start) as seat:
-                if start and (interrupt or halt.is_set() or calls.out_of_time()):
-                    return None
-                checkpointing = kept(start) if kept else None
-                if checkpointing is not None:
-                    race.remember(start, values_so_far(checkpointing))
-                result = solve(
-                    problem if seat is None else problem.with_storage(seat),
-                    self.rank,
-                    settings,
-                    init=spectral(start) if self.from_eigenvectors else self.init,
-                    random_state=generators[start],
-                    callback=self._callback(start, interrupt, halt, race),
-                    checkpointing=checkpointing,
-                )
-                if seat is not None:  # a seat serves this search only; the result outlives it
-                    result = dataclasses.replace(
-                        result, problem=problem.for_rank(self.rank, warn=False)
-                    )
-                return None if race.lost(start) else result
+        def run(start: int) -> Result | None:
+            if start and (interrupt or halt.is_set() or calls.out_of_time()):
+                return None
+            checkpointing = kept(start) if kept else None
+            if checkpointing is not None:
+                race.remember(start, values_so_far(checkpointing))
+            result = solve(
+                problem,
+                self.rank,
+                settings,
+                init=spectral(start) if self.from_eigenvectors else self.init,
+                random_state=generators[start],
+                callback=self._callback(start, interrupt, halt, race),
+                checkpointing=checkpointing,
+            )
+            return None if race.lost(start) else result
 
         results: list[Result | None] = []
         # signals reach the main thread only, so starts in others learn of them by callback
         with watching(*signals) as interrupt:
             for group in self._rounds():
-                if apart and (len(group) > 1 or f.threads_for(int(self.rank)) == 1):
+                if self._apart(f) and (len(group) > 1 or self._small(f)):
                     # one thread each wastes none on waiting, and makes the result independent of
                     # n_jobs
                     problem = problem.with_threads(Threads(1))
-                if seats > 1:
-                    results += _sharing(run, group, seats, problem.objective.storage)
-                else:
-                    results += _in_order(run, group, workers)
+                results += _in_order(run, group, workers)
                 if interrupt or halt.is_set() or _stopped(results) or calls.out_of_time():
                     break
                 if self.from_eigenvectors:
@@ -295,7 +284,7 @@ class Plan:
 
     def seconds_each(self, problem: Problem) -> float | None:
         """Return the most seconds one start may take: all at the same time have the same ones."""
-        return self._seconds(max(self._at_once(problem.objective)))
+        return self._seconds(self._workers(problem.objective))
 
     def _seconds(self, at_once: int) -> float | None:
         seconds = self.settings.limits.max_time
@@ -304,25 +293,20 @@ class Plan:
         # what a graph or the check of X has taken is gone
         return max(0.0, min(seconds, calls.seconds_left())) / -(-self.starts // at_once)
 
-    def _at_once(self, f: Objective) -> tuple[int, int]:
-        """Return how many starts run at the same time, and how many share one reading of X."""
-        seats = self._seats(f)
-        apart = seats == 1 and self._apart(f)
-        return min(self.starts, Threads(self.n_jobs).count) if apart else 1, seats
+    def _workers(self, f: Objective) -> int:
+        """Return how many starts run at the same time."""
+        return min(self.starts, Threads(self.n_jobs).count) if self._apart(f) else 1
 
     def _apart(self, f: Objective) -> bool:
         """Whether the starts run at the same time, on one thread each."""
-        threads = f.threads_for(int(self.rank))
-        if threads <= 1:  # none where another device does the work, else too small for more
-            return threads == 1
+        if not isinstance(f.ops, HostOps) or self._small(f):
+            return isinstance(f.ops, HostOps)
         factor = f.shape[0] * int(self.rank) * f.dtype.itemsize
         return self.starts >= Threads(self.n_jobs).count and factor <= APART_UP_TO
 
-    def _seats(self, f: Objective) -> int:
-        """Return how many starts share one reading of X; 1 where that does not pay."""
-        if self.checkpoint is not None or not 1 <= self.rank <= f.shape[0] or not f.unit_weights:
-            return 1
-        return min(self.starts, f.storage.starts_per_reading(int(self.rank)))
+    def _small(self, f: Objective) -> bool:
+        """Whether an iteration is too small for several threads."""
+        return f.cost(int(self.rank)) < SMALL_PRODUCT
 
     def _callback(
         self, start: int, interrupt: Interrupt, halt: threading.Event, race: Race
@@ -352,27 +336,6 @@ def _in_order(
     else:
         with Pool(workers) as pool:
             yield from pool.map(calls.in_this_call(run), starts)
-
-
-def _sharing(
-    run: Callable[[int, SharedReading], Result | None],
-    starts: range,
-    seats: int,
-    X: Any,
-) -> Iterator[Result | None]:
-    """Run ``seats`` starts at a time, the same ones from first to last, so that nothing is luck."""
-    for first in range(starts.start, starts.stop, seats):
-        group = range(first, min(first + seats, starts.stop))
-        with Pool(len(group)) as pool:
-            if pool.gather():
-                reading = SharedReading(X, len(group))
-                task = calls.in_this_call(lambda start, shared=reading: run(start, shared))
-                results = list(pool.map(task, group))
-            else:  # starts that share a reading wait for each other, so all of them must run
-                results = [run(start, SharedReading(X, 1)) for start in group]
-        yield from results
-        if _stopped(results):
-            return
 
 
 def _stopped(results: list[Result | None]) -> bool:

@@ -37,7 +37,7 @@ class Sketch:
 
     @classmethod
     def of(cls, X: SymmetricMatrix, rank: int) -> Sketch | None:
-        """Read X a few times; None where it keeps no sketches, or time is up."""
+        """Read X a few times; None where time is up."""
         width = min(WIDTH * rank, X.shape[0])
         block = random_block(X, width)
         for _ in range(POWERS):
@@ -46,5 +46,7 @@ class Sketch:
                 return None
         image = X.matmul(block)
         core = X.ops.cross(block, image)
-        sketch = X.low_rank(block, 0.5 * (core + core.T))
-        return None if sketch is None else cls(sketch, basis_in(X, block, image, rank))
+        from symnmf.storage.lowrank import low_rank
+
+        sketch = low_rank(X.ops, block, 0.5 * (core + core.T))
+        return cls(sketch, basis_in(X, block, image, rank))

@@ -30,6 +30,7 @@ from symnmf.run.hasty import FLOOR, hasty_start
 from symnmf.state import Point
 from symnmf.storage import SymmetricArray, SymmetricMatrix
 from symnmf.storage.spectrum import filtered
+from symnmf.storage.symmetric import as_float32
 from symnmf.storage.wrapping import in_memory
 
 #: Entries of the eigenvectors of a sparse X, which are computed in float32 beyond: with fewer that
@@ -170,7 +171,12 @@ def nearest_rotation(M: np.ndarray) -> np.ndarray:
 
 def affordable(n: int, rank: int) -> bool:
     """Whether there is time for a start from eigenvectors, and as much again for a run."""
-    return OF_A_START * n * (rank + SPARE) ** 2 / RATE <= 0.5 * calls.seconds_left()
+    return turning_seconds(n, rank) <= 0.5 * calls.seconds_left()
+
+
+def turning_seconds(n: int, rank: int) -> float:
+    """Return about how many seconds the host takes for a start, products apart."""
+    return OF_A_START * n * (rank + SPARE) ** 2 / RATE
 
 
 def _at_scale(X: SymmetricMatrix, U: np.ndarray) -> np.ndarray:
@@ -187,7 +193,7 @@ def leading_subspace(X: SymmetricMatrix, count: int) -> Basis:
     kept in float32.
     """
     n = X.shape[0]
-    single = X.as_float32 if n * count > DOUBLE_UP_TO else None
+    single = as_float32(X) if n * count > DOUBLE_UP_TO else None
     if single is not None:
         X = single
     if n <= EXACT_UP_TO or count + SPARE > n // 2:

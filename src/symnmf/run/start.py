@@ -17,7 +17,8 @@ from symnmf.naming import lookup
 from symnmf.objectives import Objective
 from symnmf.run.result import Result
 from symnmf.run.seeds import as_edges, neighborhood_seeds
-from symnmf.run.spectral import SpectralStart, spectral_start
+from symnmf.run.sketch import WIDTH
+from symnmf.run.spectral import SPARE, SpectralStart, spectral_start, turning_seconds
 from symnmf.state import Point
 from symnmf.storage import SymmetricArray
 from symnmf.storage.spectrum import leading_eigenpairs
@@ -29,6 +30,14 @@ FAR_OFF = 1e6
 #: The start that is chosen for X and the method.
 AUTO = "auto"
 SKETCH = "sketch"
+
+#: A run begins on a sketch where a product with X takes at least so many seconds, and so many times
+#: those of a product with the sketch: measured in benchmarks/sketch.py.
+SKETCHED_FROM, SKETCHED_TIMES = 5e-3, 2.5
+
+#: Iterations that a start from eigenvectors may cost to turn, and what an iteration does with
+#: factors, in floating point operations for each row and squared rank.
+TURNED_FOR, FACTOR_WORK = 100, 8.0
 
 RandomState = int | None | np.random.Generator | np.random.RandomState
 
@@ -171,9 +180,23 @@ def chosen_start(f: Objective, rank: int, *, at_random: bool) -> str:
     """
     if at_random or not f.spectral:
         return "scaled-random"
-    if f.storage.sketch_pays(rank):
+    if sketch_pays(f.storage, rank):
         return SKETCH
-    return "spectral" if f.storage.eigenvectors_pay else "scaled-random"
+    return "spectral" if eigenvectors_pay(f.storage, rank) else "scaled-random"
+
+
+def sketch_pays(X: SymmetricArray, rank: int) -> bool:
+    """Whether products with X cost so much that a run begins on a sketch of X."""
+    product = X.cost(rank)
+    of_sketch = 4.0 * X.shape[0] * WIDTH * rank**2 / X.ops.rate
+    return product >= SKETCHED_FROM and product >= SKETCHED_TIMES * of_sketch
+
+
+def eigenvectors_pay(X: SymmetricArray, rank: int) -> bool:
+    """Whether turning eigenvectors, which the host does, costs no more than so many iterations."""
+    n, width = X.shape[0], rank + SPARE
+    iteration = X.cost(rank) + FACTOR_WORK * n * width**2 / X.ops.rate
+    return turning_seconds(n, rank) <= TURNED_FOR * iteration
 
 
 def starting_point(

@@ -14,14 +14,13 @@ if TYPE_CHECKING:
     from symnmf.storage.layers import Layers
     from symnmf.storage.lowrank import LowRank
     from symnmf.storage.sparse import SparseMatrix
-    from symnmf.storage.symmetric import Entries, Square, SymmetricArray, SymmetricMatrix
+    from symnmf.storage.symmetric import Square, SymmetricArray, SymmetricMatrix
     from symnmf.storage.wrapping import as_symmetric, on_device
 
 __all__ = [
     "Blocks",
     "DaskMatrix",
     "DenseMatrix",
-    "Entries",
     "HostArray",
     "HostMatrix",
     "Layers",
@@ -44,7 +43,7 @@ __getattr__, __dir__ = offered(
         "layers": ("Layers",),
         "lowrank": ("LowRank",),
         "sparse": ("SparseMatrix",),
-        "symmetric": ("Entries", "Square", "SymmetricArray", "SymmetricMatrix"),
+        "symmetric": ("Square", "SymmetricArray", "SymmetricMatrix"),
         "wrapping": ("as_symmetric", "on_device"),
     },
 )

@@ -12,11 +12,9 @@ import numpy as np
 from symnmf.arguments import checked
 from symnmf.calls import read_once
 from symnmf.errors import InputError
-from symnmf.kernels.coordinate import sweep_block
 from symnmf.parallel import Threads
 from symnmf.pools import Pool
 from symnmf.storage.border import check_shape
-from symnmf.storage.dense import SWEPT_ROWS
 from symnmf.storage.dtypes import float_dtype
 from symnmf.storage.opening import open_stored
 from symnmf.storage.symmetric import Square, square_parts
@@ -152,31 +150,8 @@ class Blocks(TiledMatrix):
             first = square.sides(U)
             yield residual_share(block, square, first, first if U is V else square.sides(V))
 
-    @property
-    def entries(self) -> Blocks:
-        return self
-
-    def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> np.ndarray:
-        read_once()
-        n = self.shape[0]
-        product = np.empty_like(U)
-        rows = max(1, self.tiles[0].bottom ** 2 // n // SWEPT_ROWS) * SWEPT_ROWS
-        panels = [Square(top, min(top + rows, n), 0, n) for top in range(0, n, rows)]
-        for panel, block in self._blocks(panels):
-            for first in range(panel.top, panel.bottom, SWEPT_ROWS):
-                last = min(first + SWEPT_ROWS, panel.bottom)
-                part = block[first - panel.top : last - panel.top]
-                np.matmul(part, U, out=product[first:last])
-                sweep_block(
-                    np.ascontiguousarray(part[:, first:last]), first, first, last, product, U, gram
-                )
-        return U
-
-    def residual(self, U: np.ndarray) -> np.ndarray:
-        """Return X - U U^T as an n x n array; only for an X that would fit into memory."""
-        n = self.shape[0]
-        whole = self._read(Square(0, n, 0, n)).astype(np.float64)
-        return np.asarray(whole - U.astype(np.float64) @ U.T)
+    def columns(self, begin: int, end: int) -> np.ndarray:
+        return self._read(Square(begin, end, 0, self.shape[0])).T
 
     def parts(self) -> Iterator[tuple[Square, np.ndarray]]:
         return self._blocks(self.tiles)

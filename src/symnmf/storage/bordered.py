@@ -52,12 +52,8 @@ class Bordered(SymmetricMatrix):
         other.ops = other.inner.ops
         return other
 
-    def threads_for(self, rank: int) -> int:
-        return self.inner.threads_for(rank)
-
-    def residual_sqnorm(self, U: Factor, V: Factor) -> float | None:
-        """None: the lower right block would be part of it."""
-        return None
+    def cost(self, rank: int) -> float:
+        return self.inner.cost(rank) + self.table.flops(rank) / self.ops.rate
 
     def values_at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return self.inner.values_at(rows, columns)

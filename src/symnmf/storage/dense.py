@@ -7,28 +7,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from symnmf.calls import read_once
-from symnmf.kernels.products import WIDEST, dense_rows, prefers_dense_rows
+from symnmf.kernels.products import dense_rows, prefers_dense_rows
 from symnmf.kernels.sharing import share
 from symnmf.kernels.small_products import NARROW, multiplier, times_rows
 from symnmf.parallel import Bounds, Threads
-from symnmf.storage.host import BLOCK_SIZE, HostMatrix
+from symnmf.storage.host import HostMatrix
 from symnmf.storage.misfit import has_digits, misfit_in_tiles
-from symnmf.storage.symmetric import Square, square_parts
+from symnmf.storage.symmetric import BLOCK_SIZE, Square, square_parts
 
 #: Rows of the squares that X is looked at in: a few of them fit into the cache.
 PART_SIDE = 512
 
-#: Rows of a coordinate sweep whose products are computed together.
-SWEPT_ROWS = 64
-
-#: Starts share one reading of X from this many rows on and up to this rank: measured in
-#: benchmarks/starts.py. Wider products gain little, and sparse ones nothing once they are packed.
-SHARED_ROWS, SHARED_RANK = 2000, 4
-
-
-#: A run begins on a sketch of X from this many rows on, and up to this part of them as rank:
-#: measured in benchmarks/sketch.py.
-SKETCHED_ROWS, SKETCHED_SHARE = 1500, 20
 #: Bytes of V up to which it stays in a second-level cache while all of X goes by.
 CACHED_BYTES = 1 << 19
 
@@ -77,10 +66,8 @@ class DenseMatrix(HostMatrix):
         n = self.shape[0]
         return sum(self.threads.run(task, self.threads.split(n, 2.0 * n)))
 
-    def residual_rows(self, U: np.ndarray, V: np.ndarray, begin: int, end: int) -> np.ndarray:
-        fitted = U[begin:end].astype(np.float64, copy=False) @ V.T
-        np.subtract(self.array[begin:end], fitted, out=fitted)
-        return fitted
+    def columns(self, begin: int, end: int) -> np.ndarray:
+        return self.array[begin:end].T
 
     def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float | None:
         read_once()
@@ -95,28 +82,6 @@ class DenseMatrix(HostMatrix):
     def parts(self) -> Iterator[tuple[Square, np.ndarray]]:
         for square in square_parts(self.shape[0], PART_SIDE):
             yield square, self.array[square.top : square.bottom, square.left : square.right]
-
-    @property
-    def entries(self) -> DenseMatrix:
-        return self
-
-    def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> np.ndarray:
-        from symnmf.kernels.coordinate import sweep_block
-
-        read_once()
-        product = np.empty_like(U)
-        for first in range(0, len(U), SWEPT_ROWS):
-            last = min(first + SWEPT_ROWS, len(U))
-            self.product_rows(U, product, first, last)
-            sweep_block(self.array, 0, first, last, product, U, gram)
-        return U
-
-    def sketch_pays(self, rank: int) -> bool:
-        return self.shape[0] >= SKETCHED_ROWS and rank * SKETCHED_SHARE <= self.shape[0]
-
-    def starts_per_reading(self, rank: int) -> int:
-        pays = self.shape[0] >= SHARED_ROWS and rank <= SHARED_RANK
-        return WIDEST // rank if pays else 1
 
     def values(self) -> Iterator[np.ndarray]:
         yield from self._blocks(0, self.shape[0])

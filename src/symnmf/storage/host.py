@@ -1,36 +1,19 @@
-"""X in the memory of this machine: rows, chunks of them, and threads."""
+"""X in the memory of this machine."""
 
 from __future__ import annotations
 
 import copy
-import hashlib
 import itertools
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Self
 
 import numpy as np
 
 from symnmf.calls import read_once
-from symnmf.ops import HostOps, RowSolver
-from symnmf.ops.host import row_kernel
+from symnmf.ops import HostOps
 from symnmf.parallel import Bounds, Threads
-from symnmf.storage.symmetric import Square, SymmetricArray, SymmetricMatrix
-
-#: Rows multiplied and then solved while they are still in cache.
-FUSED_ROWS = 2048
-
-#: Numbers in a block of dense rows that is formed at a time (2 MB).
-BLOCK_SIZE = 262_144
-
-
-def fingerprint(X: SymmetricArray, parts: Iterable[np.ndarray]) -> str:
-    """Return a digest of all there is to X; how it is cut into ``parts`` does not matter."""
-    digest = hashlib.blake2b(digest_size=16)
-    digest.update(f"{X.shape} {X.dtype}".encode())
-    for block in parts:
-        digest.update(np.ascontiguousarray(block).data)
-    return digest.hexdigest()
+from symnmf.storage.symmetric import SymmetricArray, SymmetricMatrix, fingerprint
 
 
 class HostArray(SymmetricArray):
@@ -66,10 +49,7 @@ class HostArray(SymmetricArray):
 
 
 class HostMatrix(HostArray, SymmetricMatrix):
-    """A matrix whose products are computed row by row on this machine's threads.
-
-    Subclasses say how rows of ``X @ V`` and of ``X - U V^T`` are computed; the rest follows.
-    """
+    """A matrix whose products are computed row by row on this machine's threads."""
 
     def __init__(self, n: int, dtype: np.dtype, threads: Threads) -> None:
         super().__init__(n, dtype, HostOps(threads))
@@ -81,10 +61,6 @@ class HostMatrix(HostArray, SymmetricMatrix):
     @abstractmethod
     def chunks(self, width: int) -> list[Bounds]:
         """Share the rows of a product with ``width`` columns out over the threads."""
-
-    @abstractmethod
-    def residual_rows(self, U: np.ndarray, V: np.ndarray, begin: int, end: int) -> np.ndarray:
-        """Return rows ``begin..end`` of X - U V^T as a dense float64 block."""
 
     def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         read_once()
@@ -99,62 +75,3 @@ class HostMatrix(HostArray, SymmetricMatrix):
     def share_product(self, V: np.ndarray, out: np.ndarray) -> bool:
         """Write X @ V by threads that wait in compiled code; return False where none are used."""
         return False
-
-    def update(
-        self,
-        rows: RowSolver,
-        factor: np.ndarray,
-        other: np.ndarray,
-        gram: Callable[[], np.ndarray],
-        coupling: float,
-        out: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Minimise over ``factor``, in place: each thread multiplies a few rows and solves them."""
-        read_once()
-        product = np.empty(factor.shape, self.dtype) if out is None else out
-        solve, curvature = row_kernel(rows), gram()
-
-        def task(begin: int, end: int) -> None:
-            for first in range(begin, end, FUSED_ROWS):
-                last = min(first + FUSED_ROWS, end)
-                self.product_rows(other, product, first, last)
-                solve(factor, product, other, curvature, coupling, first, last)
-
-        self.threads.run(task, self.chunks(factor.shape[1]))
-        return factor, product
-
-    def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float | None:
-        read_once()
-        n = self.shape[0]
-        rows = max(1, BLOCK_SIZE // n)
-
-        def task(begin: int, end: int) -> float:
-            total = 0.0
-            for first in range(begin, end, rows):
-                block = self.residual_rows(U, V, first, min(first + rows, end))
-                total += float(np.vdot(block, block))
-            return total
-
-        return sum(self.threads.run(task, self.threads.split(n, 2.0 * n * U.shape[1])))
-
-    def low_rank(self, B: np.ndarray, C: np.ndarray) -> SymmetricMatrix:
-        from symnmf.storage.lowrank import LowRank
-
-        return LowRank(B, C).with_threads(self.threads)
-
-    def parts(self) -> Iterator[tuple[Square, np.ndarray]]:
-        n, nothing = self.shape[0], np.zeros((self.shape[0], 1), self.dtype)
-        rows = max(1, BLOCK_SIZE // n)
-        for top in range(0, n, rows):
-            bottom = min(top + rows, n)
-            block = self.residual_rows(nothing, nothing, top, bottom).astype(self.dtype, copy=False)
-            yield Square(top, bottom, top, bottom), block[:, top:bottom]
-            if bottom < n:
-                yield Square(top, bottom, bottom, n), block[:, bottom:]
-
-    def residual(self, U: np.ndarray) -> np.ndarray:
-        """Return X - U U^T as an n x n array."""
-        return self.residual_rows(U, U, 0, self.shape[0])
-
-    def threads_for(self, rank: int) -> int:
-        return len(self.chunks(rank))

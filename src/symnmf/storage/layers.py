@@ -16,7 +16,7 @@ from symnmf.ops import Factor
 from symnmf.parallel import Threads
 from symnmf.storage.dense import DenseMatrix
 from symnmf.storage.sparse import SparseMatrix
-from symnmf.storage.symmetric import Entries, SymmetricArray, SymmetricMatrix
+from symnmf.storage.symmetric import SymmetricArray, SymmetricMatrix
 from symnmf.storage.wrapping import as_symmetric, in_memory
 
 
@@ -143,18 +143,8 @@ class Layers(SymmetricMatrix):
             found.append(misfit / X.sqnorm if X.sqnorm > 0.0 else 0.0)
         return np.array(found)
 
-    @property
-    def entries(self) -> Entries | None:
-        return None if self.mean is None else self.mean.entries
-
     def largest(self) -> float:
         return float(max(X.largest() for X in self.layers))
-
-    def _with(self, layers: list[Any]) -> Self:
-        other = copy.copy(self)
-        other.layers, other.ops, other._sqnorm = layers, layers[0].ops, None
-        other.mean = other._mean()
-        return other
 
     def with_threads(self, threads: Threads) -> Self:
         other = copy.copy(self)
@@ -163,9 +153,14 @@ class Layers(SymmetricMatrix):
         other.ops = other.layers[0].ops
         return other
 
-    def threads_for(self, rank: int) -> int:
-        multiplied = self.layers[0] if self.mean is None else self.mean
-        return int(multiplied.threads_for(rank))
+    def cost(self, rank: int) -> float:
+        multiplied = self.layers if self.mean is None else [self.mean]
+        return float(sum(X.cost(rank) for X in multiplied))
+
+    def columns(self, begin: int, end: int) -> Factor:
+        if self.mean is not None:
+            return self.mean.columns(begin, end)
+        return super().columns(begin, end)
 
     def digest(self) -> str:
         parts = [X.digest() for X in self.layers] + [repr(self.weights.tolist())]

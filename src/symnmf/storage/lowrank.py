@@ -2,25 +2,74 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from typing import Any
+from functools import singledispatch
+from typing import Any, Self
 
 import numpy as np
 
 from symnmf.calls import read_once
 from symnmf.errors import InputError
-from symnmf.kernels.coordinate import sweep_factors
-from symnmf.parallel import Bounds, Threads
+from symnmf.ops import Factor, HostOps, Ops
+from symnmf.parallel import Threads
 from symnmf.storage.border import check_range
 from symnmf.storage.dtypes import float_dtype
-from symnmf.storage.host import HostMatrix
-from symnmf.storage.symmetric import SymmetricMatrix
+from symnmf.storage.symmetric import SymmetricMatrix, fingerprint
 
 #: Rows of the thin factors that are worked on at a time, in units of their columns.
 BLOCK_ROWS = 16
 
 
-class LowRank(HostMatrix):
+class ThinFactors(SymmetricMatrix):
+    """B C B^T with a tall factor B, wherever its operations are."""
+
+    def __init__(self, B: Factor, C: np.ndarray, ops: Ops) -> None:
+        super().__init__(B.shape[0], ops.dtype(B), ops)
+        self.B, self.C = B, C
+
+    def _coefficients(self, V: Factor) -> np.ndarray:
+        """Return C B^T V, k x r, summed in float64."""
+        return np.asarray(self.C @ self.ops.cross(self.B, V))
+
+    def matmul(self, V: Factor, out: Factor | None = None) -> Factor:
+        read_once()
+        return self.ops.times(self.B, self._coefficients(V))
+
+    def cost(self, rank: int) -> float:
+        return 4.0 * self.shape[0] * self.B.shape[1] * rank / self.ops.rate
+
+    def columns(self, begin: int, end: int) -> Factor:
+        right = self.ops.get(self.B[begin:end]).astype(np.float64).T
+        return self.ops.times(self.B, self.C @ right)
+
+    def compute_sqnorm(self) -> float:
+        core = self.ops.gram(self.B) @ self.C
+        return float(np.sum(core * core.T))
+
+    def largest(self) -> float:
+        r"""Return the largest b_i, with :math:`|x_{ij}| \le \max(b_i, b_j)`, without forming X.
+
+        With C = W D W^T these are the diagonal entries of ``B W |D| W^T B^T``, which is positive
+        semidefinite; where C is so too, they are the diagonal of X and the bound is attained.
+        """
+        values, vectors = np.linalg.eigh(self.C)
+        sizes = np.abs(values)
+        return max(
+            float(((block @ vectors) ** 2 @ sizes).max()) for block in _blocks(self.ops.get(self.B))
+        )
+
+    def digest(self) -> str:
+        return fingerprint(self, [self.ops.get(self.B), self.C])
+
+
+@singledispatch
+def low_rank(ops: Ops, B: Factor, C: np.ndarray) -> ThinFactors:
+    """Return B C B^T where B is."""
+    return ThinFactors(B, C, ops)
+
+
+class LowRank(ThinFactors):
     r"""The n x n matrix :math:`X = B C B^\top`, or :math:`B B^\top`, kept as its factors.
 
     For embeddings B whose inner products are the similarities, and for the k leading eigenpairs
@@ -51,6 +100,8 @@ class LowRank(HostMatrix):
     (500, 8)
     """
 
+    ops: HostOps
+
     def __init__(self, B: Any, C: Any = None) -> None:
         rows = _finite_matrix(B, "B")
         n, k = rows.shape
@@ -69,27 +120,19 @@ class LowRank(HostMatrix):
                 f"{asymmetry:.6g} (the largest entry is {largest:.6g}); pass (C + C.T) / 2 if that "
                 f"is what you mean."
             )
-        super().__init__(n, rows.dtype, Threads())
-        self.B, self.C = rows, 0.5 * (core + core.T)
+        super().__init__(rows, 0.5 * (core + core.T), HostOps(Threads()))
         with np.errstate(over="ignore", invalid="ignore"):
             check_range(self.largest(), self.dtype, "B C B^T")
 
-    def _coefficients(self, V: np.ndarray) -> np.ndarray:
-        """Return C B^T V, k x r, summed in float64."""
-        return (self.C @ self.ops.cross(self.B, V)).astype(self.dtype)
-
-    def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
-        np.matmul(self.B[begin:end], self._coefficients(V), out=out[begin:end])
-
     def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         read_once()
-        return self.ops.times(self.B, self._coefficients(np.ascontiguousarray(V, self.dtype)), out)
+        V = np.ascontiguousarray(V, self.dtype)
+        return self.ops.times(self.B, self._coefficients(V), out)
 
-    # C B^T V is shared by all rows, so rows are not solved while others are multiplied
-    update = SymmetricMatrix.update
-
-    def chunks(self, width: int) -> list[Bounds]:
-        return self.threads.split(self.shape[0], 2.0 * self.B.shape[1] * width)
+    def with_threads(self, threads: Threads) -> Self:
+        other = copy.copy(self)  # the caller's own keeps its threads
+        other.ops = HostOps(threads)
+        return other
 
     def core(self) -> np.ndarray:
         """Return a small matrix with the eigenvalues of X, but for zeros."""
@@ -111,34 +154,20 @@ class LowRank(HostMatrix):
         core = R[:, :k] @ self.C @ R[:, :k].T - R[:, k : k + r] @ R[:, -r:].T
         return float(np.vdot(core, core))
 
-    def residual_rows(self, U: np.ndarray, V: np.ndarray, begin: int, end: int) -> np.ndarray:
-        left = np.hstack([self.B[begin:end] @ self.C, -U[begin:end].astype(np.float64)])
-        return left @ np.hstack([self.B, V]).T
-
-    @property
-    def entries(self) -> LowRank:
-        return self
-
     def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> np.ndarray:
+        from symnmf.kernels.coordinate import sweep_factors
+
         read_once()
         right = (self.B @ self.C).astype(self.dtype)
         sweep_factors(self.B, right, self.ops.cross(right, U), U, gram)
         return U
 
-    def values(self) -> Iterator[np.ndarray]:
-        r"""Yield b with :math:`|x_{ij}| \le \max(b_i, b_j)`: how large X is, without forming it.
 
-        With C = W D W^T these are the diagonal entries of ``B W |D| W^T B^T``, which is positive
-        semidefinite; where C is so too, they are the diagonal of X and the bound is attained.
-        """
-        values, vectors = np.linalg.eigh(self.C)
-        for block in _blocks(self.B):
-            yield (block @ vectors) ** 2 @ np.abs(values)
-
-    def pattern(self) -> Iterator[np.ndarray]:
-        """Yield the factors, which say all there is to say of X."""
-        yield self.B
-        yield self.C
+@low_rank.register
+def _(ops: HostOps, B: np.ndarray, C: np.ndarray) -> LowRank:
+    matrix = LowRank.__new__(LowRank)  # nothing here needs a check
+    ThinFactors.__init__(matrix, B, C, ops)
+    return matrix
 
 
 def _finite_matrix(X: Any, name: str) -> np.ndarray:

@@ -11,12 +11,16 @@ from symnmf.kernels.products import balanced_chunks, csr_rows
 from symnmf.kernels.sharing import share
 from symnmf.parallel import Bounds, Threads
 from symnmf.storage.host import HostMatrix
+from symnmf.storage.symmetric import as_float32, residual_by_columns
 
 #: Parts of a product for each thread: rows differ in what they cost, cached or not.
 PARTS_EACH = 4
 
 #: Rows and stored entries up to which 32 bits are enough for an index.
 NARROW_UP_TO = np.iinfo(np.int32).max
+
+#: Time for an entry of a sparse product, over that of a dense one: measured.
+COST_OF_AN_ENTRY = 3.0
 
 #: Above this n the n x n residual of a sparse X would cost more than the run.
 RESIDUAL_UP_TO = 20_000
@@ -74,20 +78,18 @@ class SparseMatrix(HostMatrix):
         )
         return sum((float(np.vdot(block, block)) for block in blocks), start=0.0)
 
-    def residual_rows(self, U: np.ndarray, V: np.ndarray, begin: int, end: int) -> np.ndarray:
-        block = -(U[begin:end].astype(np.float64, copy=False) @ V.T)
+    def cost(self, rank: int) -> float:
+        return COST_OF_AN_ENTRY * 2.0 * len(self.data) * rank / self.ops.rate
+
+    def columns(self, begin: int, end: int) -> np.ndarray:
         first, last = self.indptr[begin], self.indptr[end]
-        lengths = np.diff(self.indptr[begin : end + 1])
-        rows = np.repeat(np.arange(end - begin), lengths)
-        block[rows, self.indices[first:last]] += self.data[first:last]
-        return block
+        block = np.zeros((end - begin, self.shape[0]), self.dtype)
+        rows = np.repeat(np.arange(end - begin), np.diff(self.indptr[begin : end + 1]))
+        block[rows, self.indices[first:last]] = self.data[first:last]
+        return block.T
 
     def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float | None:
-        return super().residual_sqnorm(U, V) if self.shape[0] <= RESIDUAL_UP_TO else None
-
-    @property
-    def entries(self) -> SparseMatrix:
-        return self
+        return residual_by_columns(self, U, V) if self.shape[0] <= RESIDUAL_UP_TO else None
 
     def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> np.ndarray:
         from symnmf.kernels.coordinate import sweep_csr
@@ -97,16 +99,6 @@ class SparseMatrix(HostMatrix):
         sweep_csr(self.indptr, self.indices, self.data, U, gram, room)
         return U
 
-    @property
-    def as_float32(self) -> SparseMatrix:
-        if self.dtype == np.float32:
-            return self
-        single = self._single
-        if single is None or single.threads is not self.threads:  # a copy has its own
-            data = self.data.astype(np.float32) if single is None else single.data
-            single = self._single = SparseMatrix(self.indptr, self.indices, data, self.threads)
-        return single
-
     def values(self) -> Iterator[np.ndarray]:
         yield self.data
 
@@ -115,3 +107,14 @@ class SparseMatrix(HostMatrix):
         for array in (self.indptr, self.indices):
             for first in range(0, len(array), step):
                 yield array[first : first + step].astype(np.int64, copy=False)
+
+
+@as_float32.register
+def _(X: SparseMatrix) -> SparseMatrix:
+    if X.dtype == np.float32:
+        return X
+    single = X._single
+    if single is None or single.threads is not X.threads:  # a copy has its own
+        data = X.data.astype(np.float32) if single is None else single.data
+        single = X._single = SparseMatrix(X.indptr, X.indices, data, X.threads)
+    return single

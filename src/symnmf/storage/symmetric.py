@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from symnmf.ops import Factor, Ops, RowSolver
+from symnmf.calls import read_once
+from symnmf.ops import Factor, HostOps, Ops
 
 if TYPE_CHECKING:
     from symnmf.parallel import Threads
 
 
-class Entries(Protocol):
-    """What a matrix offers whose single entries can be read."""
+#: Numbers in a block of dense columns that is formed at a time (2 MB).
+BLOCK_SIZE = 262_144
 
-    def coordinate_sweep(self, U: Factor, gram: np.ndarray) -> Factor:
-        """Minimise f over each entry of U in turn, given ``gram`` = U^T U; return U.
-
-        ``U`` and ``gram`` may be overwritten.
-        """
-
-    def residual(self, U: Factor) -> np.ndarray:
-        """Return X - U U^T as an n x n host array."""
+#: Rows of a coordinate sweep whose products are computed together.
+SWEPT_ROWS = 64
 
 
 class Square(NamedTuple):
@@ -115,49 +112,54 @@ class SymmetricArray(ABC):
         """Return the objective of an array that is no matrix and brings its own."""
         return None
 
-    # --- several starts
-
     def with_threads(self, threads: Threads) -> Self:
         """Return X for use on these threads of the host; X itself where it uses none."""
         return self
 
-    def threads_for(self, rank: int) -> int:
-        """Return how many threads of the host one iteration keeps busy; 0 for another device's."""
-        return 1
+    @abstractmethod
+    def cost(self, rank: int) -> float:
+        """Return about how many seconds one thread takes for a product with ``rank`` columns.
 
-    def starts_per_reading(self, rank: int) -> int:
-        """Return how many starts gain from one common reading of X; 1 where none does."""
-        return 1
+        Starts and the number of threads are chosen by it.
+        """
 
 
 class SymmetricMatrix(SymmetricArray):
-    """A symmetric n x n matrix that can be multiplied by thin matrices."""
+    """A symmetric n x n matrix that can be multiplied by thin matrices.
+
+    ``matmul`` is all that a storage backend has to give. The rest follows from it, through blocks
+    of columns; what a backend does better, it overrides.
+    """
 
     def __init__(self, n: int, dtype: np.dtype, ops: Ops) -> None:
         super().__init__((n, n), dtype, ops)
 
-    @property
-    def entries(self) -> Entries | None:
-        """Access to single entries, or None where they cannot be read."""
-        return None
+    def cost(self, rank: int) -> float:
+        return 2.0 * self.shape[0] ** 2 * rank / self.ops.rate
 
-    @property
-    def as_float32(self) -> SymmetricMatrix | None:
-        """X in float32, or None where a copy of X would cost more than it saves."""
-        return None
+    def columns(self, begin: int, end: int) -> Factor:
+        """Return columns ``begin..end`` of X, dense and where X is; by symmetry they are rows."""
+        unit = np.zeros((self.shape[0], end - begin), self.dtype)
+        unit[np.arange(begin, end), np.arange(end - begin)] = 1.0
+        return self.matmul(self.ops.put(unit))
 
-    @property
-    def eigenvectors_pay(self) -> bool:
-        """Whether the leading eigenvectors cost little beside a run, so that it begins on them."""
-        return True
+    def column_blocks(self) -> Iterator[tuple[int, int, Factor]]:
+        """Yield all columns, a few at a time, with the first of them and the first of the next."""
+        n = self.shape[0]
+        width = max(1, BLOCK_SIZE // n)
+        for begin in range(0, n, width):
+            end = min(begin + width, n)
+            yield begin, end, self.columns(begin, end)
 
-    def sketch_pays(self, rank: int) -> bool:
-        """Whether reading X costs so much that a run should begin on a sketch of it."""
-        return False
+    def compute_sqnorm(self) -> float:
+        return sum(self.ops.inner(block, block) for _, _, block in self.column_blocks())
 
-    def low_rank(self, B: Factor, C: np.ndarray) -> SymmetricMatrix | None:
-        """Return B C B^T, kept by its factors where X is; None if there is no such storage."""
-        return None
+    def largest(self) -> float:
+        return max(float(np.abs(self.ops.get(block)).max()) for _, _, block in self.column_blocks())
+
+    def digest(self) -> str:
+        probe = np.random.default_rng(0).standard_normal((self.shape[0], 4)).astype(self.dtype)
+        return fingerprint(self, [self.ops.get(self.matmul(self.ops.put(probe)))])
 
     def residual_sqnorm(self, U: Factor, V: Factor) -> float | None:
         """Return ||X - U V^T||_F^2 from the entries, exact down to rounding of each entry.
@@ -166,18 +168,44 @@ class SymmetricMatrix(SymmetricArray):
         """
         return None
 
+    @property
+    def entries(self) -> SymmetricMatrix | None:
+        """X itself where solvers may work on single entries, which needs factors of the host."""
+        return self if isinstance(self.ops, HostOps) else None
+
+    def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> np.ndarray:
+        """Minimise f over each entry of U in turn, given ``gram`` = U^T U; return U.
+
+        ``U`` and ``gram`` may be overwritten.
+        """
+        from symnmf.kernels.coordinate import sweep_block
+
+        read_once()
+        product = np.empty_like(U)
+        for first in range(0, len(U), SWEPT_ROWS):
+            last = min(first + SWEPT_ROWS, len(U))
+            rows = np.ascontiguousarray(self.columns(first, last).T)
+            np.matmul(rows, U, out=product[first:last])
+            square = np.ascontiguousarray(rows[:, first:last])
+            sweep_block(square, first, first, last, product, U, gram)
+        return U
+
+    def residual(self, U: Factor) -> np.ndarray:
+        """Return X - U U^T as an n x n host array."""
+        host = self.ops.get(U).astype(np.float64)
+        return np.asarray(self.ops.get(self.columns(0, self.shape[0])) - host @ host.T)
+
     def parts(self) -> Iterator[tuple[Square, Factor]]:
         """Yield parts of the upper triangle of X, dense, on the device of X.
 
         A part on the diagonal is a square with both its halves; every other part stands for its
-        mirror image too. A backend without it takes no mask and no weights.
+        mirror image too.
         """
-        raise NotImplementedError
-
-    @property
-    def has_parts(self) -> bool:
-        """Whether :meth:`parts` is there."""
-        return type(self).parts is not SymmetricMatrix.parts
+        n = self.shape[0]
+        for top, bottom, block in self.column_blocks():
+            yield Square(top, bottom, top, bottom), block[top:bottom]
+            if bottom < n:
+                yield Square(top, bottom, bottom, n), block[bottom:].T
 
     def visit(
         self, work: Work, factors: Sequence[Factor], weights: Callable[[Square], Factor]
@@ -191,35 +219,56 @@ class SymmetricMatrix(SymmetricArray):
             rows, columns = ([side[which] for side in sides] for which in (0, 1))
             yield square, work(block, weights(square), rows, columns, square.on_diagonal)
 
-    def weighted_kernels(self, weights: Callable[[], np.ndarray]) -> Any:
-        """Return fused passes over X with weights if there are any; ``weights`` gives W."""
-        return None
-
     def values_at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return the entries at these places, on the host."""
         low, high = np.minimum(rows, columns), np.maximum(rows, columns)
-        found = np.zeros(len(rows), self.dtype)
+        values = np.zeros(len(rows), self.dtype)
         for square, block in self.parts():
             inside = (low >= square.top) & (low < square.bottom)
             inside &= (high >= square.left) & (high < square.right)
             if inside.any():
                 held = self.ops.get(block)
-                found[inside] = held[low[inside] - square.top, high[inside] - square.left]
-        return found
+                values[inside] = held[low[inside] - square.top, high[inside] - square.left]
+        return values
 
-    def update(
-        self,
-        rows: RowSolver,
-        factor: Factor,
-        other: Factor,
-        gram: Callable[[], np.ndarray],
-        coupling: float,
-        out: Factor | None = None,
-    ) -> tuple[Factor, Factor]:
-        """Minimise 1/2 ||X - F V^T||^2 + coupling/2 ||F - V||^2 over F >= 0; return F and X V.
 
-        F is ``factor``, V is ``other`` and ``gram`` gives V^T V, asked for when the product is
-        under way; ``factor`` and ``out`` may be overwritten.
-        """
-        product = self.matmul(other, out)
-        return self.ops.solve_rows(rows, factor, product, other, gram(), coupling), product
+def residual_by_columns(X: SymmetricMatrix, U: Factor, V: Factor) -> float:
+    """Return ||X - U V^T||_F^2 in float64, for an X whose columns cost little."""
+    read_once()
+    n, ops, wide = X.shape[0], X.ops, np.dtype(np.float64)
+    left, right = ops.cast(U, wide).T, ops.cast(V, wide)
+    width = max(1, BLOCK_SIZE // n)
+
+    def task(first: int, last: int) -> float:
+        total = 0.0
+        for begin in range(first * width, min(last * width, n), width):
+            end = min(begin + width, n)
+            apart = ops.cast(X.columns(begin, end), wide).T - right[begin:end] @ left
+            total += ops.inner(apart, apart)
+        return total
+
+    blocks = -(-n // width)
+    if not isinstance(ops, HostOps):
+        return task(0, blocks)
+    return sum(ops.threads.run(task, ops.threads.split(blocks, 2.0 * width * n * U.shape[1])))
+
+
+@singledispatch
+def as_float32(X: SymmetricMatrix) -> SymmetricMatrix | None:
+    """Return X in float32, or None where a copy of X would cost more than it saves."""
+    return None
+
+
+@singledispatch
+def weighted_kernels(X: SymmetricMatrix, weights: Callable[[], Any]) -> Any:
+    """Return fused passes over X with weights if there are any; ``weights`` gives W."""
+    return None
+
+
+def fingerprint(X: SymmetricArray, parts: Iterable[np.ndarray]) -> str:
+    """Return a digest of all there is to X; how it is cut into ``parts`` does not matter."""
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(f"{X.shape} {X.dtype}".encode())
+    for block in parts:
+        digest.update(np.ascontiguousarray(block).data)
+    return digest.hexdigest()

@@ -74,6 +74,10 @@ class Table(ABC):
         """Return the largest entry in size."""
         return float(np.abs(self._held).max(initial=0.0))
 
+    def flops(self, rank: int) -> float:
+        """Return the floating point operations of both products."""
+        return 4.0 * self._held.size * rank
+
     def digest(self) -> str:
         """Return a fingerprint of all there is to it."""
         F = self.host

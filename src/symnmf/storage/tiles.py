@@ -18,18 +18,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.calls import read_once
-from symnmf.kernels.products import WIDEST
 from symnmf.ops.host import HostOps
 from symnmf.parallel import Threads
 from symnmf.storage.border import check_asymmetry, check_range, check_values
-from symnmf.storage.dense import SKETCHED_SHARE
-from symnmf.storage.sparse import RESIDUAL_UP_TO
+from symnmf.storage.sparse import COST_OF_AN_ENTRY, RESIDUAL_UP_TO
 from symnmf.storage.symmetric import Square, SymmetricMatrix
 
 #: Rows and columns of a patch of a tile: both of its products are made while it is in the cache.
 PATCH_ROWS, PATCH_COLUMNS = 128, 512
 #: Numbers looked at, compared or subtracted at a time (512 kB).
 AT_ONCE = 65_536
+
+#: Bytes a second that a disk gives.
+READ_BYTES = 1e9
 
 #: A C-ordered array, or a CSR array in canonical format.
 Block = Any
@@ -51,6 +52,8 @@ class Facts:
     ----------
     largest, sqnorm : float
         The largest entry and ||X||_F^2.
+    stored : int
+        The number of stored entries, in both triangles.
     content : int
         A fingerprint of the nonzero entries, however X is cut.
     asymmetry : float
@@ -61,6 +64,7 @@ class Facts:
 
     largest: float = 0.0
     sqnorm: float = 0.0
+    stored: int = 0
     content: int = 0
     asymmetry: float = 0.0
     where: str = ""
@@ -70,6 +74,7 @@ class Facts:
         return Facts(
             max(self.largest, other.largest),
             self.sqnorm + other.sqnorm,
+            self.stored + other.stored,
             (self.content + other.content) % 2**64,
             worse.asymmetry,
             worse.where,
@@ -96,13 +101,13 @@ def tile_facts(
     if square.on_diagonal:
         mirror = block
     asymmetry = 0.0 if mirror is None else _difference(block, mirror)
-    sqnorm, content = 0.0, 0
+    sqnorm, content, halves = 0.0, 0, 1 if square.on_diagonal else 2
     for first, rows in _strips(block):
         values = rows.data if sp.issparse(rows) else rows
         wide = values.ravel().astype(np.float64, copy=False)
-        sqnorm += float(wide @ wide) * (1.0 if square.on_diagonal else 2.0)
+        sqnorm += halves * float(wide @ wide)
         content += _content(rows, square.top + first, square.left)
-    return Facts(largest, sqnorm, content % 2**64, asymmetry, where)
+    return Facts(largest, sqnorm, halves * data.size, content % 2**64, asymmetry, where)
 
 
 def _strips(block: Block) -> Iterable[tuple[int, Block]]:
@@ -241,21 +246,13 @@ class TiledMatrix(SymmetricMatrix):
         read_once()
         return sum(self.residual_shares(U, V), start=0.0)
 
-    def sketch_pays(self, rank: int) -> bool:
-        return not self.is_sparse and rank * SKETCHED_SHARE <= self.shape[0]
-
-    def low_rank(self, B: np.ndarray, C: np.ndarray) -> SymmetricMatrix:
-        from symnmf.storage.lowrank import LowRank
-
-        return LowRank(B, C).with_threads(self.threads)
+    def cost(self, rank: int) -> float:
+        if self.is_sparse:
+            return COST_OF_AN_ENTRY * 2.0 * self.facts.stored * rank / self.ops.rate
+        reading = 0.5 * self.facts.stored * self.dtype.itemsize / READ_BYTES
+        return max(super().cost(rank), reading)
 
     def with_threads(self, threads: Threads) -> Self:
         other = copy.copy(self)
         other.ops = HostOps(threads)
         return other
-
-    def threads_for(self, rank: int) -> int:
-        return self.threads.count
-
-    def starts_per_reading(self, rank: int) -> int:
-        return max(1, WIDEST // rank)  # reading X is what costs

@@ -22,12 +22,19 @@ from symnmf.parallel import Threads
 from symnmf.storage.border import NEGATIVE, check_asymmetry, check_range, check_shape, check_values
 from symnmf.storage.dense import DenseMatrix
 from symnmf.storage.dtypes import float_dtype
-from symnmf.storage.host import fingerprint
 from symnmf.storage.misfit import has_digits
-from symnmf.storage.sparse import RESIDUAL_UP_TO, SparseMatrix
+from symnmf.storage.sparse import COST_OF_AN_ENTRY, RESIDUAL_UP_TO, SparseMatrix
 from symnmf.storage.streamed_rows import StreamedRows, room_on
-from symnmf.storage.symmetric import Square, SymmetricMatrix, square_parts
-from symnmf.storage.torch_lowrank import TorchLowRank
+from symnmf.storage.symmetric import (
+    Square,
+    SymmetricMatrix,
+    as_float32,
+    fingerprint,
+    residual_by_columns,
+    square_parts,
+    weighted_kernels,
+)
+from symnmf.storage.torch_lowrank import TorchLowRank as TorchLowRank  # registers itself
 from symnmf.storage.wrapping import checked_dense, checked_sparse
 
 Rows: TypeAlias = "Tensor | StreamedRows"
@@ -38,14 +45,11 @@ BLOCK_SIZE = 2**21
 #: Rows of the squares that a weighted X is looked at in.
 PART_SIDE = 4096
 
+#: Bytes a second that come from the memory of the host.
+STREAMED_BYTES = 5e10
+
 #: Entries of X - U V^T that are formed at a time, and the most columns of them.
 MISFIT_SIZE, MISFIT_COLUMNS = 2**20, 2**11
-
-#: Columns of the widest product that several starts share.
-WIDEST = 256
-
-#: How float32 matrices can be multiplied.
-PRODUCTS = ("float32", "tf32", "bfloat16")
 
 #: Arrays of these become tensors as they are.
 SHARED = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
@@ -83,29 +87,20 @@ def usable_device(device: Any) -> torch.device:
     return found
 
 
-def on_torch(
-    X: Any,
-    device: torch.device,
-    *,
-    products: str = "float32",
-    name: str = "X",
-    signed: bool = False,
-) -> TorchMatrix:
+def on_torch(X: Any, device: torch.device, *, name: str = "X", signed: bool = False) -> TorchMatrix:
     """Check X and put it on a device, without a copy where it is there already.
 
     ``signed`` entries may be negative.
     """
-    if products not in PRODUCTS:
-        raise InputError(f"products must be 'float32', 'tf32' or 'bfloat16', got {products!r}.")
     if isinstance(X, TorchMatrix) and X.ops.device == device:
         return X
     if isinstance(X, SymmetricMatrix):
-        return _moved(X, device, products)
+        return _moved(X, device)
     if is_tensor(X) and X.layout == torch.strided:
-        return _checked_tensor(X.detach(), device, products, name, signed)
+        return _checked_tensor(X.detach(), device, name, signed)
     X = to_host(X)
     if sp.issparse(X):
-        return _moved(checked_sparse(X, Threads(1), name, signed), device, products)
+        return _moved(checked_sparse(X, Threads(1), name, signed), device)
     array = X
     if type(X) is not np.ndarray or X.dtype not in SHARED:
         array = checked_dense(X, Threads(), name, signed).array
@@ -113,14 +108,14 @@ def on_torch(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         tensor = torch.from_numpy(array if array.flags.c_contiguous else array.copy(order="C"))
-    return _checked_tensor(tensor, device, products, name, signed)
+    return _checked_tensor(tensor, device, name, signed)
 
 
-def _moved(X: SymmetricMatrix, device: torch.device, products: str) -> TorchMatrix:
+def _moved(X: SymmetricMatrix, device: torch.device) -> TorchMatrix:
     """Put a matrix that has been checked on a device."""
     matrix: TorchMatrix
     if isinstance(X, DenseMatrix):
-        matrix = TorchDense(_placed(torch.from_numpy(X.array), device), device, products)
+        matrix = TorchDense(_placed(torch.from_numpy(X.array), device), device)
     elif isinstance(X, SparseMatrix):
         parts = (X.indptr, X.indices, X.data)
         indptr, indices, data = (torch.from_numpy(part).to(device) for part in parts)
@@ -141,9 +136,7 @@ def _placed(X: Tensor, device: torch.device) -> Rows:
     return X.to(device).contiguous()
 
 
-def _checked_tensor(
-    X: Tensor, device: torch.device, products: str, name: str, signed: bool
-) -> TorchDense:
+def _checked_tensor(X: Tensor, device: torch.device, name: str, signed: bool) -> TorchDense:
     """Return X in its working precision and on the device, where it has been checked."""
     dtype = _float_dtype(X.dtype, name)
     check_shape(tuple(X.shape), name)
@@ -159,7 +152,7 @@ def _checked_tensor(
     apart = check_asymmetry(_asymmetry(rows), float(max(largest, -smallest)), dtype, name)
     if apart and not isinstance(rows, StreamedRows):
         rows = (rows + rows.T).mul_(0.5)
-    matrix = TorchDense(rows, device, products)
+    matrix = TorchDense(rows, device)
     matrix.signed = bool(smallest < 0)
     return matrix
 
@@ -197,15 +190,6 @@ class TorchMatrix(SymmetricMatrix):
 
     ops: TorchOps
 
-    def threads_for(self, rank: int) -> int:
-        return 0
-
-    def starts_per_reading(self, rank: int) -> int:
-        return max(1, WIDEST // rank)
-
-    def low_rank(self, B: Tensor, C: np.ndarray) -> TorchLowRank:
-        return TorchLowRank(B, C, self.ops)
-
     def _largest_of(self, values: Tensor) -> Tensor:
         """Return the largest of some entries of X in size."""
         return torch.maximum(values.max(), -values.min()) if self.signed else values.max()
@@ -214,42 +198,28 @@ class TorchMatrix(SymmetricMatrix):
 class TorchDense(TorchMatrix):
     """A full symmetric matrix: a contiguous tensor on the device, or rows streamed to it."""
 
-    def __init__(self, rows: Rows, device: torch.device, products: str = "float32") -> None:
+    def __init__(self, rows: Rows, device: torch.device) -> None:
         super().__init__(len(rows), _float_dtype(rows.dtype, "X"), device_ops(device))
-        self.rows, self.products = rows, products
-        self._short: Tensor | None = None
+        self.rows = rows
 
     def matmul(self, V: Tensor, out: Tensor | None = None) -> Tensor:
         read_once()
-        if isinstance(self.rows, StreamedRows):
-            result = torch.empty_like(V) if out is None else out
-            for begin, block in self.rows:
-                self.ops.product(block, V, result[begin : begin + len(block)], short=self._tf32)
-            return result
-        if self.products == "bfloat16" and V.dtype == torch.float32:
-            return self._short_product(V)
-        return self.ops.product(self.rows, V, out, short=self._tf32)
+        if not isinstance(self.rows, StreamedRows):
+            return self.ops.product(self.rows, V, out)
+        result = torch.empty_like(V) if out is None else out
+        for begin, block in self.rows:
+            self.ops.product(block, V, result[begin : begin + len(block)])
+        return result
 
-    @property
-    def eigenvectors_pay(self) -> bool:
-        """Not beside a product of a millisecond: the host takes longer to turn them."""
-        return self.ops.device.type != "cuda" or isinstance(self.rows, StreamedRows)
+    def cost(self, rank: int) -> float:
+        multiplying = super().cost(rank)
+        if not isinstance(self.rows, StreamedRows):
+            return multiplying
+        return max(multiplying, self.rows.host.nbytes / STREAMED_BYTES)
 
-    def sketch_pays(self, rank: int) -> bool:
-        """Where rows are streamed, always; a reading of what is on the device costs too little."""
-        return isinstance(self.rows, StreamedRows)
-
-    @property
-    def _tf32(self) -> bool:
-        return self.products == "tf32"
-
-    def _short_product(self, V: Tensor) -> Tensor:
-        if self._short is None:
-            assert isinstance(self.rows, Tensor)
-            self._short = self.rows.bfloat16()
-        if V.device.type == "cuda":
-            return torch.mm(self._short, V.bfloat16(), out_dtype=torch.float32)
-        return self._short.float() @ V.bfloat16().float()
+    def columns(self, begin: int, end: int) -> Tensor:
+        rows = self.rows.host if isinstance(self.rows, StreamedRows) else self.rows
+        return rows[begin:end].to(self.ops.device).T
 
     def parts(self) -> Iterator[tuple[Square, Tensor]]:
         if isinstance(self.rows, Tensor):
@@ -263,16 +233,6 @@ class TorchDense(TorchMatrix):
             if bottom < n:
                 yield Square(top, bottom, bottom, n), block[:, bottom:]
             top = bottom
-
-    def weighted_kernels(self, weights: Callable[[], np.ndarray]) -> Any:
-        on_chip = isinstance(self.rows, Tensor) and self.rows.is_cuda
-        if not on_chip or self.rows.dtype != torch.float32:
-            return None
-        from symnmf.ops.triton_weighted import WeightedKernels
-
-        W = weights()
-        kind = torch.uint8 if W.dtype == bool else torch.float32
-        return WeightedKernels(self.rows, torch.from_numpy(W).to(self.rows.device, kind))
 
     def compute_sqnorm(self) -> float:
         norms = [
@@ -331,46 +291,19 @@ class TorchSparse(TorchMatrix):
     def compute_sqnorm(self) -> float:
         return float(torch.linalg.vector_norm(self.data, dtype=torch.float64).square())
 
+    def cost(self, rank: int) -> float:
+        return COST_OF_AN_ENTRY * 2.0 * len(self.data) * rank / self.ops.rate
+
+    def columns(self, begin: int, end: int) -> Tensor:
+        low, high = (int(place) for place in self.indptr[[begin, end]])
+        lengths = self.indptr[begin + 1 : end + 1] - self.indptr[begin:end]
+        rows = torch.arange(end - begin, device=lengths.device).repeat_interleave(lengths)
+        block = self.data.new_zeros(end - begin, self.shape[0])
+        block[rows, self.indices[low:high]] = self.data[low:high]
+        return block.T
+
     def residual_sqnorm(self, U: Tensor, V: Tensor) -> float | None:
-        n = self.shape[0]
-        if n > RESIDUAL_UP_TO:
-            return None
-        read_once()
-        first = U.double()
-        second = first.T if V is U else V.double().T
-        total, edges = first.new_zeros(()), self.indptr.cpu()
-        rows = max(1, MISFIT_SIZE // n)
-        for begin in range(0, n, rows):
-            end = min(begin + rows, n)
-            low, high = int(edges[begin]), int(edges[end])
-            misfit = first[begin:end] @ second
-            lengths = self.indptr[begin + 1 : end + 1] - self.indptr[begin:end]
-            own = torch.arange(end - begin, device=misfit.device).repeat_interleave(lengths)
-            misfit[own, self.indices[low:high]] -= self.data[low:high]
-            total += torch.linalg.vector_norm(misfit).square()
-        return float(total)
-
-    def parts(self) -> Iterator[tuple[Square, Tensor]]:
-        n, edges = self.shape[0], self.indptr.cpu()
-        rows = max(1, BLOCK_SIZE // n)
-        for top in range(0, n, rows):
-            bottom = min(top + rows, n)
-            low, high = int(edges[top]), int(edges[bottom])
-            lengths = self.indptr[top + 1 : bottom + 1] - self.indptr[top:bottom]
-            own = torch.arange(bottom - top, device=lengths.device).repeat_interleave(lengths)
-            block = self.data.new_zeros(bottom - top, n)
-            block[own, self.indices[low:high]] = self.data[low:high]
-            yield Square(top, bottom, top, bottom), block[:, top:bottom]
-            if bottom < n:
-                yield Square(top, bottom, bottom, n), block[:, bottom:]
-
-    @property
-    def as_float32(self) -> TorchSparse:
-        if self.dtype == np.float32:
-            return self
-        if self._single is None:
-            self._single = TorchSparse(self.indptr, self.indices, self.data.float(), self.ops)
-        return self._single
+        return residual_by_columns(self, U, V) if self.shape[0] <= RESIDUAL_UP_TO else None
 
     def largest(self) -> float:
         return float(self._largest_of(self.data)) if len(self.data) else 0.0
@@ -378,6 +311,26 @@ class TorchSparse(TorchMatrix):
     def digest(self) -> str:
         pattern = (part.long().cpu().numpy() for part in (self.indptr, self.indices))
         return fingerprint(self, itertools.chain(pattern, [self.data.cpu().numpy()]))
+
+
+@as_float32.register
+def _(X: TorchSparse) -> TorchSparse:
+    if X.dtype == np.float32:
+        return X
+    if X._single is None:
+        X._single = TorchSparse(X.indptr, X.indices, X.data.float(), X.ops)
+    return X._single
+
+
+@weighted_kernels.register
+def _(X: TorchDense, weights: Callable[[], Any]) -> Any:
+    if not isinstance(X.rows, Tensor) or not X.rows.is_cuda or X.rows.dtype != torch.float32:
+        return None
+    from symnmf.ops.triton_weighted import WeightedKernels
+
+    W = weights()
+    kind = torch.uint8 if W.dtype == bool else torch.float32
+    return WeightedKernels(X.rows, torch.from_numpy(W).to(X.rows.device, kind))
 
 
 @contextlib.contextmanager

@@ -120,7 +120,7 @@ def stored(A: Any, n_jobs: int | None = None) -> HostMatrix:
     return DenseMatrix(A, threads)
 
 
-def on_device(X: Any, device: Any = "cuda", *, products: str = "float32") -> SymmetricMatrix:
+def on_device(X: Any, device: Any = "cuda") -> SymmetricMatrix:
     """Return X on a device, checked, for :func:`symnmf.factorize` and everything else to take.
 
     Parameters
@@ -129,15 +129,11 @@ def on_device(X: Any, device: Any = "cuda", *, products: str = "float32") -> Sym
         As for :func:`as_symmetric`.
     device : str or torch.device
         A device of torch's, "cpu" among them (for comparison: what runs there is plain torch).
-    products : {"float32", "tf32", "bfloat16"}
-        How a dense float32 X is multiplied. "tf32" keeps 11 bits of each number and "bfloat16" 8
-        (and a copy of X at half its memory): faster, and products are off by about 7e-4 and
-        3e-3 of their size. Line searches see that: runs end early, at a worse fit.
     """
     place = _usable(device)
     from symnmf.storage.torch_matrix import on_torch
 
-    return on_torch(X, place, products=products)
+    return on_torch(X, place)
 
 
 def torch_device(X: Any, device: Any) -> Any:

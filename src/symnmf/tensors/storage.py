@@ -14,7 +14,9 @@ import scipy.sparse as sp
 from symnmf.kernels.products import balanced_chunks
 from symnmf.ops import HostOps
 from symnmf.parallel import Bounds, Threads
-from symnmf.storage.host import BLOCK_SIZE, HostArray
+from symnmf.storage.host import HostArray
+from symnmf.storage.sparse import COST_OF_AN_ENTRY
+from symnmf.storage.symmetric import BLOCK_SIZE
 from symnmf.tensors import kernels
 from symnmf.tensors.model import Model
 
@@ -141,9 +143,8 @@ class DenseTensor(SymmetricTensor):
             part = part @ vector.astype(self.dtype, copy=False)
         return part
 
-    def threads_for(self, rank: int) -> int:
-        n = self.shape[0]
-        return len(self.threads.split(n, 2.0 * n ** (self.order - 1) * rank))
+    def cost(self, rank: int) -> float:
+        return 2.0 * self.shape[0] ** self.order * rank / self.ops.rate
 
     def slice(self, i: int) -> np.ndarray:
         return self.array[i]
@@ -224,8 +225,8 @@ class SparseTensor(SymmetricTensor):
             total = total + sp.csr_array((data, (rows, column)), shape=self.shape[:2])
         return total
 
-    def threads_for(self, rank: int) -> int:
-        return len(self._bounds(rank))
+    def cost(self, rank: int) -> float:
+        return COST_OF_AN_ENTRY * 2.0 * self.others.size * rank / self.ops.rate
 
     def slice(self, i: int) -> np.ndarray:
         listed = np.s_[self.indptr[i] : self.indptr[i + 1]]
