@@ -19,7 +19,6 @@ from symnmf.run.sketch import Sketch
 from symnmf.run.spectral import leading_subspace
 from symnmf.run.start import chosen_start
 from symnmf.storage import Blocks, LowRank, as_symmetric
-from symnmf.storage.dense import SKETCHED_ROWS
 
 
 def blocks(sizes, weight=1.0, seed=0):
@@ -61,16 +60,17 @@ def test_the_default_start_does_not_depend_on_the_seed_and_random_ones_do():
 def test_published_methods_and_odd_matrices_begin_at_random():
     X, rank = synthetic_problem(40, 3), 3
     dense = Frobenius(as_symmetric(X))
-    large = Frobenius(as_symmetric(np.ones((SKETCHED_ROWS, SKETCHED_ROWS))))
+    n = 1500
+    large = Frobenius(as_symmetric(np.ones((n, n))))
     assert chosen_start(dense, rank, at_random=False) == "spectral"
     assert chosen_start(large, rank, at_random=False) == "sketch"
-    assert chosen_start(large, SKETCHED_ROWS // 4, at_random=False) == "spectral"
+    assert chosen_start(large, n // 4, at_random=False) == "spectral"
     assert chosen_start(large, rank, at_random=True) == "scaled-random"
     masked = symnmf.Problem(X, ignore_diagonal=True).objective
     assert chosen_start(masked, rank, at_random=False) == "scaled-random"
     signed = symnmf.Problem(X - 1.0, allow_negative=True).objective
     assert chosen_start(signed, rank, at_random=False) == "scaled-random"
-    graph = Frobenius(as_symmetric(sp.eye_array(2 * SKETCHED_ROWS, format="csr")))
+    graph = Frobenius(as_symmetric(sp.eye_array(2 * n, format="csr")))
     assert chosen_start(graph, rank, at_random=False) == "spectral"
     random = {
         info.name for info in symnmf.solvers.available()

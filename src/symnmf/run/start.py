@@ -33,7 +33,7 @@ SKETCH = "sketch"
 
 #: A run begins on a sketch where a product with X takes at least so many seconds, and so many times
 #: those of a product with the sketch: measured in benchmarks/sketch.py.
-SKETCHED_FROM, SKETCHED_TIMES = 5e-3, 2.5
+SKETCHED_FROM, SKETCHED_TIMES = 3.5e-3, 2.5
 
 #: Iterations that a start from eigenvectors may cost to turn, and what an iteration does with
 #: factors, in floating point operations for each row and squared rank.

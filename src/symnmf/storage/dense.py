@@ -18,6 +18,9 @@ from symnmf.storage.symmetric import BLOCK_SIZE, Square, square_parts
 #: Rows of the squares that X is looked at in: a few of them fit into the cache.
 PART_SIDE = 512
 
+#: Bytes a second that one thread reads from memory.
+MEMORY_BYTES = 5e9
+
 #: Bytes of V up to which it stays in a second-level cache while all of X goes by.
 CACHED_BYTES = 1 << 19
 
@@ -57,6 +60,9 @@ class DenseMatrix(HostMatrix):
         # a third of the flops: they run three times as fast as those of other passes, so a second
         # thread pays later
         return self.threads.split(n, 2.0 * n * width / 3.0)
+
+    def cost(self, rank: int) -> float:
+        return max(super().cost(rank), self.array.nbytes / MEMORY_BYTES)
 
     def compute_sqnorm(self) -> float:
         def task(begin: int, end: int) -> float:
