@@ -175,16 +175,6 @@ def test_dense_similarities_go_by_the_nearest_mean():
     np.testing.assert_array_equal(new_labels(A, labels, A, 3), expected)
 
 
-def test_correlations_do_not_collapse_into_few_clusters(real_data):
-    """Ten sectors of stocks by daily returns: by likelihood, two groups take all but few."""
-    stored = np.load(real_data / "signed_stocks_2008.npz")
-    X = stored["X"].astype(float)
-    np.fill_diagonal(X, 0.0)
-    found = symnmf.communities(X, 10, allow_negative=True, random_state=0)
-    assert normalized_mutual_info_score(stored["y"], found.labels) > 0.5
-    assert max(map(len, found)) < 100
-
-
 @pytest.mark.parametrize("rule", ["likelihood", "largest"])
 def test_labels_memberships_strengths_and_embedding_agree(rule):
     X = load_digits().data[:600]
