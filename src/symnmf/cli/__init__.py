@@ -6,20 +6,78 @@ Commands import what they need when they run, so that ``symnmf --help`` answers 
 from __future__ import annotations
 
 import os
+import re
+import signal
 import sys
+import warnings
 from io import TextIOWrapper
+from types import FrameType
+from typing import NoReturn
+
+DONE, FAILED, MISUSED, UNCONVERGED, INTERRUPTED, UNREAD, TERMINATED = 0, 1, 2, 3, 130, 141, 143
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; the entry point ``symnmf``."""
     _open_streams()
+    before = signal.getsignal(signal.SIGTERM)
+    terminated: list[int] = []
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        """End as after Ctrl-C, which a running solver notes so that its result is written."""
+        terminated.append(number)
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background of a shell
+            raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGTERM, terminate)
     try:
-        from symnmf.cli.app import app
-    except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich"):
-            raise
-        sys.exit("symnmf: the command line needs typer and rich: pip install 'symnmf[cli]'.")
-    app(prog_name="symnmf")
+        code = _run(arguments)
+    except KeyboardInterrupt:
+        print("symnmf: interrupted before there was a result.", file=sys.stderr)
+        code = INTERRUPTED
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+    sys.exit(TERMINATED if terminated and code in (INTERRUPTED, UNCONVERGED) else code)
+
+
+def _run(arguments: list[str] | None) -> int:
+    """Parse, run, and turn what the user can put right into one sentence and an exit code."""
+    from symnmf.cli.output import drop_stdout, note
+    from symnmf.cli.parsing import parse
+    from symnmf.errors import InputError
+
+    title = None
+    try:
+        command, options = parse(sys.argv[1:] if arguments is None else arguments)
+        title = options.get("input")
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: note(str(message), "warning")
+            warnings.simplefilter("ignore", DeprecationWarning)
+            code = command(**options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output, such as head, has seen enough
+        drop_stdout()
+        return UNREAD
+    except InputError as error:
+        note(_in_shell(error, title), "error")
+        return MISUSED
+    except (OSError, MemoryError) as error:
+        note(f"the machine gave up: {error or 'out of memory'}.", "error")
+        return FAILED
+    return code
+
+
+def _in_shell(error: Exception, title: str | None) -> str:
+    """The sentence with options as the shell spells them, and INPUT by its name."""
+    from symnmf.options import in_shell
+
+    python, shell = str(error), getattr(error, "in_shell", str(error))
+    sentence: str = in_shell(python) if shell == python else shell
+    if title is None:
+        return sentence
+    return re.sub(r"(^|of )(INPUT|X|G)(?= |;)", rf"\g<1>{os.path.basename(title)}", sentence)
 
 
 def _open_streams() -> None:

@@ -2,258 +2,240 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+import inspect
+import sys
+import warnings
+from dataclasses import asdict, dataclass
+from typing import Any
 
-import typer
+import numpy as np
 
-from symnmf.cli import attributes as tables_beside
-from symnmf.cli import inputs, options, tables
-from symnmf.cli.found import Found, tell
-from symnmf.cli.many import check_pages, cluster_many
+from symnmf.cli import inputs
+from symnmf.cli.inputs import Input
 from symnmf.cli.output import (
     PICTURES,
-    check_distinct,
-    check_writable,
+    STDOUT,
+    TABLES,
+    check_files,
     exit_code,
-    need_matplotlib,
-    say_going_on,
+    how_it_ended,
+    note,
+    print_json,
+    printable,
+    progress,
+    save_picture,
+    say_notes,
     write_columns,
 )
-from symnmf.cli.progress import Forecast, step, watched
-from symnmf.cli.signals import Signals, noticing
+from symnmf.errors import InputError
+from symnmf.options import OPTIONS, in_shell
 
-if TYPE_CHECKING:
-    from symnmf.cluster import Fitted, Prepared
+#: Columns of the attributes that are named for each cluster, and clusters for which they are.
+COLUMNS_SHOWN, CLUSTERS_SHOWN = 8, 30
 
-TABLES = (".csv", ".csv.gz")
+
+@dataclass(frozen=True)
+class Clusters:
+    """What was found, by the same names for points and for graphs; ``fit`` is the whole of it."""
+
+    fit: Any
+    labels: np.ndarray
+    membership: Any
+    strength: Any
+    quality: Any
+    certificate: Any
+    seed: Any
+    selection: Any
+    status: str
+    n_iter: int
+    error: float
 
 
 def cluster(
-    context: typer.Context,
-    given: inputs.Input,
-    k: Annotated[
-        str, typer.Option("-k", "--clusters", help="Number of clusters; auto chooses it.")
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Table of labels, .csv or .csv.gz; else to stdout."),
-    ] = None,
-    header: tables.Header = None,
-    decimal: tables.Decimal = ".",
-    columns: tables.Columns = None,
-    scale: tables.Scale = None,
-    affinity: inputs.Affinity = None,
-    neighbors: inputs.Neighbors = None,
-    normalize: inputs.Normalize = None,
-    degree_offset: inputs.DegreeOffset = None,
-    components: inputs.Components = "all",
-    truth: inputs.Truth = None,
-    attributes: tables_beside.Attributes = None,
-    attribute_weight: tables_beside.Weight = None,
-    overlapping: Annotated[
-        bool, typer.Option("--overlapping", help="Also list every cluster that a row belongs to.")
-    ] = False,
-    threshold: Annotated[
-        str,
-        typer.Option(
-            help="With --overlapping: 'background', or the share of a row that counts, below 1."
-        ),
-    ] = "background",
-    row_sparse: Annotated[
-        bool | None,
-        typer.Option(
-            "--row-sparse/--no-row-sparse",
-            help="With --overlapping: rows of U hold a few entries, for thousands of clusters of a "
-            "graph. Chosen by the sizes unless given.",
-            show_default=False,
-        ),
-    ] = None,
-    loss: Annotated[
-        str, typer.Option(help="frobenius, or poisson or bernoulli to refine by a likelihood.")
-    ] = "frobenius",
-    assign_labels: Annotated[
-        str,
-        typer.Option(
-            help="likelihood: the cluster that a row's similarities make most likely. largest: "
-            "that of the largest entry in its row of U."
-        ),
-    ] = "likelihood",
-    triangles: Annotated[
-        bool,
-        typer.Option("--triangles", help="Cluster a graph by its triangles, not by its edges."),
-    ] = False,
-    missing: inputs.Missing = None,
-    ignore_diagonal: Annotated[
-        bool, typer.Option("--ignore-diagonal", help="Leave the diagonal out of the fit.")
-    ] = False,
-    allow_negative: Annotated[
-        bool,
-        typer.Option("--allow-negative", help="Accept negative weights, which keep rows apart."),
-    ] = False,
-    l1: options.L1 = 0.0,
-    ridge: options.Ridge = 0.0,
-    plot: options.Plot = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(help="Page with pictures and tables, .html.", rich_help_panel=options.FILES),
-    ] = None,
-    starts: Annotated[
-        int,
-        typer.Option(help="Number of starts; the best is kept.", rich_help_panel=options.RUN),
-    ] = 1,
-    init: options.Init = "auto",
-    seed: options.Seed = None,
-    solver: options.Solver = "auto",
-    coupling: options.Coupling = None,
-    max_iter: options.MaxIter = 1000,
-    max_time: options.MaxTime = None,
-    tol: options.Tol = 1e-4,
-    jobs: options.Jobs = None,
-    device: options.Device = None,
-    memory: inputs.Memory = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            help="Save the run to this .npz file (and one more per start), and resume from it if "
-            "it exists.",
-            rich_help_panel=options.FILES,
-        ),
-    ] = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
-    """Cluster the rows of a table, the rows of a similarity matrix or the nodes of a graph.
-
-    \b
-    Examples:
-      symnmf cluster points.csv -k 10 -o labels.csv
-      symnmf cluster points.csv -k 10 --columns height,weight --scale standard
-      symnmf cluster friends.edges -k 4 -o labels.csv --report page.html
-      symnmf cluster friends.edges -k auto -o labels.csv
-      symnmf cluster friends.edges -k 4 --triangles
-      symnmf cluster citations.edges -k 7 --attributes words.csv
-      symnmf cluster digits -k 10 --seed 0 --json
-      symnmf cluster big.npz -k 20 -o labels.csv --checkpoint run.npz
-    """
-    from symnmf import calls
-    from symnmf.arguments import check_options
-    from symnmf.cluster import Pipeline, in_shell
-    from symnmf.cluster.sparse import SparsePipeline
-    from symnmf.errors import InputError
-
-    check_distinct(
-        {"INPUT": given, "--truth": truth, "--attributes": attributes},
-        {"-o": output, "--checkpoint": checkpoint, "--plot": plot, "--report": report},
-    )
-    say_going_on(checkpoint)
-    options.check_numbers(
-        jobs=jobs,
-        seed=seed,
-        starts=starts,
-        neighbors=neighbors,
-        max_iter=max_iter,
-        max_time=max_time,
-        tol=tol,
-    )
-    reading = options.number_or_word(threshold)
-    check_options({"threshold": reading})
-    streamed = memory is not None or inputs.is_stored(given)
-    table = tables.Table(header, decimal, columns)
-    table.check(given, streamed)
-    tables_beside.check(attributes, attribute_weight, given, streamed)
-    if triangles and report:
-        raise InputError(
-            "--triangles goes with -o, --json and --plot but not with --report, whose page is of a "
-            "matrix; leave one of them out."
-        )
-    if streamed and (plot or report):
-        raise InputError(
-            f"--plot and --report need X in memory, and {given} is read in blocks; leave them out."
-        )
-    if report is not None:
-        report.parent.mkdir(parents=True, exist_ok=True)
-    check_writable(
-        (output, TABLES),
-        (plot, PICTURES),
-        (report, (".html", ".htm")),
-        (checkpoint, (".npz",)),
-    )
-    need_matplotlib(plot, report)
-    pipeline = Pipeline(
-        n_clusters=int(k) if k.isdecimal() else k,
-        order=3 if triangles else 2,
-        threshold=reading if overlapping else None,
-        loss=loss,
-        assign_labels=assign_labels,
-        attribute_weight=options.number_or_word(attribute_weight or "auto"),
-        degree_offset=degree_offset,
-        components=components,
-        objective={
-            "missing": missing,
-            "ignore_diagonal": ignore_diagonal,
-            "allow_negative": allow_negative,
-            "l1": l1,
-            "ridge": ridge,
+    input: str, output: str | None, plot: str | None, report: str | None, json: bool, quiet: bool,
+    scale: str | None, truth: str | None, **options: Any,
+) -> int:  # fmt: skip
+    """Cluster INPUT, write the labels, tell what was found and return the exit code."""
+    attributes, tol = options.get("attributes"), options.get("tol")
+    check_files(
+        {"INPUT": input, "--truth": truth, "--attributes": attributes},
+        {
+            "-o": (output, TABLES),
+            "--checkpoint": (options.get("checkpoint"), (".npz",)),
+            "--plot": (plot, PICTURES),
+            "--report": (report, (".html", ".htm")),
         },
-        solver=solver,
-        coupling=options.as_coupling(coupling),
-        init=init,
-        n_init=starts,
-        tol=tol,
-        max_iter=max_iter,
-        max_time=max_time,
-        random_state=seed,
-        n_jobs=jobs,
-        device=device,
-        checkpoint=checkpoint,
-        argument=inputs.title_of(given),
-        rows="rows",
-        spell=in_shell,
     )
-    with step("reading and building the graph", quiet=quiet):
-        if streamed:
-            loaded = inputs.stored(given, memory, pipeline.plan.rank, jobs, bool(normalize))
-            how: dict[str, Any] = {}
-        else:
-            loaded = inputs.load(
-                given, missing, signed=allow_negative, table=table, hypergraphs=True
-            )
-            how = inputs.chosen(loaded, affinity, neighbors, False if triangles else normalize)
-            loaded, how = tables.scaled(loaded, scale, how)
-            if attributes is not None:
-                how |= tables_beside.beside(loaded, attributes, how["affinity"])
-        context.with_resource(calls.opened(max_time))
-        classes = inputs.with_truth(loaded, truth)
-        possible = overlapping and loaded.is_graph
-        if row_sparse and not possible:
-            raise InputError("--row-sparse needs a graph and --overlapping; leave it out.")
-        wanted = row_sparse if possible else False
-        sparse = SparsePipeline.beside(replace(pipeline, **how), wanted)
-        many = not streamed and sparse.applies(loaded.data)
-        if many:
-            check_pages(plot=plot, report=report, truth=truth)
-    if many:
-        raise typer.Exit(cluster_many(sparse, loaded, output, json=json, quiet=quiet))
-    with step("preparing the search", quiet=quiet):
-        prepared = replace(pipeline, **how).prepare(loaded.data)
-    with noticing() as signals:
-        found = Found(loaded, prepared.pipeline, _run(prepared, signals, quiet), classes)
-        code = exit_code(found.fitted.result.status, signals.first, tol)
-        if output or not json:
-            write_columns(found.table(), output)
-        if plot:
-            found.save_plot(plot)
-        if report:
-            found.save_report(report, f"symnmf cluster {Path(given).name} -k {k}")
-        tell(found, tol, json=json, with_labels=output is None, code=code)
-    raise typer.Exit(code)
+    loaded = inputs.load(input, options)
+    data = inputs.scaled(loaded, scale)
+    classes = inputs.truth_of(loaded, truth)
+    described = inputs.attributes_of(loaded, options)
+    with warnings.catch_warnings(record=True) as caught, progress(quiet) as watching:
+        warnings.simplefilter("always")
+        clusters = _clusters(loaded, data, {**options, **watching})
+    table = _table(clusters, loaded, bool(options.get("overlapping")))
+    if output:
+        write_columns(table, output)
+    if plot:
+        from symnmf import plots
+
+        drawn = getattr(clusters.fit, "affinity_matrix_", loaded.data)
+        save_picture(plots.similarity(drawn, clusters.labels), plot)
+    if report:
+        _report(report, clusters, loaded, classes, options)
+    code = exit_code(clusters.status, tol)
+    scores = _scores(clusters.labels, classes)
+    about = clusters.fit.about(COLUMNS_SHOWN, **described) if attributes else []
+    if json:
+        told = _as_json(clusters, loaded, scores, about)
+        print_json(told | {"exit_code": code} | ({} if output else {"table": table}))
+    else:
+        lines = _lines(clusters, scores, about)
+        lines += [] if output else ["Give -o labels.csv for the labels, or -o - to print them."]
+        for line in lines:
+            print(printable(line), file=sys.stderr if output == STDOUT else sys.stdout)
+    _warn(caught, clusters.quality)
+    say_notes()
+    return code
 
 
-def _run(prepared: Prepared, signals: Signals, quiet: bool) -> Fitted:
-    plan = prepared.plan
-    limits = plan.settings.limits
-    seconds = plan.seconds_each(prepared.problem)
-    forecast = Forecast(plan.starts, limits.tol, limits.max_iter, seconds)
-    return watched(prepared.search, forecast, signals, quiet).clusters()
+def _clusters(loaded: Input, data: Any, options: dict[str, Any]) -> Clusters:
+    """Cluster points by SymNMF, and graphs and similarities by communities."""
+    from symnmf import SymNMF, communities
+
+    alike = ("labels", "membership", "strength", "quality", "certificate", "seed")
+    if loaded.kind != "points":
+        options.pop("affinity", None)
+        fit: Any = communities(data, options.pop("n_clusters"), **options)
+        run = fit.result
+        found = (fit.rank_selection, run.status, run.n_iter, run.error)
+        return Clusters(fit, *(getattr(fit, name) for name in alike), *found)
+    options.pop("overlapping", None)  # memberships of points say that by themselves
+    for name in options.keys() - inspect.signature(SymNMF).parameters.keys():
+        raise InputError(
+            f"{OPTIONS[name].shell} is for graphs and similarities, and the rows of "
+            f"{loaded.title} are points; leave it out."
+        )
+    fit = SymNMF(**options).fit(data)
+    selection = getattr(fit, "rank_selection_", None)
+    found = (selection, fit.status_, fit.n_iter_, fit.reconstruction_err_)
+    return Clusters(fit, *(getattr(fit, f"{name}_") for name in alike), *found)
+
+
+def _table(clusters: Clusters, loaded: Input, overlapping: bool) -> dict[str, Any]:
+    """The columns of the table of labels."""
+    membership, strength = (
+        part.toarray() if hasattr(part, "toarray") else part
+        for part in (clusters.membership, clusters.strength)
+    )
+    columns: dict[str, Any] = {
+        "row" if loaded.names is None else "name": loaded.row_names,
+        "cluster": clusters.labels,
+        "membership": membership.max(axis=1, initial=0.0).round(6),
+    }
+    if overlapping:
+        inside = [np.flatnonzero(row) for row in membership]
+        columns["all_clusters"] = [" ".join(map(str, row.tolist())) for row in inside]
+        if strength is not None:
+            pairs = zip(strength, inside, strict=True)
+            columns["strengths"] = [" ".join(f"{x:.4g}" for x in row[own]) for row, own in pairs]
+    return columns
+
+
+def _scores(labels: np.ndarray, truth: Any) -> dict[str, float]:
+    """How well the labels agree with known classes, if there are any."""
+    if truth is None:
+        return {}
+    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+    from symnmf.metrics import clustering_accuracy
+
+    known = list(truth)
+    return {
+        "accuracy": float(clustering_accuracy(known, labels)),
+        "normalized_mutual_info": float(normalized_mutual_info_score(known, labels)),
+        "adjusted_rand": float(adjusted_rand_score(known, labels)),
+    }
+
+
+def _report(
+    path: str, clusters: Clusters, loaded: Input, truth: Any, options: dict[str, Any]
+) -> None:
+    from symnmf.report import write_report
+
+    columns = loaded.columns if loaded.kind == "points" else None
+    write_report(
+        path,
+        clusters.fit,
+        title=f"Clusters of {loaded.title}",
+        names=loaded.names,
+        truth=truth,
+        images=loaded.data if loaded.image_shape else None,
+        image_shape=loaded.image_shape,
+        features=columns,
+        data=None if columns is None else loaded.data,
+        settings={name: value for name, value in options.items() if name != "attributes"},
+    )
+
+
+def _lines(clusters: Clusters, scores: dict[str, float], about: list[list[Any]]) -> list[str]:
+    """What a person is told, the verdict first."""
+    quality, labels = clusters.quality, clusters.labels
+    outside = int((labels < 0).sum())
+    if outside == len(labels):
+        return [f"No row has a similarity to any other: all {outside} are without a cluster."]
+    lines = []
+    if quality.verdict is not None:
+        lines.append(f"Are they clusters? {quality.word}: {quality.verdict.reason}.")
+    if clusters.selection is not None:
+        lines.append(f"How many: {clusters.selection.recommendation}. {clusters.selection.reason}")
+    lines.append(f"{len(labels)} rows: {quality}.")
+    if outside:
+        lines.append(f"{outside} of the rows are in no cluster (-1).")
+    for number, columns in enumerate(about[:CLUSTERS_SHOWN]):
+        lines.append(
+            f"  cluster {number}: {', '.join(map(str, columns)) or 'no column of its own'}"
+        )
+    if scores:
+        agreement = (f"{name.replace('_', ' ')} {value:.3f}" for name, value in scores.items())
+        lines.append(f"Against the known classes: {', '.join(agreement)}.")
+    return [*lines, f"The run {how_it_ended(clusters)}. {clusters.certificate.verdict}"]
+
+
+def _as_json(
+    clusters: Clusters, loaded: Input, scores: dict[str, float], about: list[list[Any]]
+) -> dict[str, Any]:
+    quality, verdict, selection = clusters.quality, clusters.quality.verdict, clusters.selection
+    labels, sizes = np.unique(clusters.labels[clusters.labels >= 0], return_counts=True)
+    return {
+        "verdict": None if verdict is None else {"word": quality.word, **asdict(verdict)},
+        "input": loaded.title,
+        "kind": loaded.kind,
+        "rows": len(clusters.labels),
+        "sizes": dict(zip(labels.tolist(), sizes.tolist(), strict=True)),
+        "without_cluster": int((clusters.labels < 0).sum()),
+        "modularity": quality.modularity,
+        "conductance": quality.conductance,
+        "how_many": None if selection is None else selection.reason,
+        **scores,
+        **({"about": dict(enumerate(about))} if about else {}),
+        "seed": clusters.seed,
+        "status": clusters.status,
+        "iterations": clusters.n_iter,
+        "error": clusters.error,
+        "certificate": asdict(clusters.certificate),
+    }
+
+
+def _warn(caught: list[warnings.WarningMessage], quality: Any) -> None:
+    """Pass on the warnings that say more than the summary: it has the verdict and how it ended."""
+    verdict = quality.verdict
+    told = "" if verdict is None else f"the clusters are {verdict.word}: {verdict.reason}; "
+    kept = [
+        str(warning.message).removeprefix(told)
+        for warning in caught
+        if warning.category.__name__ != "ConvergenceWarning"
+        and not issubclass(warning.category, DeprecationWarning)
+    ]
+    for message in dict.fromkeys(kept):
+        note(in_shell(message), "warning")

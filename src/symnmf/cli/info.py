@@ -1,4 +1,4 @@
-"""``symnmf info``: what is installed, which solvers there are, which data sets are present."""
+"""``symnmf info``: what is installed, which solvers there are."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import platform
 from importlib import metadata
 from typing import Any
 
-import typer
-
 from symnmf import __version__
-from symnmf.cli import options
+from symnmf.cli import DONE
 from symnmf.cli.output import print_json
 
 CORE = ("numpy", "scipy", "scikit-learn", "numba")
 EXTRAS = {
-    "cli": ("typer", "rich"),
     "plots": ("matplotlib",),
     "pandas": ("pandas",),
     "tables": ("pyarrow",),
@@ -28,15 +25,8 @@ EXTRAS = {
 }
 
 
-def info(json: options.Json = False) -> None:
-    """Show versions, threads, solvers and the data sets that are present.
-
-    \b
-    Examples:
-      symnmf info
-      symnmf info --json
-    """
-    from symnmf import datasets
+def info(json: bool) -> int:
+    """Show versions, threads, devices and solvers."""
     from symnmf.parallel import available_cores
     from symnmf.solvers import available
 
@@ -50,12 +40,12 @@ def info(json: options.Json = False) -> None:
         "threads": available_cores(),
         "devices": _devices(),
         "solvers": [vars(solver) for solver in available()],
-        "datasets": [entry._asdict() for entry in datasets.available()],
     }
     if json:
         print_json(content)
     else:
         _show(content, [str(solver) for solver in available()])
+    return DONE
 
 
 def _version(package: str) -> str | None:
@@ -78,18 +68,13 @@ def _devices() -> list[str]:
 
 def _show(content: dict[str, Any], solvers: list[str]) -> None:
     core = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
-    typer.echo(f"symnmf {content['symnmf']} on Python {content['python']}: {core}")
-    typer.echo(f"threads: {content['threads']}")
-    typer.echo(f"devices: {', '.join(content['devices']) or 'none that torch can use'}")
-    typer.echo("\nextras:")
+    print(f"symnmf {content['symnmf']} on Python {content['python']}: {core}")
+    print(f"threads: {content['threads']}")
+    print(f"devices: {', '.join(content['devices']) or 'none that torch can use'}")
+    print("\nextras:")
     for extra, packages in content["extras"].items():
         found = ", ".join(f"{name} {version or '(absent)'}" for name, version in packages.items())
-        typer.echo(f"  {extra:12} {found}")
-    typer.echo("\nsolvers:")
+        print(f"  {extra:12} {found}")
+    print("\nsolvers:")
     for line in solvers:
-        typer.echo(f"  {line}")
-    typer.echo("\ndata sets:")
-    for entry in content["datasets"]:
-        state = "present" if entry["present"] else "absent"
-        size = f"{entry['n']:,} rows, {entry['n_clusters']:,} clusters"
-        typer.echo(f"  {entry['name']:22} {entry['kind']:7} {size:31} {state}")
+        print(f"  {line}")

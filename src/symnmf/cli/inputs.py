@@ -1,201 +1,69 @@
-"""INPUT of a command: a file, or the name of a data set."""
+"""INPUT of a command, a file or a data set, and the files that are read beside it."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from symnmf.cli.output import later
+from symnmf.errors import InputError
 
-from symnmf.cli.output import note
-from symnmf.cli.tables import Table, scaled
-
-#: Where the context of a command keeps what INPUT is called.
-TITLE = "symnmf.input"
-
-
-def title_of(given: str) -> str:
-    """Return what messages call INPUT: its file, or the data set."""
-    return Path(given.partition("::")[0]).name
-
-
-def _noted(context: typer.Context, given: str) -> str:
-    context.meta[TITLE] = title_of(given)
-    return given
-
-
-Input = Annotated[
-    str,
-    typer.Argument(
-        callback=_noted,
-        metavar="INPUT",
-        help="A file (.csv .tsv .parquet .npz .npy .mtx .h5ad .cool .mcool, or a graph .edges .txt "
-        ".ncol .gml .graphml .net .json .hyperedges; each also .gz), or the name of a data set, "
-        "such as [bold]digits[/] or [bold]karate[/].",
-        show_default=False,
-    ),
-]
-PROGRAM = 300_000_000  # bytes of the interpreter with its compiled code
-FACTORS = 10  # tall arrays at a time, those that the default solver remembers among them
-NEARLY = 0.01  # asymmetry, relative to the largest entry, that is a fault rather than a guess
-AFFINITIES = ("self-tuning", "nearest_neighbors", "rbf", "cosine", "precomputed")
-Affinity = Annotated[
-    str | None,
-    typer.Option(
-        help="How rows become a graph: self-tuning, nearest_neighbors, rbf, cosine; or "
-        "precomputed, if INPUT already holds similarities. By default chosen from INPUT.",
-        show_default=False,
-    ),
-]
-Neighbors = Annotated[
-    int | None,
-    typer.Option("--neighbors", help="Neighbours per row of the graph.", show_default=False),
-]
-Normalize = Annotated[
-    bool | None,
-    typer.Option(
-        "--normalize/--no-normalize",
-        help="Divide similarities by the square roots of their row sums, so that hubs do not "
-        "dominate. On for graphs; for matrices the better of the two is chosen, without labels.",
-        show_default=False,
-    ),
-]
-DegreeOffset = Annotated[
-    float | None,
-    typer.Option(
-        help="A constant added to the degrees of a graph before normalization, in mean degrees; "
-        "prevents small pieces from becoming the clusters.",
-        show_default="chosen from the graph",
-    ),
-]
-Components = Annotated[
-    str,
-    typer.Option(help="all, or largest: only the largest connected component is clustered."),
-]
-Truth = Annotated[
-    Path | None,
-    typer.Option(help="A file with the known class of each row, to compare with."),
-]
-
-
-Memory = Annotated[
-    str | None,
-    typer.Option(
-        help="Read X in blocks and use at most this much memory, such as 4GB; for a .npy, "
-        ".zarr or .h5 array.",
-        show_default=False,
-    ),
-]
-Missing = Annotated[
-    str | None,
-    typer.Option(
-        help="nan: NaN entries were not observed. unstored: entries that a sparse INPUT does not "
-        "store were not observed.",
-        show_default=False,
-    ),
-]
+#: What io.read takes, and how points become a graph.
+READ = ("columns", "name_column", "header", "decimal", "missing")
+SCALERS = {"standard": "StandardScaler", "robust": "RobustScaler"}
+AFFINITIES = {
+    "self-tuning": "self_tuning",
+    "nearest_neighbors": "nearest_neighbors",
+    "rbf": "rbf",
+    "cosine": "cosine",
+}
+PRECOMPUTED = "precomputed"
+#: Asymmetry, relative to the largest entry, that is a fault rather than a table of points.
+NEARLY_SYMMETRIC = 0.01
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """What INPUT holds."""
+class Input:
+    """What INPUT holds: ``kind`` is "points", "similarities", "graph" or "hypergraph"."""
 
     title: str
     data: Any
-    is_graph: bool
+    kind: str
     names: list[Any] | None = None
     truth: Any = None
+    columns: Any = None
     image_shape: tuple[int, int] | None = None
-    features: Any = None
-    unscaled: Any = None
 
     @property
-    def original(self) -> Any:
-        """The data as INPUT has them."""
-        return self.data if self.unscaled is None else self.unscaled
+    def row_names(self) -> list[Any]:
+        """The names of the rows, else their numbers."""
+        return list(range(self.data.shape[0])) if self.names is None else self.names
 
 
-def load(
-    given: str,
-    missing: str | None = None,
-    signed: bool = False,
-    table: Table | None = None,
-    hypergraphs: bool = False,
-) -> Loaded:
-    """Read a file, or a data set by its name.
-
-    A file may hold NaN where ``missing`` says so, and a graph negative weights where it may be
-    ``signed``; ``table`` is what the user says of a table. A hypergraph becomes its clique
-    graph unless ``hypergraphs`` are taken.
-    """
-    table = Table() if table is None else table
+def load(given: str, options: dict[str, Any]) -> Input:
+    """Read a file, or a data set by its name; what the file needs is taken out of ``options``."""
+    settings = {name: options.pop(name) for name in READ if name in options}
+    if settings.get("missing") is not None:
+        options["missing"] = settings["missing"]
+    affinity = options.get("affinity")
     path = Path(given)
-    if path.exists() or path.suffix or len(path.parts) > 1:
-        from symnmf.readers import read_matrix
+    if not (path.exists() or path.suffix or len(path.parts) > 1):
+        return _data_set(given, affinity)
+    from symnmf import io
 
-        file = read_matrix(given, missing=missing, **asdict(table))
-        names = None if file.names is None else file.names.tolist()
-        if file.kind == "graph" and not signed:
-            _check_weights(path, file.data, names)
-        if file.part is not None:
-            note(f"{path.name}: {file.part} was read.")
-        graph = file.kind != "matrix"
-        columns = None if graph else file.columns
-        title = title_of(given)
-        data = file.data
-        if file.kind == "hypergraph" and not hypergraphs:
-            data = data.clique_graph()
-        return Loaded(title, data, graph, names, file.labels, features=columns)
-    table.check(given, True)
-    return _built_in(given)
-
-
-def is_stored(given: str) -> bool:
-    """Whether INPUT is one that is always read in blocks."""
-    return Path(given).suffix in (".h5", ".hdf5", ".zarr")
-
-
-def stored(given: str, memory: str | None, rank: int, jobs: int | None, normalize: bool) -> Loaded:
-    """Open a matrix on disk, to be read in blocks within the memory that is allowed."""
-    from symnmf.errors import InputError
-    from symnmf.storage.blocks import MEMORY, Blocks, as_bytes
-    from symnmf.storage.opening import open_stored
-
-    if normalize:
-        raise InputError(f"--normalize needs X in memory, and {given} is read in blocks.")
-    path = Path(given)
-    allowed = MEMORY if memory is None else as_bytes(memory, "--memory")
-    source = open_stored(path)
-    if memory is not None:
-        besides = PROGRAM + FACTORS * len(source) * max(rank, 1) * source.dtype.itemsize
-        if allowed <= besides:
-            raise InputError(
-                f"--memory {memory} is too little for X: the program and the factors take about "
-                f"{besides / 1e6:.0f} MB; allow more."
-            )
-        allowed -= besides
-    X = Blocks(source, memory=allowed, n_jobs=jobs, name=path.name)
-    return Loaded(path.name, X, False)
-
-
-def _check_weights(path: Path, A: Any, names: list[Any] | None) -> None:
-    """Name the first edge with a negative weight."""
-    from symnmf.errors import InputError
-
-    if not A.nnz or A.data.min() >= 0:
-        return
-    i, j = (int(end) for end in divmod(int(A.argmin()), A.shape[0]))
-    ends = (i, j) if names is None else (names[i], names[j])
-    raise InputError(
-        f"file {str(path)!r}: the edge between {ends[0]!r} and {ends[1]!r} has the negative weight "
-        f"{A[i, j]:g}; drop it, or use symnmf cluster with --allow-negative."
+    content = io.read(path, **settings)
+    if content.part is not None:
+        later(f"{path.name}: {content.part} was read.")
+    loaded = Input(
+        path.name, content.data, content.kind, content.names, content.labels, content.columns
     )
+    return replace(loaded, kind=_kind(loaded, affinity))
 
 
-def _built_in(name: str) -> Loaded:
+def _data_set(name: str, affinity: str | None) -> Input:
     from symnmf import datasets
-    from symnmf.errors import InputError
     from symnmf.naming import nearest
 
     known = [entry.name for entry in datasets.available()]
@@ -205,174 +73,136 @@ def _built_in(name: str) -> Loaded:
             f"the data sets are {', '.join(known)}."
         )
     found = datasets.load(name)
-    return Loaded(
-        found.name,
-        found.data,
-        found.kind == "graph",
-        None if found.node_names is None else list(found.node_names),
-        found.target,
-        found.image_shape,
-        found.feature_names,
-    )
+    names = None if found.node_names is None else list(found.node_names)
+    kind = "graph" if found.kind == "graph" else "matrix"
+    columns, shape = found.feature_names, found.image_shape
+    loaded = Input(found.name, found.data, kind, names, found.target, columns, shape)
+    return replace(loaded, kind=_kind(loaded, affinity))
 
 
-def with_truth(loaded: Loaded, path: Path | None) -> Any:
-    """Return the known classes: those of ``path``, else those that came with the data."""
-    if path is None:
-        return loaded.truth
-    from symnmf.errors import InputError
-    from symnmf.readers import read_labels
-    from symnmf.readers.labels import read_named_labels
-
-    if loaded.names is not None:
-        ids, truth = read_named_labels(path)
-        if ids is not None:
-            return truth[places(loaded, path, ids.tolist(), "label")]
-    truth = read_labels(path)
-    n = loaded.data.shape[0]
-    if len(truth) != n:
-        raise InputError(f"{path} holds {len(truth)} labels, but the input has {n} rows.")
-    say_order(loaded, path, "label")
-    return truth
-
-
-def say_order(loaded: Loaded, path: Path, what: str) -> None:
-    """Say in which order the content of a file without names was matched with names of INPUT."""
-    if loaded.names is None:
-        return
-    order = "of their numbers" if isinstance(loaded.names[0], int) else "of first appearance"
-    start = ", ".join(map(str, loaded.names[:3]))
-    note(
-        f"{path} holds no names, so its {what}s were matched with the rows of {loaded.title} "
-        f"in the order {order} ({start}, ...)."
-    )
-
-
-def places(loaded: Loaded, path: Path, ids: list[str], what: str) -> list[int]:
-    """Return where in ``ids`` each name of the input stands; ``what`` they are names of."""
-    from symnmf.errors import InputError
-    from symnmf.readers.writing import without_apostrophe
-
-    known_by = range(loaded.data.shape[0]) if loaded.names is None else loaded.names
-    names = [str(name) for name in known_by]
-    advice = "leave out the column of names to match rows by their order"
-    known = set(names)
-    # a table written by this program has an apostrophe before what a spreadsheet would run
-    written = [without_apostrophe(name) for name in ids]
-    if set(ids) != known and known.issuperset(written):
-        ids = written
-    if ids == names:  # also where names repeat
-        return list(range(len(ids)))
-    found = {name: place for place, name in enumerate(ids)}
-    if len(found) < len(ids):
-        twice = next(name for place, name in enumerate(ids) if found[name] != place)
-        raise InputError(f"{path} holds the name {twice!r} more than once; {advice}.")
-    missing = [name for name in names if name not in found]
-    if missing:
-        raise InputError(
-            f"{path} has no {what} for {len(missing)} of the {len(names)} names in {loaded.title}, "
-            f"such as {missing[0]!r}; add them, or {advice}."
-        )
-    unknown = [name for name in ids if name not in known]
-    if unknown:
-        note(
-            f"{path} has {what}s for {len(unknown)} names that {loaded.title} does not have, such "
-            f"as {unknown[0]!r}; they were left out."
-        )
-    return [found[name] for name in names]
-
-
-def chosen(
-    loaded: Loaded, affinity: str | None, neighbors: int | None, normalize: bool | None
-) -> dict[str, Any]:
-    """Return how INPUT becomes similarities: as it was asked for, else as INPUT suggests."""
-    from symnmf.errors import InputError
-    from symnmf.naming import lookup
-
-    if affinity is not None:
-        affinity = lookup(affinity, {kind: kind for kind in AFFINITIES}, "affinity")
-        if loaded.is_graph and affinity != "precomputed":
+def _kind(loaded: Input, affinity: str | None) -> str:
+    """What the content is taken for: as was asked for, else as it looks."""
+    if loaded.kind != "matrix":
+        if affinity not in (None, PRECOMPUTED):
             raise InputError(
-                f"--affinity {affinity} needs a table of points, but {loaded.title} is a graph; "
+                f"--affinity {affinity} needs a table of points, and {loaded.title} is a graph; "
                 f"leave it out."
             )
-    kind = affinity or ("precomputed" if loaded.is_graph else _kind_of(loaded))
-    how: bool | str | None = normalize
-    if normalize is None and kind == "precomputed":
-        how = True if loaded.is_graph else "auto"
-    return {"affinity": kind, "n_neighbors": neighbors, "normalize": how}
-
-
-def similarities(
-    loaded: Loaded,
-    affinity: str | None,
-    neighbors: int | None,
-    normalize: bool | None,
-    jobs: int | None,
-    scale: str | None = None,
-) -> Any:
-    """Return the similarities of INPUT for commands that do not cluster by them."""
-    from symnmf.cluster import Building, in_shell
-
-    how = chosen(loaded, affinity, neighbors, normalize)
-    loaded, how = scaled(loaded, scale, how)
-    return (
-        Building(**how, n_jobs=jobs, argument=loaded.title, spell=in_shell)
-        .similarities(loaded.data, 1)
-        .A
-    )
-
-
-def _kind_of(loaded: Loaded) -> str:
+        return loaded.kind
+    if affinity is not None:
+        return "similarities" if affinity == PRECOMPUTED else "points"
     n, columns = loaded.data.shape
-    if not _looks_like_similarities(loaded):
-        if n == columns:
-            fault = "has negative entries" if loaded.data.min() < 0 else "is not symmetric"
-            note(
-                f"{loaded.title} is {n} x {n} but {fault}, so its rows were taken as points "
-                f"(--affinity self-tuning) and not as similarities."
+    if _is_symmetric(loaded):
+        later(
+            f"{loaded.title} is {n} x {n} and symmetric, so it was taken as similarities; for "
+            f"points give --affinity self-tuning."
+        )
+        return "similarities"
+    if n == columns:
+        later(
+            f"{loaded.title} is {n} x {n} and not symmetric, or has negative entries, so its rows "
+            f"were taken as points and not as similarities."
+        )
+    else:
+        from symnmf.graphs.edge_lists import looks_like_edges
+
+        if loaded.names is None and looks_like_edges(loaded.data):
+            later(
+                f"{loaded.title} has {columns} columns that could be the edges of a graph, but its "
+                f"rows were taken as points; for a graph give the file the ending .edges."
             )
-        elif _looks_like_edges(loaded):
-            note(
-                f"{loaded.title} has {columns} columns that could be the edges of a graph, but "
-                f"its rows were taken as points; for a graph give the file the ending .edges."
-            )
-        return "self-tuning"
-    note(
-        f"{loaded.title} is {n} x {n} and symmetric, so it was taken as similarities "
-        f"(--affinity precomputed); for points give --affinity self-tuning."
-    )
-    return "precomputed"
+    return "points"
 
 
-def _looks_like_similarities(loaded: Loaded) -> bool:
-    """Whether the data are square and symmetric, as everything that takes similarities checks it.
+def _is_symmetric(loaded: Input) -> bool:
+    """Whether the data are similarities; data that are nearly symmetric are refused."""
+    import numpy as np
 
-    Data that are nearly symmetric are refused: they are similarities with a fault.
-    """
-    from symnmf.errors import InputError
     from symnmf.storage.border import ASYMMETRY_ALLOWED
-    from symnmf.storage.dtypes import float_dtype
 
     data = loaded.data
     if data.shape[0] != data.shape[1] or data.min() < 0:
         return False
-    gap = abs(data - data.T)
-    difference, largest = float(gap.max()), float(data.max())
-    if difference <= ASYMMETRY_ALLOWED[float_dtype(data.dtype, "INPUT")] * largest:
-        return True
-    if difference <= NEARLY * largest:
+    gap, largest = float(abs(data - data.T).max()), float(data.max())
+    if ASYMMETRY_ALLOWED[np.dtype(np.float64)] * largest < gap <= NEARLY_SYMMETRIC * largest:
         raise InputError(
             f"{loaded.title} is square and nearly symmetric, but entries differ from their mirror "
-            f"image by up to {difference:.6g} (the largest entry is {largest:.6g}); make each "
-            f"entry equal to its mirror image, or give --affinity self-tuning if its rows are "
-            f"points."
+            f"image by up to {gap:.6g} (the largest entry is {largest:.6g}); make each entry equal "
+            f"to its mirror image, or give --affinity self-tuning if its rows are points."
         )
-    return False
+    return gap <= NEARLY_SYMMETRIC * largest
 
 
-def _looks_like_edges(loaded: Loaded) -> bool:
-    """Tell whether a table's first columns could be the two ends of edges: ids that recur."""
-    from symnmf.graphs.edge_lists import looks_like_edges
+def scaled(loaded: Input, scale: str | None) -> Input:
+    """INPUT with its columns on one scale."""
+    if scale in (None, "none"):
+        return loaded
+    if loaded.kind != "points":
+        raise InputError(
+            f"--scale is for tables of points, and {loaded.title} is none; leave it out."
+        )
+    from sklearn import preprocessing
 
-    return loaded.names is None and looks_like_edges(loaded.data)
+    centering = "with_mean" if scale == "standard" else "with_centering"
+    dense = not hasattr(loaded.data, "tocsr")  # centering would fill a sparse table
+    scaler = getattr(preprocessing, SCALERS[str(scale)])(**{centering: dense})
+    return replace(loaded, data=scaler.fit_transform(loaded.data))
+
+
+def similarities(loaded: Input, options: dict[str, Any]) -> Any:
+    """The similarities of INPUT for ``compare``, which does not cluster by them."""
+    from symnmf import graphs
+
+    affinity = options.pop("affinity", "self-tuning")
+    neighbors = options.pop("n_neighbors", None)
+    normalize = options.pop("normalize", None)
+    if loaded.kind == "points":
+        from symnmf.naming import lookup
+
+        build = getattr(graphs, lookup(affinity, AFFINITIES, "--affinity"))
+        return build(loaded.data, **({} if neighbors is None else {"n_neighbors": neighbors}))
+    data = loaded.data.clique_graph() if loaded.kind == "hypergraph" else loaded.data
+    wanted = loaded.kind != "similarities" if normalize in (None, "auto") else normalize
+    return graphs.normalize(data) if wanted else data
+
+
+def truth_of(loaded: Input, path: str | None) -> Any:
+    """The known classes: those of ``path``, else those that came with the data."""
+    if path is None:
+        return loaded.truth
+    from symnmf import io
+
+    return io.read_labels(path, loaded.row_names)
+
+
+def attributes_of(loaded: Input, options: dict[str, Any]) -> Mapping[str, Any]:
+    """The table of attributes, its rows in the order of INPUT, and the names of its columns."""
+    path = options.pop("attributes", None)
+    if path is None:
+        return {}
+    if loaded.kind == "points":
+        raise InputError(
+            f"--attributes goes with a graph or similarities, and the rows of {loaded.title} are "
+            f"points; add the columns to that table instead."
+        )
+    from symnmf import io
+
+    content = io.read(path)
+    if content.kind != "matrix":
+        raise InputError(f"--attributes must be a table, and {path} holds a {content.kind}.")
+    data = content.data
+    if content.names is not None:
+        data = data[io.match_names(content.names, loaded.row_names, path, "row")]
+    elif len(loaded.row_names) == data.shape[0]:
+        if loaded.names is not None:
+            later(
+                f"{path} names no rows, so they were matched with those of {loaded.title} by order."
+            )
+    else:
+        raise InputError(
+            f"--attributes must have one row for each of the {len(loaded.row_names)} rows of "
+            f"{loaded.title}, and {path} has {data.shape[0]} without names; add the missing ones, "
+            f"or a first column of names without a name in the header."
+        )
+    options["attributes"] = data
+    return {"names": content.columns}

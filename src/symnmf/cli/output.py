@@ -1,4 +1,4 @@
-"""What goes where: data to stdout or a file, everything said about it to stderr."""
+"""What goes where: results to stdout or files, notes and progress to stderr."""
 
 from __future__ import annotations
 
@@ -6,50 +6,49 @@ import json
 import math
 import os
 import sys
-import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-import typer
+from symnmf.cli import DONE, INTERRUPTED, UNCONVERGED
+from symnmf.errors import InputError
 
-if TYPE_CHECKING:
-    import numpy as np
+PICTURES = (".png", ".svg", ".pdf")
+TABLES = (".csv", ".csv.gz")
+STDOUT = "-"
+LOG_EVERY = 10.0  # seconds between two lines of progress in a log
+REFRESH = 0.2  # seconds between two looks at a line of progress on a terminal
 
-    from symnmf.run.certificate import Certificate
-    from symnmf.run.result import Result
-
-DONE, FAILED, MISUSED, UNCONVERGED, INTERRUPTED, UNREAD, TERMINATED = 0, 1, 2, 3, 130, 141, 143
-
-_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
+_later: list[str] = []
 
 
-def note(message: str, kind: Literal["note", "warning", "error"] = "note") -> None:
+def note(message: str, kind: str = "note") -> None:
     """Say one thing on stderr."""
-    typer.secho("symnmf: ", nl=False, err=True, fg=_COLOURS[kind], bold=True)
     prefix = "" if kind == "error" else f"{kind}: "
-    typer.echo(prefix + _printable(message), err=True)
+    print(f"symnmf: {prefix}{printable(message)}", file=sys.stderr)
 
 
-def say(message: str) -> None:
-    """Tell a person how the run went, on stderr."""
-    typer.echo(_printable(message), err=True)
+def later(message: str) -> None:
+    """Note something once the result was told, which comes first."""
+    _later.append(message)
 
 
-def _printable(text: str) -> str:
+def say_notes() -> None:
+    """Say what was noted for later."""
+    while _later:
+        note(_later.pop(0))
+
+
+def printable(text: str) -> str:
     """Keep a file's strings from steering the terminal."""
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
-def say_going_on(checkpoint: Path | None) -> None:
-    """Tell the user that a command goes on with what an earlier one began."""
-    if checkpoint is not None and checkpoint.exists():
-        note(f"going on from {checkpoint}; remove it to start afresh.")
-
-
 def print_json(content: Mapping[str, Any]) -> None:
     """Print one JSON object; numbers JSON does not know become null."""
-    typer.echo(json.dumps(_plain(content), allow_nan=False, indent=2))
+    print(json.dumps(_plain(content), allow_nan=False, indent=2))
 
 
 def _plain(value: Any) -> Any:
@@ -64,29 +63,15 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int) else str(value)
 
 
-def write_columns(columns: Mapping[str, Sequence[object] | np.ndarray], path: Path | None) -> None:
-    """Write a table to a file, or as CSV to stdout if there is none."""
-    from symnmf.readers import write_table
+def write_columns(columns: Mapping[str, Any], path: str) -> None:
+    """Write a table to a file, or as CSV to stdout."""
+    from symnmf.io import table_bytes, write_table
 
-    if path is not None:
-        changed = write_table(path, columns)
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            whole = Path(folder) / "table.csv"
-            changed = write_table(whole, columns)
-            _to_stdout(whole.read_bytes())
-    if changed:
-        note(
-            f"{changed} cells that a spreadsheet would run as a formula got an apostrophe in front."
-        )
-
-
-def _to_stdout(content: bytes) -> None:
-    try:
-        sys.stdout.buffer.write(content)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as head, has seen enough; files are still to come
-        drop_stdout()
+    if path != STDOUT:
+        write_table(path, columns)
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(table_bytes(columns))
 
 
 def drop_stdout() -> None:
@@ -94,117 +79,86 @@ def drop_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun, in the plural unless there is one."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def check_distinct(
-    read: Mapping[str, Path | str | None], written: Mapping[str, Path | None]
-) -> None:
-    """Refuse to write a file that is also read, or is written twice; keys are the options."""
-    from symnmf.errors import InputError
-
-    seen = {option: Path(path) for option, path in read.items() if path is not None}
-    for option, path in written.items():
-        if path is None:
-            continue
-        for other, taken in seen.items():
-            if other in read and taken.is_dir() and _inside(path, taken):
-                raise InputError(
-                    f"{option} would write {str(path)!r} into the folder that {other} names; "
-                    f"choose another place for {option}."
-                )
-            if _same_file(path, taken):
-                raise InputError(
-                    f"{other} and {option} both name the file {str(path)!r}, which would be "
-                    f"overwritten; choose another name for {option}."
-                )
-        seen[option] = path
-
-
-def _same_file(one: Path, other: Path) -> bool:
-    if one.exists() and other.exists():
-        return one.samefile(other)
-    return os.path.realpath(one) == os.path.realpath(other)
-
-
-def _inside(path: Path, folder: Path) -> bool:
-    return Path(os.path.realpath(folder)) in Path(os.path.realpath(path)).parents
-
-
-def check_writable(*paths: tuple[Path | None, tuple[str, ...]]) -> None:
-    """Refuse outputs that could not be written before anything is computed."""
-    from symnmf.errors import InputError
-    from symnmf.outputs import check_output
-
-    for path, endings in paths:
-        if path is None:
-            continue
-        if endings and not path.name.lower().endswith(endings):
-            raise InputError(f"the output {str(path)!r} must end in {' or '.join(endings)}.")
-        check_output(path, "the output")
-
-
-PICTURES = (".png", ".svg", ".pdf")
-
-
-def save_picture(figure: Any, path: Path) -> None:
+def save_picture(figure: Any, path: str) -> None:
     """Write a figure whole or not at all."""
     from symnmf.outputs import write_atomically
 
-    kind = path.suffix[1:].lower()
+    kind = Path(path).suffix[1:].lower()
     write_atomically(path, lambda stream: figure.savefig(stream, format=kind, dpi=150))
 
 
-def need_matplotlib(*outputs: Path | None) -> None:
-    """Ask for the extra before a run that would end in a picture."""
+def check_files(
+    read: Mapping[str, str | None], written: Mapping[str, tuple[str | None, tuple[str, ...]]]
+) -> None:
+    """Refuse outputs that cannot be written, or would overwrite an input or each other."""
     from importlib.util import find_spec
 
-    from symnmf.errors import InputError
+    from symnmf.outputs import check_output
 
-    if any(output is not None for output in outputs) and find_spec("matplotlib") is None:
-        raise InputError("--plot and --report need matplotlib: pip install 'symnmf[plots]'.")
+    seen = {option: Path(path) for option, path in read.items() if path is not None}
+    for option, (path, endings) in written.items():
+        if path is None or path == STDOUT:
+            continue
+        if not path.lower().endswith(endings):
+            raise InputError(f"{option} must end in {' or '.join(endings)}, got {path!r}.")
+        check_output(path, option)
+        for other, taken in seen.items():
+            if os.path.realpath(taken) == os.path.realpath(path):
+                raise InputError(
+                    f"{other} and {option} both name the file {path!r}, which would be "
+                    f"overwritten; choose another name for {option}."
+                )
+        seen[option] = Path(path)
+        if option in ("--plot", "--report") and find_spec("matplotlib") is None:
+            raise InputError(f"{option} needs matplotlib: pip install 'symnmf[plots]'.")
 
 
-def summary(result: Result, certificate: Certificate) -> dict[str, Any]:
-    """Return a run as data for ``--json``."""
-    from dataclasses import asdict
-
-    return {
-        "solver": result.solver,
-        "status": result.status,
-        "iterations": result.n_iter,
-        "error": result.error,
-        "seconds": float(result.history["seconds"][-1]),
-        "coupling": result.coupling,
-        "certified": certificate.certified,
-        "verdict": certificate.verdict,
-        "certificate": asdict(certificate),
+def how_it_ended(run: Any) -> str:
+    """How far a run came and what would bring it further."""
+    count = f"{run.n_iter} iteration{'s' * (run.n_iter != 1)}"
+    ways = {
+        "converged": f"converged after {count}",
+        "max_iter": f"did not converge in {count} (raise --max-iter or --tol)",
+        "max_time": f"did not converge in the time allowed, {count} (raise --max-time)",
+        "stopped": f"was interrupted after {count}",
+        "diverged": f"diverged after {count} (choose another --solver or --seed)",
     }
+    return f"{ways[run.status]}, error {run.error:.4g}"
 
 
-def how_it_ended(result: Result, tol: float) -> str:
-    """Return the solver, how far it came and what would bring it further."""
-    ways: dict[str, str] = {
-        "converged": "converged after {}",
-        "max_iter": "did not converge in {} (raise --max-iter or --tol)",
-        "max_time": "did not converge in the time allowed, {} (raise --max-time)",
-        "stopped": "was interrupted after {}",
-        "diverged": "diverged after {} (choose another --solver or --seed)",
-    }
-    if tol == 0.0 and result.status in ("max_iter", "max_time"):
-        ways[result.status] = "did {}"
-    way = ways[result.status].format(counted(result.n_iter, "iteration"))
-    return f"{result.solver} {way}, error {result.error:.4g}"
-
-
-def exit_code(status: str, signal_number: int | None, tol: float = 1.0) -> int:
-    """Return what the shell is told; a run without a tolerance was never meant to converge."""
-    if signal_number is not None:
-        return 128 + signal_number
+def exit_code(status: str, tol: float | None = None) -> int:
+    """What the shell is told; a run without a tolerance was never meant to converge."""
     if status == "stopped":
         return INTERRUPTED
-    if status == "converged" or (tol == 0.0 and status != "diverged"):
-        return DONE
-    return UNCONVERGED
+    return DONE if status == "converged" or (tol == 0 and status != "diverged") else UNCONVERGED
+
+
+class Progress:
+    """A line with the latest iteration, which a terminal overwrites and a log gets now and then."""
+
+    def __init__(self) -> None:
+        self.terminal = sys.stderr.isatty()
+        self.shown = time.monotonic()
+
+    def __call__(self, now: Any) -> None:
+        clock = time.monotonic()
+        if clock - self.shown < (REFRESH if self.terminal else LOG_EVERY):
+            return
+        self.shown = clock
+        line = f"iteration {now.iteration}, error {now.error:.4g}, {now.seconds:.0f} s"
+        print(*(("\r\033[K" + line,) if self.terminal else (line,)), file=sys.stderr, flush=True,
+              end="" if self.terminal else "\n")  # fmt: skip
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[dict[str, Any]]:
+    """What to pass to a run so that its progress is seen, and an empty line at the end."""
+    if quiet:
+        yield {}
+        return
+    shown = Progress()
+    try:
+        yield {"callback": shown}
+    finally:
+        if shown.terminal:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
