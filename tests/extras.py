@@ -13,7 +13,6 @@ import pytest
 
 #: Modules of each extra; ``test`` holds what only tests need.
 EXTRAS = {
-    "cli": ("typer", "rich", "click"),
     "plots": ("matplotlib",),
     "pandas": ("pandas",),
     "tables": ("pyarrow",),

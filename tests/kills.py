@@ -83,7 +83,7 @@ def command(line: str) -> Work:
     return work
 
 
-KEPT = "--seed 0 --tol 0 --max-iter 40 --checkpoint-every 0"
+KEPT = "--seed 0 --tol 0 --max-iter 40"
 WORK: dict[str, Work] = {
     **{f"factorize {name}": by_factorize(name) for name in SOLVERS if name != "lbfgs"},
     "SymNMF": by_estimator,

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import symnmf
+from shell import command
 
 ROOT = Path(__file__).parents[1]
 FENCE = re.compile(
@@ -102,17 +103,13 @@ def write_example_files(folder: Path) -> None:
 
 
 def run_command(arguments: list[str]) -> int:
-    from symnmf.cli.app import app
-
-    with pytest.raises(SystemExit) as ended:
-        app(arguments, prog_name="symnmf")
-    return int(ended.value.code or 0)
+    return command(*arguments).exit_code
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
 @pytest.mark.filterwarnings("default")
 def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
-    for module in ("matplotlib", "networkx", "anndata", "typer"):
+    for module in ("matplotlib", "networkx", "anndata"):
         pytest.importorskip(module, reason=f"pages show the extras too, and {module} is absent")
     monkeypatch.chdir(tmp_path)
     if not is_a_guide(page):
@@ -201,7 +198,6 @@ def test_the_changelog_has_the_form_it_says_it_has():
 
 
 def test_info_shows_every_extra():
-    pytest.importorskip("typer", reason="the command line needs pip install 'symnmf[cli]'")
     from symnmf.cli.info import EXTRAS
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

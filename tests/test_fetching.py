@@ -12,6 +12,7 @@ import pytest
 import scipy.io
 import sklearn.datasets
 
+from shell import command
 from symnmf import datasets
 from symnmf.datasets import fetching, loading, recipes
 from symnmf.errors import InputError
@@ -187,17 +188,12 @@ def test_every_file_has_a_recipe():
 
 
 def test_the_command(server, cache, small):
-    pytest.importorskip("typer")
-    from typer.testing import CliRunner
-
-    from symnmf.cli.app import app
-
     root, address = server
     put(root, small.urls[0], GML)
-    done = CliRunner().invoke(app, ["datasets", "fetch", "football", "--mirror", address])
-    assert done.exit_code == 0, done.output
-    assert "football.npz" in done.output
-    shown = CliRunner().invoke(app, ["datasets", "list"]).output
+    done = command("datasets", "fetch", "football", "--mirror", address)
+    assert done.exit_code == 0, done.stderr
+    assert "football.npz" in done.stdout
+    shown = command("datasets list").stdout
     assert "symnmf datasets fetch polbooks" in shown
 
 

@@ -8,15 +8,9 @@ import pytest
 import scipy.sparse as sp
 
 import symnmf
-from extras import optional, skip
+from extras import optional
+from shell import command
 from symnmf import SymNMF, graphs
-
-try:
-    from typer.testing import CliRunner
-except ModuleNotFoundError:
-    skip("typer")
-
-from symnmf.cli.app import app
 from symnmf.graphs import GraphWarning
 
 igraph, pd, anndata = map(optional, ("igraph", "pandas", "anndata"))
@@ -27,11 +21,11 @@ CLUB = [KARATE.nodes[node]["club"] == "Mr. Hi" for node in KARATE]
 
 def cluster(path, *options):
     labels = path.with_name("labels.csv")
-    told = [str(path), "-o", str(labels), "--seed", "0", "--starts", "1", "--quiet", *options]
-    done = CliRunner().invoke(app, ["cluster", *told])
-    assert done.exit_code == 0, done.output
+    told = ("-o", labels, "--seed", "0", "--starts", "1", "--quiet", *options)
+    done = command("cluster", path, *told)
+    assert done.exit_code == 0, done.stderr
     with labels.open() as file:
-        return list(csv.DictReader(file)), done.output
+        return list(csv.DictReader(file)), done.stderr
 
 
 def agreement(rows, truth):
@@ -137,13 +131,3 @@ def test_columns_of_like_scales_are_not_named(recwarn):
         SymNMF(3, random_state=0, n_init=1).fit(X * scales)
     SymNMF(3, random_state=0, n_init=1).fit(sp.csr_array(X * [1, 1, 1, 1e4]))  # counts, maybe
     assert not [one for one in recwarn if "standard deviation" in str(one.message)]
-
-
-def test_scale_is_for_points(tmp_path):
-    path = tmp_path / "x.edges"
-    path.write_text("a b\nb c\n")
-    done = CliRunner().invoke(app, ["cluster", str(path), "-k", "1", "--scale", "standard"])
-    assert done.exit_code
-    assert "--scale is for tables of points" in done.output
-    done = CliRunner().invoke(app, ["cluster", "karate", "-k", "2", "--columns", "a"])
-    assert "--columns is for" in done.output

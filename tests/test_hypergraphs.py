@@ -320,49 +320,6 @@ def test_the_number_of_communities_can_be_found(high_school):
 # --- files
 
 
-def test_a_file_has_one_hyperedge_per_line(tmp_path):
-    from symnmf.readers import read_matrix
-
-    path = tmp_path / "meetings.hyperedges"
-    path.write_text("# who met\nann bob cat\n\nann\tbob\ncat dan cat\n")
-    file = read_matrix(path)
-    assert (file.kind, list(file.data)) == (
-        "hypergraph",
-        [("ann", "bob", "cat"), ("ann", "bob"), ("cat", "dan")],
-    )
-    path.write_text("10, 20, 7\n20,30\n")
-    assert list(read_matrix(path).data) == [(10, 20, 7), (20, 30)]
-    assert read_matrix(path).data.names == [7, 10, 20, 30]
-    for content, said in (
-        ("# nothing\n", "no hyperedges"),
-        ("a,,b\n", "line 1: one node of the hyperedge"),
-    ):
-        path.write_text(content)
-        with pytest.raises(InputError, match=said):
-            read_matrix(path)
-
-
-def test_the_command_clusters_a_file_as_communities_does(tmp_path):
-    pytest.importorskip("typer")
-    import subprocess
-    import sys
-
-    H, _ = planted(0, n=40, k=2, groups=150)
-    path = tmp_path / "meetings.hyperedges"
-    path.write_text("".join(" ".join(map(str, e)) + "\n" for e in H))
-    command = [sys.executable, "-m", "symnmf", "cluster", str(path), "-k", "2", "--seed", "0"]
-    done = subprocess.run([*command, "--loss", "poisson"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    rows = [line.split(",") for line in done.stdout.strip().splitlines()[1:]]
-    found = symnmf.communities(H, 2, loss="poisson", random_state=0)
-    assert {int(row[0]): int(row[1]) for row in rows} == dict(
-        zip(found.names, found.labels.tolist(), strict=True)
-    )
-    rank = [sys.executable, "-m", "symnmf", "factorize", str(path), "-r", "2"]
-    rank += ["-o", str(tmp_path / "U.npz")]
-    assert subprocess.run(rank, capture_output=True).returncode == 0
-
-
 # --- hypergraphs of other libraries
 
 

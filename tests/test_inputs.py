@@ -40,7 +40,7 @@ BAD_MATRICES = {
     "complex": (lambda X: with_entry(X, 1 + 1j), "real, got dtype complex128"),
     "object": (lambda X: X.astype(object), "numbers, got dtype object"),
     "text": (lambda X: X.astype(str), "numbers"),
-    "path": (lambda X: "X.npz", "got str; symnmf.readers.read_matrix"),
+    "path": (lambda X: "X.npz", "got str; symnmf.io.read"),
     "none": (lambda X: None, "got NoneType"),
     "graph": (lambda X: networkx.karate_club_graph(), "a graph.*symnmf.communities"),
     "masked": (lambda X: np.ma.masked_greater(X, 1), "masked"),

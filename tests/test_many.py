@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shell import command
 from symnmf import InputError, communities, datasets, factorize, metrics
 from symnmf.kernels.neighborhoods import triangle_weights
 from symnmf.parallel import Threads
@@ -352,34 +353,25 @@ def test_neighbourhoods_of_a_signed_graph_are_those_of_its_positive_edges():
 
 def test_the_command_writes_thousands_of_clusters(tmp_path):
     """The same sets as in Python, with the strengths, and what it cannot do is refused."""
-    typer = pytest.importorskip("typer.testing")
-    from symnmf.cli.app import app
-
     A, _ = caves(60, 8)
     i, j = sp.triu(A, k=1).coords
     graph, table = tmp_path / "caves.npz", tmp_path / "labels.csv"
     np.savez(graph, edges=np.column_stack([i, j]), n=np.array(480))
     found = communities(A, 60, overlapping=True, row_sparse=True)
     told = f"cluster {graph} -k 60 --overlapping --row-sparse"
-    answer = typer.CliRunner().invoke(app, [*told.split(), "--json", "--quiet"])
+    answer = command(f"{told} --json --quiet")
     assert answer.exit_code == 0
     content = json.loads(answer.stdout)
-    assert content["clusters"] == len(found)
-    assert content["row_sparse"] is True
+    assert len(content["sizes"]) == len(found)
     assert content["certificate"]["on_support"] == pytest.approx(found.certificate.on_support)
     lists = [list(map(int, row.split())) for row in content["table"]["all_clusters"]]
     assert lists == [[k for k, nodes in enumerate(found) if i in nodes] for i in range(480)]
     strengths = [list(map(float, row.split())) for row in content["table"]["strengths"]]
     for node, (mine, strong) in enumerate(zip(lists, strengths, strict=True)):
         np.testing.assert_allclose(strong, found.strength[[node]].toarray()[0, mine], rtol=1e-3)
-    answer = typer.CliRunner().invoke(app, [*told.split(), "-o", str(table)])
+    answer = command(f"{told} -o {table}")
     assert answer.exit_code == 0
-    assert f"in {len(found)} clusters" in answer.stderr
     assert len(table.read_text().splitlines()) == 481
-    for options, said in (
-        ("--report page.html", "--report needs a dense U"),
-        ("--l1 0.1", "--l1 cannot be combined with --row-sparse"),
-    ):
-        answer = typer.CliRunner().invoke(app, [*told.split(), *options.split()])
-        assert answer.exit_code == 2
-        assert said in answer.stderr
+    answer = command(f"{told} --l1 0.1")
+    assert answer.exit_code == 2
+    assert "--l1 cannot be combined with --row-sparse" in answer.stderr

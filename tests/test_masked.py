@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 
 import symnmf
 from conftest import synthetic_problem
+from shell import command
 from symnmf.objectives import Weighted
 from symnmf.objectives.observing import by_hidden, by_observed, hide
 from symnmf.objectives.parts import Parts, Weights
@@ -324,21 +325,17 @@ def test_negative_entries_are_accepted_where_they_are_meant():
 
 
 def test_the_command_leaves_out_what_was_not_stored(tmp_path):
-    from typer.testing import CliRunner
-
-    from symnmf.cli.app import app
-
     X = synthetic_problem(60, 2, seed=24)
     mask = drawn_weights(60, 0.7, seed=25, binary=True) > 0
     sp.save_npz(tmp_path / "seen.npz", sp.csr_array(np.where(mask, X, 0.0)))
     told = ["factorize", str(tmp_path / "seen.npz"), "-r", "2", "--seed", "0", "-q"]
     told += ["-o", str(tmp_path / "U.npz"), "--missing", "unstored"]
-    ran = CliRunner().invoke(app, told)
-    assert ran.exit_code == 0, ran.output
+    ran = command(*told)
+    assert ran.exit_code == 0, ran.stderr
     assert "Certified" in ran.stdout
     U = symnmf.Result.load(tmp_path / "U.npz").U
     assert np.linalg.norm(X - U @ U.T) < 1e-2 * np.linalg.norm(X)
-    wrong = CliRunner().invoke(app, [*told[:-1], "nothing"])
+    wrong = command(*told[:-1], "nothing")
     assert wrong.exit_code == 2
 
 

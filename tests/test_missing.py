@@ -11,7 +11,8 @@ import scipy.sparse as sp
 
 import symnmf
 from conftest import synthetic_problem
-from symnmf.readers import read_matrix
+from shell import command
+from symnmf import io
 from symnmf.storage import Blocks, on_device
 
 
@@ -39,17 +40,11 @@ def write(X, path):
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """Run a command in an empty folder and return the one line that it says on stderr."""
-    pytest.importorskip("typer", reason="the command line needs pip install 'symnmf[cli]'")
-    from typer.testing import CliRunner
-
-    from symnmf.cli.app import app
-
     monkeypatch.chdir(tmp_path)
 
     def run(line, expected=2):
-        answer = CliRunner().invoke(app, line.split(), prog_name="symnmf")
-        assert answer.exit_code == expected, answer.output
-        assert "Traceback" not in answer.output
+        answer = command(line)
+        assert answer.exit_code == expected, answer.stderr
         lines = answer.stderr.strip().splitlines()
         assert len(lines) == 1, answer.stderr
         return lines[0]
@@ -77,7 +72,7 @@ def test_without_the_option_a_file_with_nan_is_refused_and_the_option_named(run,
     assert "--missing nan" in said
     assert "missing='nan'" not in said
     with pytest.raises(symnmf.InputError, match="missing='nan'"):
-        read_matrix(tmp_path / name)
+        io.read(tmp_path / name)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -92,19 +87,19 @@ def test_infinities_are_refused_even_where_nan_may_be(run, X, tmp_path, name):
 def test_cells_without_a_value_are_nan_where_nan_may_be(tmp_path):
     path = tmp_path / "X.csv"
     path.write_text(",a,b,c\na,1,,2\nb,NA,3,4\nc,2,4,?\n")  # as pandas and R write it
-    read = read_matrix(path, missing="nan")
+    read = io.read(path, missing="nan")
     nan = np.nan
     np.testing.assert_array_equal(read.data, [[1, nan, 2], [nan, 3, 4], [2, 4, nan]])
     assert read.names is not None
     assert read.names.tolist() == ["a", "b", "c"]
     path.write_text("NA,1\n1,NA\n")  # no header
-    np.testing.assert_array_equal(read_matrix(path, missing="nan").data, [[nan, 1], [1, nan]])
+    np.testing.assert_array_equal(io.read(path, missing="nan").data, [[nan, 1], [1, nan]])
     path.write_text(",0,1\n0,1.5,\n1,,2.5\n")  # as pandas writes numbered rows and columns
     with pytest.raises(symnmf.InputError, match="line 1: cell 1 is empty, so the line may be"):
-        read_matrix(path, missing="nan")
+        io.read(path, missing="nan")
     path.write_text("1,x\n2,3\n")
     with pytest.raises(symnmf.InputError, match="'x', which is not a number"):
-        read_matrix(path, missing="nan")
+        io.read(path, missing="nan")
 
 
 @pytest.mark.parametrize("ending", ["npz", "mtx"])

@@ -15,7 +15,7 @@ import symnmf
 from conftest import MINUTES
 from symnmf.errors import InputError
 from symnmf.outputs import check_output, write_atomically
-from symnmf.readers import write_table
+from symnmf.io import write_table
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="what may be there is POSIX's")
 

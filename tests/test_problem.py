@@ -10,6 +10,7 @@ import pytest
 
 import symnmf
 from conftest import synthetic_problem
+from shell import command
 from symnmf.run.problem import Problem
 from symnmf.run.settings import Settings
 from symnmf.storage import dense, wrapping
@@ -49,14 +50,9 @@ def test_a_comparison_and_a_certificate_take_what_was_checked_before(looks):
 
 
 def test_the_command_looks_at_x_once(looks, tmp_path, monkeypatch):
-    from typer.testing import CliRunner
-
-    from symnmf.cli.app import app
-
     monkeypatch.chdir(tmp_path)
     np.save("X.npy", synthetic_problem(40, 3, 0.1, seed=1))
-    told = ["factorize", "X.npy", "-r", "3", "-o", "U.npz", "--seed", "0"]
-    assert CliRunner().invoke(app, told).exit_code == 0
+    assert command("factorize X.npy -r 3 -o U.npz --seed 0").exit_code == 0
     assert looks == {"symmetry": 1, "scans": 0}
 
 

@@ -481,43 +481,6 @@ def test_a_grid_search_finds_the_number_of_blobs():
     assert search.best_params_ == {"n_clusters": 3}
 
 
-@pytest.mark.parametrize("ending", ["graphml", "gml", "csv"])
-def test_graph_files_are_read(tmp_path, ending):
-    G = nx.relabel_nodes(nx.karate_club_graph(), str)
-    path = tmp_path / f"karate.{ending}"
-    if ending == "graphml":
-        nx.write_graphml(G, path)
-    elif ending == "gml":
-        nx.write_gml(G, path)
-    else:
-        rows = [f"{u},{v},{w}" for u, v, w in G.edges(data="weight")]
-        path.write_text("\n".join(["source,target,weight", *rows]) + "\n")
-    file = symnmf.readers.read_matrix(path)
-    assert file.kind == "graph"
-    order = [list(map(str, file.names)).index(v) for v in G] if file.names is not None else None
-    A = file.data.toarray() if order is None else file.data.toarray()[np.ix_(order, order)]
-    np.testing.assert_allclose(A, nx.to_numpy_array(G))
-
-
-def test_a_graph_file_with_entities_is_refused(tmp_path):
-    path = tmp_path / "bomb.graphml"
-    path.write_text('<!DOCTYPE a [<!ENTITY b "c">]><graphml>&b;</graphml>')
-    with pytest.raises(InputError, match="declares XML entities"):
-        symnmf.readers.read_matrix(path)
-    (tmp_path / "bad.gml").write_text("graph [ node [ id")
-    with pytest.raises(InputError, match=r"cannot be read as \.gml"):
-        symnmf.readers.read_matrix(tmp_path / "bad.gml")
-
-
-def test_a_negative_edge_is_named(tmp_path):
-    pytest.importorskip("typer", reason="needs pip install 'symnmf[cli]'")
-    from symnmf.cli.inputs import load
-
-    (tmp_path / "g.edges").write_text("a b 1\nb c -2\nc a 1\n")
-    with pytest.raises(InputError, match=r"g.edges': the edge between 'b' and 'c'.* weight -2"):
-        load(str(tmp_path / "g.edges"))
-
-
 def test_sizes_in_words():
     assert size_range([4, 0, 4]) == "4 each"
     assert size_range([7]) == "7"

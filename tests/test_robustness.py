@@ -56,7 +56,6 @@ def test_very_many_damaged_checkpoints_and_results(
 
 
 def test_killed_runs_go_on_bit_for_bit(tmp_path: Path) -> None:
-    pytest.importorskip("typer", reason="commands are killed too: pip install 'symnmf[cli]'")
     kills(5, tmp_path / "runs")
 
 

@@ -623,21 +623,3 @@ def test_communities_by_triangles():
         symnmf.communities(G, 2, order=4)
     with pytest.raises(InputError, match="more than the 11 nodes of G that have triangles"):
         symnmf.communities(G, 12, order=3)
-
-
-def test_the_command_clusters_by_triangles(tmp_path):
-    from typer.testing import CliRunner
-
-    from symnmf.cli.app import app
-
-    edges = [*itertools.combinations("abcde", 2), *itertools.combinations("vwxyz", 2), ("a", "v")]
-    path = tmp_path / "friends.edges"
-    path.write_text("\n".join(" ".join(edge) for edge in edges))
-    told = CliRunner().invoke(
-        app, ["cluster", str(path), "-k", "2", "--triangles", "--seed", "0", "--quiet"]
-    )
-    assert told.exit_code == 0, told.output
-    rows = [line.split(",")[:2] for line in told.stdout.splitlines()[1:11]]
-    groups = dict(rows)
-    assert len({groups[name] for name in "abcde"}) == len({groups[name] for name in "vwxyz"}) == 1
-    assert groups["a"] != groups["v"]

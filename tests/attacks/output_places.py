@@ -24,7 +24,7 @@ import numpy as np
 
 import symnmf
 from symnmf.errors import InputError
-from symnmf.readers import write_table
+from symnmf.io import write_table
 
 NOBODY = 65534
 X = np.ones((6, 6)) + np.eye(6)

@@ -71,7 +71,7 @@ def tasks(folder: Path) -> dict[str, Any]:
             symnmf.factorize(Blocks(folder / "X.npy", memory="1MB"), 4, **run), X
         ),
         "reader": lambda: check(
-            symnmf.factorize(symnmf.readers.read_matrix(folder / "X.csv").data, 4, **run), X
+            symnmf.factorize(symnmf.io.read(folder / "X.csv").data, 4, **run), X
         ),
         "threads": lambda: check(symnmf.factorize(X, 12, **{**run, "n_jobs": 4}), X),
         "shared passes": shared_passes,

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import symnmf
-from symnmf import coupling, datasets, graphs, metrics, readers, solvers, storage, tensors
+from symnmf import coupling, datasets, graphs, io, metrics, solvers, storage, tensors
 
 RNG = np.random.default_rng(0)
 B = RNG.random((12, 2))
@@ -138,12 +138,9 @@ def _of_files(folder: Path) -> dict[str, Sound]:
     (folder / "y.txt").write_text("\n".join(map(str, LABELS)))
     np.save(folder / "X.npy", X)
     return {
-        "read_matrix": Sound(readers.read_matrix, {"path": folder / "X.csv"}),
-        "read_labels": Sound(readers.read_labels, {"path": folder / "y.txt"}),
-        "read_named_labels": Sound(readers.read_named_labels, {"path": folder / "y.txt"}),
-        "write_table": Sound(
-            readers.write_table, {"path": folder / "t.csv", "columns": {"a": [1]}}
-        ),
+        "read": Sound(io.read, {"path": folder / "X.csv"}),
+        "read_labels": Sound(io.read_labels, {"path": folder / "y.txt"}),
+        "write_table": Sound(io.write_table, {"path": folder / "t.csv", "columns": {"a": [1]}}),
         "storage.Blocks": Sound(storage.Blocks, {"source": folder / "X.npy"}),
         "datasets.load": Sound(datasets.load, {"name": "karate"}),
         "datasets.available": Sound(datasets.available, {}),

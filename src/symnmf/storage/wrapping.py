@@ -192,7 +192,7 @@ def refuse_no_matrix(X: Any, name: str) -> None:
         )
     if X is None or isinstance(X, str | bytes | os.PathLike | dict):
         raise InputError(
-            f"{name} must be a matrix, got {type(X).__name__}; symnmf.readers.read_matrix reads "
+            f"{name} must be a matrix, got {type(X).__name__}; symnmf.io.read reads "
             f"files, and a .npy, .h5 or .zarr path is read in blocks."
         )
     if isinstance(X, np.ma.MaskedArray):
