@@ -398,6 +398,7 @@ def test_refusals_name_the_same_fault(faces, kind, k, options):
             (r"--components|components", "COMPONENTS"),
             (r"--(l1|solver|init)", r"\1"),
             (r" \(the nearest.*", ""),
+            (r" or None", ""),
         ):
             fault = re.sub(spelt, plain, fault)
         faults[name] = fault

@@ -246,11 +246,12 @@ def _canonical(data: Any) -> sp.csr_array:
     if data.format not in ("csr", "csc", "coo"):
         raise InputError(f"its sparse format is {data.format}; save it as csr, csc or coo")
     check_indices(data, "its matrix")
+    count = data.nnz
     matrix = sp.csr_array(data, dtype=np.float64)
     matrix.sum_duplicates()
-    if matrix.nnz < data.nnz:
+    if matrix.nnz < count:
         raise InputError(
-            f"it gives {data.nnz - matrix.nnz} entries twice (a symmetric .mtx file holds one "
+            f"it gives {count - matrix.nnz} entries twice (a symmetric .mtx file holds one "
             f"triangle); give each once"
         )
     return matrix
@@ -261,9 +262,13 @@ def _check_finite(data: Any, missing: str | None) -> None:
     count = values.size - np.count_nonzero(np.isfinite(values))
     if not count or (missing == "nan" and values is data and not np.isinf(values).any()):
         return
-    advice = "fill them in or leave their rows out; if they were not observed, pass missing='nan'"
-    if values is not data:
+    advice = "correct those that are infinite"
+    if not np.isinf(values).any():
         advice = "leave them out; if entries not stored were not observed, pass missing='unstored'"
+        if values is data:
+            advice = (
+                "fill them in, or pass missing='nan' if they are entries that were not observed"
+            )
     raise InputError(f"{count} of its entries are NaN or infinite; {advice}")
 
 
@@ -318,14 +323,37 @@ def _numbered_graph(arrays: dict[str, np.ndarray], labels: np.ndarray | None) ->
 
 
 def _mtx(file: Path, _: _Options) -> FileData:
-    from scipy.io import mminfo, mmread
+    """A Matrix Market file; SciPy reads its header only.
 
-    rows, columns, *_, field, symmetry = mminfo(file)
+    Its ``mmread`` takes "4x" for 4, drops further columns and crashes at an end without newline.
+    """
+    from scipy.io import mminfo
+
+    rows, columns, count, form, field, symmetry = mminfo(file)
+    symmetric, sparse = symmetry == "symmetric", form == "coordinate"
     if field == "complex" or symmetry not in ("general", "symmetric"):
         raise InputError(f"it is {field} {symmetry}; save it as real, general or symmetric")
-    if symmetry == "symmetric" and rows != columns:
+    if symmetric and rows != columns:
         raise InputError(f"it says that it is symmetric, and it is {rows} x {columns}")
-    return FileData(mmread(file, spmatrix=False))
+    lines = _lines(file, "%", everywhere=True)
+    next(lines)  # the sizes
+    kinds = [("row", int), ("column", int)] * sparse + [("value", float)] * (field != "pattern")
+    entries = _loaded(lines, dtype=kinds)
+    if not sparse:
+        count = rows * (rows + 1) // 2 if symmetric else rows * columns
+    if len(entries) != count:
+        raise InputError(f"it announces {count} entries and holds {len(entries)}")
+    values = np.ones(count) if field == "pattern" else entries["value"]
+    if sparse:
+        i, j = entries["row"] - 1, entries["column"] - 1
+    else:  # column by column, of a symmetric matrix from the diagonal down
+        j, i = np.triu_indices(rows) if symmetric else np.divmod(np.arange(count), rows)
+    if symmetric:
+        off = i != j
+        i, j = np.concatenate([i, j[off]]), np.concatenate([j, i[off]])
+        values = np.concatenate([values, values[off]])
+    data = sp.coo_array((values, (i, j)), shape=(rows, columns))
+    return FileData(data if sparse else data.toarray())
 
 
 def _h5ad(file: Path, _: _Options) -> FileData:
@@ -359,11 +387,12 @@ def _check_chunks(item: Any, h5py: Any) -> None:
     if isinstance(item, h5py.Group):
         for member in item.values():
             _check_chunks(member, h5py)
-    elif item.chunks and item.compression == "gzip":
+    elif item.chunks and item.compression == "gzip" and item.dtype.kind != "O":  # but texts
         needed = math.prod(item.chunks) * item.dtype.itemsize
         for number in range(item.id.get_num_chunks()):
-            _, chunk = item.id.read_direct_chunk(item.id.get_chunk_info(number).chunk_offset)
-            if len(zlib.decompress(chunk)) != needed:
+            place = item.id.get_chunk_info(number).chunk_offset
+            skipped, chunk = item.id.read_direct_chunk(place)
+            if not skipped and len(zlib.decompress(chunk)) != needed:
                 raise InputError(f"it has a damaged chunk in {_shown(item.name)}; copy it again")
 
 
@@ -455,13 +484,11 @@ def _is_header(cells: list[str], options: _Options) -> bool:
     if options.header is not None:
         return options.header
     number = _converter(options)
-    named = options.name_column == "1" or (
-        not cells[0] and len(cells) > 1 and options.missing != "nan"
-    )
-    rest = cells[named:]
+    index = not cells[0] and len(cells) > 1  # as pandas writes row names
+    rest = cells[1:] if index or options.name_column == "1" else cells
     numbers = [_kind(cell, number) is float for cell in rest]
-    if all(numbers):
-        return named and not cells[0]
+    if all(numbers) and not (index and options.missing == "nan"):
+        return index
     for cell, numeric in zip(rest, numbers, strict=True):
         begins_as_a_name = cell[:1].isalpha() or cell[:1] == "_"
         if numeric or not begins_as_a_name or cell.lower() in ABSENT:
@@ -613,7 +640,9 @@ def _whole_numbers(*ends: np.ndarray) -> list[Any]:
 def _graph_file(file: Path, _: _Options) -> FileData:
     """A graph as igraph reads it, or networkx where that is absent."""
     content = file.read_bytes()
-    if len(re.findall(rb"<(?:\w+:)?graph[\s>]", content)) > 1:
+    if file.suffix != ".graphml":
+        content.decode("utf-8")  # igraph ends the process at a name that is not
+    if len(re.findall(rb"<(?:\w+:)?graph[\s/>]", content)) > 1:
         raise InputError("it holds several graphs, and one can be read")
     try:
         columns, ends, weights, directed = _igraph(file)
@@ -743,7 +772,7 @@ def read_labels(path: AnyPath, names: Sequence[Any] | None = None) -> np.ndarray
     if known is not None:
         return labels[match_names(known, names, path, "label")]
     if len(labels) != len(names):
-        raise InputError(f"it holds {len(labels)} labels for {len(names)} rows")
+        raise InputError(f"{path} holds {len(labels)} labels for {len(names)} rows.")
     return labels
 
 

@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 def _run(arguments: list[str] | None) -> int:
     """Parse, run, and turn what the user can put right into one sentence and an exit code."""
-    from symnmf.cli.output import drop_stdout, note
+    from symnmf.cli.output import drop_stdout, note, warn
     from symnmf.cli.parsing import parse
     from symnmf.errors import InputError
 
@@ -53,8 +53,7 @@ def _run(arguments: list[str] | None) -> int:
         command, options = parse(sys.argv[1:] if arguments is None else arguments)
         title = options.get("input")
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_, **__: note(str(message), "warning")
-            warnings.simplefilter("ignore", DeprecationWarning)
+            warnings.showwarning = warn
             code = command(**options)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output, such as head, has seen enough

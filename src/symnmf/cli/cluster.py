@@ -19,16 +19,16 @@ from symnmf.cli.output import (
     check_files,
     exit_code,
     how_it_ended,
-    note,
     print_json,
     printable,
     progress,
     save_picture,
     say_notes,
+    warn,
     write_columns,
 )
 from symnmf.errors import InputError
-from symnmf.options import OPTIONS, in_shell
+from symnmf.options import OPTIONS
 
 #: Columns of the attributes that are named for each cluster, and clusters for which they are.
 COLUMNS_SHOWN, CLUSTERS_SHOWN = 8, 30
@@ -67,7 +67,7 @@ def cluster(
         },
     )
     loaded = inputs.load(input, options)
-    data = inputs.scaled(loaded, scale)
+    data = inputs.scaled(loaded, scale).data
     classes = inputs.truth_of(loaded, truth)
     described = inputs.attributes_of(loaded, options)
     with warnings.catch_warnings(record=True) as caught, progress(quiet) as watching:
@@ -103,23 +103,34 @@ def _clusters(loaded: Input, data: Any, options: dict[str, Any]) -> Clusters:
     """Cluster points by SymNMF, and graphs and similarities by communities."""
     from symnmf import SymNMF, communities
 
-    alike = ("labels", "membership", "strength", "quality", "certificate", "seed")
+    same: Any = ("labels", "membership", "strength", "quality", "certificate", "seed")
     if loaded.kind != "points":
         options.pop("affinity", None)
         fit: Any = communities(data, options.pop("n_clusters"), **options)
         run = fit.result
-        found = (fit.rank_selection, run.status, run.n_iter, run.error)
-        return Clusters(fit, *(getattr(fit, name) for name in alike), *found)
+        rest: Any = (fit.rank_selection, run.status, run.n_iter, run.error)
+        return Clusters(fit, *(getattr(fit, name) for name in same), *rest)
     options.pop("overlapping", None)  # memberships of points say that by themselves
     for name in options.keys() - inspect.signature(SymNMF).parameters.keys():
         raise InputError(
             f"{OPTIONS[name].shell} is for graphs and similarities, and the rows of "
             f"{loaded.title} are points; leave it out."
         )
-    fit = SymNMF(**options).fit(data)
+    fit = SymNMF(**options).fit(_named(data, loaded.columns))
     selection = getattr(fit, "rank_selection_", None)
-    found = (selection, fit.status_, fit.n_iter_, fit.reconstruction_err_)
-    return Clusters(fit, *(getattr(fit, f"{name}_") for name in alike), *found)
+    rest = (selection, fit.status_, fit.n_iter_, fit.reconstruction_err_)
+    return Clusters(fit, *(getattr(fit, f"{name}_") for name in same), *rest)
+
+
+def _named(data: Any, columns: Any) -> Any:
+    """The points as a frame, whose columns warnings call by their names, where pandas is there."""
+    if columns is None or hasattr(data, "tocsr"):
+        return data
+    try:
+        import pandas as pd
+    except ImportError:
+        return data
+    return pd.DataFrame(data, columns=list(map(str, columns)), copy=False)
 
 
 def _table(clusters: Clusters, loaded: Input, overlapping: bool) -> dict[str, Any]:
@@ -228,14 +239,8 @@ def _as_json(
 
 
 def _warn(caught: list[warnings.WarningMessage], quality: Any) -> None:
-    """Pass on the warnings that say more than the summary: it has the verdict and how it ended."""
+    """Pass on the warnings of the fit, without the verdict, which was told."""
     verdict = quality.verdict
     told = "" if verdict is None else f"the clusters are {verdict.word}: {verdict.reason}; "
-    kept = [
-        str(warning.message).removeprefix(told)
-        for warning in caught
-        if warning.category.__name__ != "ConvergenceWarning"
-        and not issubclass(warning.category, DeprecationWarning)
-    ]
-    for message in dict.fromkeys(kept):
-        note(in_shell(message), "warning")
+    for warning in caught:
+        warn(str(warning.message).removeprefix(told), warning.category)

@@ -16,7 +16,7 @@ from symnmf.cli.output import (
     write_columns,
 )
 
-FORMATS = {"seconds": "{:.3f}", "error": "{:.6g}", "accuracy": "{:.3f}"}
+FORMATS = {"seconds": "{:.3f}", "error": "{:.6g}"}
 
 
 def compare(
@@ -33,19 +33,29 @@ def compare(
     comparison = compared(A, rank, list(dict.fromkeys(solver or DEFAULT_SOLVERS)), **options)
     if not comparison.results:
         raise KeyboardInterrupt
-    table = comparison.final(loaded.truth)
+    rows: list[dict[str, Any]] = [
+        {
+            "solver": name,
+            "run": run,
+            "status": result.status,
+            "iterations": result.n_iter,
+            "seconds": float(result.history["seconds"][-1]),
+            "error": result.error,
+        }
+        for (name, run), result in comparison.results.items()
+    ]
+    rows.sort(key=lambda row: row["error"])
     if output:
-        write_columns(table, output)
+        write_columns({name: [row[name] for row in rows] for name in rows[0]}, output)
     if plot:
         from symnmf import plots
 
         save_picture(plots.convergence(comparison), plot)
     code = INTERRUPTED if comparison.interrupted else DONE
-    rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
     if json:
         print_json({"input": loaded.title, "rank": rank, "runs": rows, "exit_code": code})
     else:
-        _show(sorted(rows, key=lambda row: float(row["error"])))
+        _show(rows)
     if comparison.interrupted:
         note("interrupted; the runs that had begun are in the table.", "warning")
     say_notes()

@@ -14,6 +14,7 @@ from typing import Any
 
 from symnmf.cli import DONE, INTERRUPTED, UNCONVERGED
 from symnmf.errors import InputError
+from symnmf.options import in_shell
 
 PICTURES = (".png", ".svg", ".pdf")
 TABLES = (".csv", ".csv.gz")
@@ -28,6 +29,13 @@ def note(message: str, kind: str = "note") -> None:
     """Say one thing on stderr."""
     prefix = "" if kind == "error" else f"{kind}: "
     print(f"symnmf: {prefix}{printable(message)}", file=sys.stderr)
+
+
+def warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """Show a warning, unless a command says the same in its own words, as how a run ended."""
+    if category.__name__ != "ConvergenceWarning" and not issubclass(category, DeprecationWarning):
+        words = str(message).replace("sklearn.preprocessing.StandardScaler", "--scale standard")
+        note(in_shell(words), "warning")
 
 
 def later(message: str) -> None:
@@ -97,7 +105,7 @@ def check_files(
 
     seen = {option: Path(path) for option, path in read.items() if path is not None}
     for option, (path, endings) in written.items():
-        if path is None or path == STDOUT:
+        if path is None or (path == STDOUT and endings == TABLES):
             continue
         if not path.lower().endswith(endings):
             raise InputError(f"{option} must end in {' or '.join(endings)}, got {path!r}.")

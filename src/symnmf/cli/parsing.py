@@ -8,13 +8,15 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 from symnmf import __version__
-from symnmf.kinds import FLAG
+from symnmf.kinds import FLAG, NONE
 from symnmf.naming import nearest
 from symnmf.options import AUTO, OPTIONS, REQUIRED, Option
 
+PROGRAM = "symnmf"
 USAGE = """usage: symnmf COMMAND ...
 
 Cluster data and graphs by symmetric nonnegative matrix factorization, X ≈ UUᵀ.
@@ -108,7 +110,7 @@ COMMANDS = {
             "options": ("rank", "solvers", "output", "plot", "json"),
             "tables": (*TABLE, "scale"),
             "from data to a graph": ("affinity", "n_neighbors", "normalize"),
-            "the run": ("coupling", "init", "n_runs", *LIMITS),
+            "the run": ("coupling", "init", "n_init", *LIMITS),
         },
     ),
     "info": Command(
@@ -127,8 +129,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, what may be meant, and where help is."""
+        typed = re.search(r"(?:unrecognized arguments: |no command: )(\S+)", message)
         known = [name for action in self._actions for name in action.option_strings]
-        typed = re.search(r"unrecognized arguments: (--[\w-]+)", message)
+        known = known if self.prog != PROGRAM else list(COMMANDS)
         meant = nearest(typed[1], known) if typed else ""
         print(f"symnmf: {message}; {meant}see {self.prog} --help.", file=sys.stderr)
         sys.exit(2)
@@ -142,9 +145,7 @@ def parse(arguments: list[str]) -> tuple[Callable[..., int], dict[str, Any]]:
         sys.exit(0)
     if name not in COMMANDS:
         if name not in ("-h", "--help"):
-            Parser(prog="symnmf").error(
-                f"{name!r} is no command; {nearest(name, COMMANDS)}".strip()
-            )
+            Parser(prog=PROGRAM).error(f"no command: {name}")
         lines = (f"  {name:10} {command.text}" for name, command in COMMANDS.items())
         print(USAGE.format(commands="\n".join(lines)))
         sys.exit(0)
@@ -153,7 +154,8 @@ def parse(arguments: list[str]) -> tuple[Callable[..., int], dict[str, Any]]:
         if options[option] is not None:
             from symnmf.arguments import check
 
-            check(OPTIONS[option].shell, options[option], OPTIONS[option].kinds)
+            kinds = tuple(kind for kind in OPTIONS[option].kinds if kind is not NONE)
+            check(OPTIONS[option].shell, options[option], kinds)
     return getattr(importlib.import_module(f"symnmf.cli.{name}"), name), options
 
 
@@ -188,17 +190,17 @@ def _add(parser: Any, option: Option, default: Any) -> None:
         only = option.kinds == (FLAG,)
         settings["action"] = "store_true" if only else argparse.BooleanOptionalAction
     else:
-        settings["type"] = _value
         settings["required"] = option.default is REQUIRED and option.name == "rank"
         words = [word for kind in option.kinds for word in kind.words]
+        settings["type"] = partial(_value, tuple(words))
         words += ["N" for kind in option.kinds if kind.type in ("int", "float")]
         settings["metavar"] = "|".join(words) or option.name.upper()
     parser.add_argument(option.shell, **settings)
 
 
-def _value(text: str) -> int | float | str:
-    """A number where the text is one."""
-    for kind in (int, float):
+def _value(words: tuple[str, ...], text: str) -> int | float | str:
+    """A number where the text is one and none of the words that the option takes."""
+    for kind in () if text in words else (int, float):
         try:
             return kind(text)
         except ValueError:
