@@ -195,9 +195,7 @@ def _lines(clusters: Clusters, scores: dict[str, float], about: list[list[Any]])
     outside = int((labels < 0).sum())
     if outside == len(labels):
         return [f"No row has a similarity to any other: all {outside} are without a cluster."]
-    lines = []
-    if quality.verdict is not None:
-        lines.append(f"Are they clusters? {quality.word}: {quality.verdict.reason}.")
+    lines = [f"Are they clusters? {quality.word}: {quality.verdict.reason}."]
     if clusters.selection is not None:
         lines.append(f"How many: {clusters.selection.recommendation}. {clusters.selection.reason}")
     lines.append(f"{len(labels)} rows: {quality}.")
@@ -216,10 +214,10 @@ def _lines(clusters: Clusters, scores: dict[str, float], about: list[list[Any]])
 def _as_json(
     clusters: Clusters, loaded: Input, scores: dict[str, float], about: list[list[Any]]
 ) -> dict[str, Any]:
-    quality, verdict, selection = clusters.quality, clusters.quality.verdict, clusters.selection
+    quality, selection = clusters.quality, clusters.selection
     labels, sizes = np.unique(clusters.labels[clusters.labels >= 0], return_counts=True)
     return {
-        "verdict": None if verdict is None else {"word": quality.word, **asdict(verdict)},
+        "verdict": asdict(quality.verdict) | {"word": quality.word},
         "input": loaded.title,
         "kind": loaded.kind,
         "rows": len(clusters.labels),
@@ -240,7 +238,6 @@ def _as_json(
 
 def _warn(caught: list[warnings.WarningMessage], quality: Any) -> None:
     """Pass on the warnings of the fit, without the verdict, which was told."""
-    verdict = quality.verdict
-    told = "" if verdict is None else f"the clusters are {verdict.word}: {verdict.reason}; "
+    told = f"the clusters are {quality.verdict.word}: {quality.verdict.reason}; "
     for warning in caught:
         warn(str(warning.message).removeprefix(told), warning.category)
