@@ -14,8 +14,8 @@ import pytest
 import symnmf
 from conftest import MINUTES
 from symnmf.errors import InputError
-from symnmf.outputs import check_output, write_atomically
 from symnmf.io import write_table
+from symnmf.outputs import check_output, write_atomically
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="what may be there is POSIX's")
 
