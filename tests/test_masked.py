@@ -15,7 +15,6 @@ from shell import command
 from symnmf.objectives import Weighted
 from symnmf.objectives.observing import by_hidden, by_observed, hide
 from symnmf.objectives.parts import Parts, Weights
-from symnmf.parallel import Threads
 from symnmf.solvers import SOLVERS
 from symnmf.state import Point, State
 from symnmf.storage import as_symmetric
@@ -37,9 +36,9 @@ def drawn_weights(n, hidden, seed, *, binary=False):
 
 def both_forms(X, W):
     """Yield X by its observed pairs, as a whole without its hidden pairs, and part by part."""
-    yield by_observed(X, sp.csr_array(W), Threads(1))
-    yield by_hidden(X, W, Threads(2), False)
-    yield by_hidden(sp.csr_array(X), W, Threads(1), False)
+    yield by_observed(as_symmetric(X), sp.csr_array(W))
+    yield by_hidden(as_symmetric(X, n_jobs=2), sp.csr_array(1 - W))
+    yield by_hidden(as_symmetric(sp.csr_array(X)), sp.csr_array(1 - W))
     storage, weights = as_symmetric(X), Weights(len(X), W)
     yield Weighted(storage, Parts(storage, weights), False, *weights.sums())
 

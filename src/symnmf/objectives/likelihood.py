@@ -19,7 +19,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.errors import InputError
-from symnmf.interchange import to_host
 from symnmf.kernels.likelihood import likelihood_rows, newton_sweep
 from symnmf.objectives.objective import (
     LEAST_SIZE,
@@ -27,12 +26,11 @@ from symnmf.objectives.objective import (
     Measurement,
     Objective,
 )
-from symnmf.objectives.observing import checked_weights, hide_missing
+from symnmf.objectives.observing import observed_part
 from symnmf.ops import Factor
 from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
 from symnmf.storage import DenseMatrix, HostMatrix, SparseMatrix, SymmetricArray, as_symmetric
-from symnmf.storage.border import check_missing, check_shape
 from symnmf.storage.wrapping import in_memory
 
 
@@ -228,32 +226,48 @@ def likelihood_of(
     n_jobs: int | None = None,
 ) -> Likelihood:
     """Return the likelihood of what was observed of a matrix, or say why it has none."""
-    check_missing(missing)
     W = None
     if mask is not None or missing is not None:
-        X, W = _seen(X, loss, mask, missing)
+        if missing == "unstored":
+            raise InputError(
+                f"missing='unstored' cannot be combined with loss={loss!r}, where unstored entries "
+                f"are 0; pass a mask instead."
+            )
+        X = in_memory(X) if isinstance(X, SymmetricArray) else X
+        if isinstance(X, SymmetricArray):
+            raise _not_in_memory(X, loss)
+        X, W = observed_part(X, mask, "mask", missing)
     stored = _stored(as_symmetric(X, n_jobs=n_jobs), loss)
-    data = stored.data
-    if data.size and data.min() < 0:
-        raise InputError(f"loss={loss!r} needs X >= 0, got an entry of {data.min():.6g}.")
-    if loss == "bernoulli" and data.size and data.max() > 1:
+    largest = float(stored.data.max(initial=0.0))
+    if loss == "bernoulli" and largest > 1:
         raise InputError(
-            f"loss='bernoulli' is for edges, entries from 0 to 1, and X has {data.max():.6g}; use "
+            f"loss='bernoulli' is for edges, entries from 0 to 1, and X has {largest:.6g}; use "
             f"loss='poisson', or (X > 0)."
         )
-    hidden = _hidden(stored.shape[0], W, ignore_diagonal)
-    return Likelihood(_without(stored, hidden), bernoulli=loss == "bernoulli", hidden=hidden)
+    n, hidden = stored.shape[0], None
+    if W is not None:
+        hidden = sp.csr_array((W.toarray() if sp.issparse(W) else W) == 0, dtype=np.float64)
+    if ignore_diagonal:
+        diagonal = sp.csr_array(sp.eye_array(n))
+        hidden = diagonal if hidden is None else sp.csr_array(hidden.maximum(diagonal))
+    return _without(stored, loss, hidden)
 
 
 def likelihood_without(
     X: HostMatrix, loss: str, rows: np.ndarray, columns: np.ndarray
 ) -> Likelihood:
     """Return the likelihood of X but for the entries (i, j) and (j, i) of rows and columns."""
-    stored, n = _stored(X, loss), X.shape[0]
     i, j = np.concatenate([rows, columns]), np.concatenate([columns, rows])
-    hidden = sp.csr_array((np.ones(len(i)), (i, j)), shape=(n, n))
+    hidden = sp.csr_array((np.ones(len(i)), (i, j)), shape=X.shape)
     hidden.data[:] = 1.0  # a pair that is named twice
-    return Likelihood(_without(stored, hidden), bernoulli=loss == "bernoulli", hidden=hidden)
+    return _without(_stored(X, loss), loss, hidden)
+
+
+def _not_in_memory(X: Any, loss: str) -> InputError:
+    return InputError(
+        f"loss={loss!r} needs X in memory, as a sparse matrix or an array, not as "
+        f"{type(X).__name__}."
+    )
 
 
 def _stored(X: Any, loss: str) -> SparseMatrix:
@@ -261,57 +275,17 @@ def _stored(X: Any, loss: str) -> SparseMatrix:
     if isinstance(X, SparseMatrix):
         return X
     if not isinstance(X, DenseMatrix):
-        raise InputError(
-            f"loss={loss!r} needs X in memory, as a sparse matrix or an array, not as "
-            f"{type(X).__name__}."
-        )
-    return _sparse(sp.csr_array(X.array), X.threads)
+        raise _not_in_memory(X, loss)
+    A = sp.csr_array(X.array)
+    return SparseMatrix(A.indptr, A.indices, A.data, X.threads)
 
 
-def _sparse(A: sp.csr_array, threads: Threads) -> SparseMatrix:
-    A.eliminate_zeros()
-    A.sort_indices()
-    return SparseMatrix(A.indptr, A.indices, A.data, threads)
-
-
-def _without(X: SparseMatrix, hidden: sp.csr_array | None) -> SparseMatrix:
-    """X with nothing stored where entries are hidden or zero."""
-    if hidden is None and X.data.all():
-        return X
-    A = sp.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
-    return _sparse(A if hidden is None else sp.csr_array(A - A.multiply(hidden)), X.threads)
-
-
-def _seen(X: Any, loss: str, mask: Any, missing: str | None) -> tuple[Any, Any]:
-    """X with zeros for what was not observed, and where it was: 1 there and 0 elsewhere."""
-    values: Any = to_host(in_memory(X) if isinstance(X, SymmetricArray) else X)
-    if isinstance(values, SymmetricArray):
-        raise InputError(
-            f"loss={loss!r} needs X in memory, as a sparse matrix or an array, not as "
-            f"{type(values).__name__}."
-        )
-    if missing == "unstored":
-        raise InputError(
-            f"missing='unstored' cannot be combined with loss={loss!r}, where unstored entries are "
-            f"0; pass a mask instead."
-        )
-    values = sp.csr_array(values) if sp.issparse(values) else np.asarray(values)
-    check_shape(values.shape, "X")
-    W = hide_missing(values, checked_weights(mask, "mask", values.shape[0]), missing)
-    if W is None:
-        return X, None
-    if sp.issparse(values):
-        return sp.csr_array(values.multiply(W != 0)), W
-    seen = W.toarray() if sp.issparse(W) else W
-    return np.where(seen != 0, values, 0), W
-
-
-def _hidden(n: int, W: Any, ignore_diagonal: bool) -> sp.csr_array | None:
-    if W is None and not ignore_diagonal:
-        return None
-    hidden = sp.csr_array((n, n))
-    if W is not None:
-        hidden = sp.csr_array(((W.toarray() if sp.issparse(W) else W) == 0).astype(np.float64))
-    if ignore_diagonal:
-        hidden = sp.csr_array(hidden.maximum(sp.eye_array(n, format="csr")))
-    return hidden
+def _without(X: SparseMatrix, loss: str, hidden: sp.csr_array | None) -> Likelihood:
+    """Return the likelihood of X with nothing stored where entries are hidden or zero."""
+    if hidden is not None or not X.data.all():
+        A = sp.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+        A = A if hidden is None else sp.csr_array(A - A.multiply(hidden))
+        A.eliminate_zeros()
+        A.sort_indices()
+        X = SparseMatrix(A.indptr, A.indices, A.data, X.threads)
+    return Likelihood(X, bernoulli=loss == "bernoulli", hidden=hidden)

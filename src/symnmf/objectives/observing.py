@@ -15,18 +15,16 @@ from symnmf.interchange import is_dask, is_tensor, to_host
 from symnmf.objectives.frobenius import Frobenius, MatrixObjective
 from symnmf.ops import HostOps
 from symnmf.parallel import Threads
-from symnmf.storage.border import NAN_IN_ARRAY, NAN_IN_SPARSE, check_missing, check_shape
+from symnmf.storage.border import check_shape
 from symnmf.storage.dense import DenseMatrix
 from symnmf.storage.dtypes import float_dtype
-from symnmf.storage.host import HostMatrix
 from symnmf.storage.indices import checked_csr
 from symnmf.storage.opening import is_stored, open_stored
 from symnmf.storage.sparse import SparseMatrix
-from symnmf.storage.symmetric import SymmetricMatrix
+from symnmf.storage.symmetric import SymmetricArray, SymmetricMatrix
 from symnmf.storage.wrapping import (
     as_symmetric,
-    checked_dense,
-    checked_sparse,
+    in_memory,
     is_small,
     refuse_no_matrix,
     torch_device,
@@ -38,8 +36,7 @@ if TYPE_CHECKING:
 #: Cost of a pair, observed or hidden, in units of an entry of a sparse product: measured.
 OBSERVED_COST, HIDDEN_COST, DENSE_COST = 4.0, 5.0, 1.0 / 3.0
 
-
-#: Most pairs of an X that is not an array in memory that are kept one by one.
+#: Most pairs of an X that is not in memory that are kept one by one.
 MOST_PAIRS = 2**26
 
 
@@ -56,58 +53,38 @@ def observed(
     device: Any = None,
 ) -> MatrixObjective:
     """Return the misfit to X over what was observed, as :class:`symnmf.Problem` says."""
-    _check_options(X, mask, weights, missing, ignore_diagonal, allow_negative)
+    if mask is not None and weights is not None:
+        raise InputError(
+            "mask and weights were both given; pass weights alone, with 0 for what is hidden."
+        )
     given, name = (mask, "mask") if weights is None else (weights, "weights")
-    settings = {"n_jobs": n_jobs, "device": device, "allow_negative": allow_negative}
+    place = {"n_jobs": n_jobs, "device": device, "allow_negative": allow_negative}
     if given is None and missing is None and not ignore_diagonal:
-        return Frobenius(as_symmetric(X, **settings))
-    on_device = (device is not None or is_tensor(X)) and torch_device(X, device) is not None
-    source = _from_path(X)
-    if on_device or isinstance(source, SymmetricMatrix) or is_dask(source) or is_path(source):
-        return _in_place(source, given, name, missing, ignore_diagonal, settings)
-    values = to_host(source)
-    values = values if sp.issparse(values) else _array(values)
-    check_shape(values.shape, "X")
-    if sp.issparse(values):
-        values = checked_csr(values, float_dtype(values.dtype, "X"), "X")
-    W = checked_weights(given, name, values.shape[0])
-    W = hide_missing(values, W, missing)
-    if W is None:
-        if ignore_diagonal:
-            values = _with_plain_diagonal(values)
-        whole = as_symmetric(values, n_jobs=n_jobs, allow_negative=allow_negative)
-        assert isinstance(whole, HostMatrix)
-        diagonal = np.arange(whole.shape[0])
-        return hide(whole, diagonal, diagonal) if ignore_diagonal else Frobenius(whole)
-    if ignore_diagonal:
-        W = _without_diagonal(W)
-    return _weigh(values, W, Threads(n_jobs), allow_negative)
-
-
-def _in_place(
-    X: Any, given: Any, name: str, missing: str | None, ignore_diagonal: bool, settings: Any
-) -> MatrixObjective:
-    """Return the objective of an X that is not an array in memory, or goes to a device."""
-    W = None
-    if missing is not None:
-        if isinstance(X, SymmetricMatrix) or is_dask(X) or is_path(X):
+        return Frobenius(as_symmetric(X, **place))
+    X, W = _from_path(X), None
+    if is_tensor(X) and torch_device(X, device) is not None:
+        if missing is not None:
+            values, W = observed_part(X, given, name, missing)
+            X = values if sp.issparse(values) else X.nan_to_num(nan=0.0)
+    elif isinstance(X, SymmetricMatrix | str | os.PathLike) or is_dask(X):
+        if missing is not None:
             raise InputError(
                 f"missing={missing!r} needs X as an array or a sparse matrix in memory; say which "
                 f"entries were observed by a mask instead."
             )
-        values = to_host(X)
-        W = hide_missing(values, checked_weights(given, name, values.shape[0]), missing)
-        if not sp.issparse(values):
-            X = _in_place_of_nan(X)
-    storage = as_symmetric(X, **settings)
-    if missing is None:
+    else:
+        X, W = observed_part(X, given, name, missing, ignore_diagonal)
+    storage = as_symmetric(X, **place)
+    if W is None:
         W = checked_weights(given, name, storage.shape[0])
-    return weigh_storage(storage, W, ignore_diagonal)
+    return weigh(storage, W, ignore_diagonal)
 
 
-def weigh_storage(storage: SymmetricMatrix, W: Any, skip_diagonal: bool = False) -> MatrixObjective:
-    """Return the misfit of any storage with the weights W, or all of it where W is None."""
-    from symnmf.objectives.pairs import Pairs
+def weigh(storage: SymmetricMatrix, W: Any, skip_diagonal: bool = False) -> MatrixObjective:
+    """Return the misfit of X with the weights W, or all of it where W is None.
+
+    The entries are reached in whichever of the ways of :class:`Weighted` is the cheapest.
+    """
     from symnmf.objectives.parts import Parts, Weights
     from symnmf.objectives.weighted import Weighted
 
@@ -116,26 +93,143 @@ def weigh_storage(storage: SymmetricMatrix, W: Any, skip_diagonal: bool = False)
     seen, counts = weights.sums()
     if not counts.any():
         raise InputError("no entry of X is observed; at least one must be.")
-    if W is None and not skip_diagonal:
-        return Frobenius(storage)
     if not isinstance(storage.ops, HostOps):
         weights.place = storage.ops.put
         return Weighted(storage, Parts(storage, weights), False, seen, counts)
-    total = int(counts.sum())
-    if W is not None and OBSERVED_COST * total <= DENSE_COST * n * n and total <= MOST_PAIRS:
-        pattern = _without_diagonal(sp.csr_array(W)) if skip_diagonal else sp.csr_array(W)
-        pattern.sort_indices()
-        rows = np.repeat(np.arange(n), np.diff(pattern.indptr))
-        x = storage.values_at(rows, pattern.indices)
-        return _of_pairs(pattern, x, storage.ops.threads, storage.signed)
-    hidden = _hidden_pattern(W, n, skip_diagonal)
-    if hidden is not None and hidden.nnz <= MOST_PAIRS:
-        rows = np.repeat(np.arange(n), np.diff(hidden.indptr))
-        x = storage.values_at(rows, hidden.indices)
-        w = -hidden.data.astype(storage.dtype)
-        pairs = Pairs(hidden.indptr, hidden.indices, x, w, storage.ops.threads)
-        return Weighted(storage, pairs, True, seen, counts)
+    if W is None:
+        return (
+            by_hidden(storage, sp.csr_array(sp.eye_array(n)))
+            if skip_diagonal
+            else Frobenius(storage)
+        )
+    W = _without_diagonal(W) if skip_diagonal else W
+    held = W.data if sp.issparse(W) else W
+    observed, altered = int(counts.sum()), n * n - int(np.count_nonzero(held == 1.0))
+    most = MOST_PAIRS if isinstance(in_memory(storage), SymmetricArray) else n * n
+    product = len(storage.indices) if isinstance(storage, SparseMatrix) else DENSE_COST * n * n
+    if altered == 0:
+        return Frobenius(storage)
+    if OBSERVED_COST * observed <= product + HIDDEN_COST * altered and observed <= most:
+        return by_observed(storage, sp.csr_array(W))
+    if altered <= most:
+        return by_hidden(storage, sp.csr_array(1.0 - (W.toarray() if sp.issparse(W) else W)))
     return Weighted(storage, Parts(storage, weights), False, seen, counts)
+
+
+def by_observed(X: SymmetricMatrix, W: sp.csr_array) -> Weighted:
+    """Return the misfit of the pairs of X that have a weight in W."""
+    from symnmf.objectives.pairs import Pairs
+    from symnmf.objectives.weighted import Weighted
+
+    W.sort_indices()
+    x, threads = _values_at(X, W), _threads(X)
+    uniform = bool(np.all(W.data == 1.0))
+    w = np.ones(1, X.dtype) if uniform else W.data.astype(X.dtype)
+    storage = SparseMatrix(W.indptr, W.indices, x if uniform else x * w, threads)
+    storage.signed = X.signed
+    seen = np.asarray(W.sum(axis=1)).ravel()
+    pairs = Pairs(W.indptr, W.indices, x, w, threads)
+    return Weighted(storage, pairs, False, seen, np.diff(W.indptr))
+
+
+def by_hidden(X: SymmetricMatrix, hidden: sp.csr_array) -> Weighted:
+    """Return the misfit of all of X, corrected by the pairs that weigh 1 - ``hidden``."""
+    from symnmf.objectives.pairs import Pairs
+    from symnmf.objectives.weighted import Weighted
+
+    n, x, gone = X.shape[0], _values_at(X, hidden), hidden.data == 1.0
+    if x[gone].any() and not isinstance(in_memory(X), SymmetricArray):
+        X, x = _without(X, hidden), np.where(gone, 0, x)
+    x = x if x.any() else np.zeros(1, X.dtype)
+    whole = bool(gone.all())
+    w = np.full(1, -1.0, X.dtype) if whole else -hidden.data.astype(X.dtype)
+    pairs = Pairs(hidden.indptr, hidden.indices, x, w, _threads(X))
+    rows = np.repeat(np.arange(n), np.diff(hidden.indptr))
+    counts = n - np.bincount(rows, hidden.data == 1.0, minlength=n).astype(np.int64)
+    return Weighted(X, pairs, True, n - np.asarray(hidden.sum(axis=1)).ravel(), counts)
+
+
+def hide(X: SymmetricMatrix, rows: np.ndarray, columns: np.ndarray) -> Weighted:
+    """Return the misfit of X without the entries (i, j) and (j, i) of these rows and columns.
+
+    The cost of a step grows by that of the pairs, so this is for hiding a few of many entries.
+    """
+    i, j = np.concatenate([rows, columns]), np.concatenate([columns, rows])
+    pattern = sp.csr_array((np.ones(len(i)), (i, j)), shape=X.shape)
+    pattern.data[:] = 1.0  # a pair that is named twice
+    return by_hidden(X, pattern)
+
+
+def _without(X: SymmetricMatrix, hidden: sp.csr_array) -> SymmetricMatrix:
+    """Return an X in memory with zeros where all of an entry is hidden."""
+    held, gone = in_memory(X), hidden.tocoo()
+    i, j = gone.row[gone.data == 1.0], gone.col[gone.data == 1.0]
+    base: SymmetricMatrix
+    if sp.issparse(held):
+        pattern = sp.csr_array((np.ones(len(i)), (i, j)), shape=X.shape)
+        A = sp.csr_array(held - held.multiply(pattern), dtype=X.dtype)
+        base = SparseMatrix(A.indptr, A.indices, A.data, _threads(X))
+    else:
+        array = held.copy()
+        array[i, j] = 0
+        base = DenseMatrix(array, _threads(X))
+    base.signed = X.signed
+    return base
+
+
+def _threads(X: SymmetricMatrix) -> Threads:
+    assert isinstance(X.ops, HostOps)
+    return X.ops.threads
+
+
+def _values_at(X: SymmetricMatrix, pattern: sp.csr_array) -> np.ndarray:
+    """Return the entries of X in the pattern of a matrix."""
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(pattern.indptr))
+    held = in_memory(X)
+    if isinstance(held, SymmetricArray):
+        return X.values_at(rows, pattern.indices)
+    values = held[rows, pattern.indices]
+    return np.asarray(values.toarray() if sp.issparse(values) else values, X.dtype).ravel()
+
+
+def observed_part(
+    X: Any, given: Any, name: str, missing: str | None, ignore_diagonal: bool = False
+) -> tuple[Any, Any]:
+    """Return an array or a CSR matrix with zeros for what was not observed, and the weights.
+
+    So anything may stand there. The weights are None where there are none.
+    """
+    if missing == "unstored" and not sp.issparse(X):
+        raise InputError(
+            "missing='unstored' needs a sparse X, whose stored entries are what was observed; "
+            "use missing='nan' or a mask for an array.",
+            in_shell="--missing unstored needs a sparse INPUT, whose stored entries are what was "
+            "observed; use --missing nan for a dense one.",
+        )
+    values = to_host(X)
+    values = values if sp.issparse(values) else _array(values)
+    check_shape(values.shape, "X")
+    if sp.issparse(values):
+        values = checked_csr(values, float_dtype(values.dtype, "X"), "X")
+    n = values.shape[0]
+    W = hide_missing(values, checked_weights(given, name, n), missing)
+    if W is None and not ignore_diagonal:
+        return values, W
+    if sp.issparse(values):
+        values = values.copy()
+        rows = np.repeat(np.arange(n), np.diff(values.indptr))
+        if W is not None:
+            seen = W[rows, values.indices]
+            values.data[(seen.toarray().ravel() if sp.issparse(seen) else seen) == 0.0] = 0
+        if ignore_diagonal:
+            values.data[rows == values.indices] = 0
+        return values, W
+    if W is not None:
+        values = np.where((W.toarray() if sp.issparse(W) else W) == 0.0, 0, values)
+    if ignore_diagonal and values.diagonal().any():
+        values = values.copy()
+        np.fill_diagonal(values, 0)
+    return values, W
 
 
 def _compact(W: Any) -> Any:
@@ -145,84 +239,31 @@ def _compact(W: Any) -> Any:
     return W.astype(bool) if np.isin(W, (0.0, 1.0)).all() else W
 
 
-def _hidden_pattern(W: Any, n: int, skip_diagonal: bool) -> sp.csr_array | None:
-    """Return 1 - w where that is not 0; None where that is most of X."""
-    if W is None:
-        return sp.csr_array(sp.eye_array(n))
-    if sp.issparse(W) and 2 * W.nnz < n * n:
-        return None
-    dense = W.toarray() if sp.issparse(W) else W
-    if HIDDEN_COST * np.count_nonzero(dense != 1.0) > n * n:
-        return None
-    hidden = sp.csr_array(1.0 - dense)
-    if skip_diagonal:
-        hidden = hidden.tolil()
-        hidden.setdiag(1.0)
-    return sp.csr_array(hidden)
-
-
-def _of_pairs(W: sp.csr_array, x: np.ndarray, threads: Threads, signed: bool) -> Weighted:
-    """Return the misfit of the entries ``x`` in the pattern of W, and of no others."""
-    from symnmf.objectives.pairs import Pairs
-    from symnmf.objectives.weighted import Weighted
-
-    dtype = x.dtype
-    uniform = bool(np.all(W.data == 1.0))
-    w = np.ones(1, dtype) if uniform else W.data.astype(dtype)
-    pairs = Pairs(W.indptr, W.indices, x, w, threads)
-    storage = SparseMatrix(W.indptr, W.indices, x if uniform else x * w, threads)
-    storage.signed = signed
-    seen = np.asarray(W.sum(axis=1)).ravel()
-    return Weighted(storage, pairs, False, seen, np.diff(W.indptr))
-
-
-def is_path(X: Any) -> bool:
-    """Whether X names a matrix on disk that is read in blocks."""
-    return isinstance(X, str | os.PathLike)
-
-
-def _in_place_of_nan(X: Any) -> Any:
-    """Return a dense X with zeros for NaN, which have no weight."""
-    if is_tensor(X):
-        return X.nan_to_num(nan=0.0)
-    return np.nan_to_num(np.asarray(X), nan=0.0, posinf=np.inf, neginf=-np.inf)
-
-
-def _check_options(
-    X: Any, mask: Any, weights: Any, missing: Any, ignore_diagonal: Any, allow_negative: Any
-) -> None:
-    if mask is not None and weights is not None:
-        raise InputError(
-            "mask and weights were both given; pass weights alone, with 0 for what is hidden."
-        )
-    check_missing(missing)
-    for name, flag in (("ignore_diagonal", ignore_diagonal), ("allow_negative", allow_negative)):
-        if not isinstance(flag, bool | np.bool_):
-            raise InputError(f"{name} must be True or False, got {flag!r}.")
-    if missing == "unstored" and not sp.issparse(X):
-        raise InputError(
-            "missing='unstored' needs a sparse X, whose stored entries are what was observed; "
-            "use missing='nan' or a mask for an array.",
-            in_shell="--missing unstored needs a sparse INPUT, whose stored entries are what was "
-            "observed; use --missing nan for a dense one.",
-        )
+def _without_diagonal(W: Any) -> Any:
+    if sp.issparse(W):
+        W = W.tolil() if W.nnz < 1000 else W.copy()
+        W.setdiag(0.0)
+        W = sp.csr_array(W)
+        W.eliminate_zeros()
+        return W
+    np.fill_diagonal(W, 0.0)
+    return W
 
 
 def _from_path(X: Any) -> Any:
     """Read the matrix that a path names, where it is small enough to be read as a whole."""
     if not isinstance(X, str | os.PathLike) or not is_stored(Path(X)):
         return X
-    source = open_stored(Path(X))
+    source = open_stored(Path(X), "X")
     return source[:] if is_small(source) else X
 
 
 def _array(X: Any) -> np.ndarray:
     refuse_no_matrix(X, "X")
     try:
-        array = np.asarray(X)
+        return np.asarray(X)
     except (ValueError, TypeError) as error:
         raise InputError(f"X cannot be read as a matrix: {error}.") from error
-    return array
 
 
 def checked_weights(given: Any, name: str, n: int) -> Any:
@@ -300,120 +341,3 @@ def hide_missing(X: Any, W: Any, missing: str | None) -> Any:
     W = W.toarray() if sp.issparse(W) else W
     W[hidden] = 0.0
     return W
-
-
-def _with_plain_diagonal(X: Any) -> Any:
-    """Return X with zeros for a diagonal that is ignored, where it would be refused."""
-    if sp.issparse(X) or X.dtype.kind != "f":
-        return X
-    diagonal = X.diagonal()
-    if np.isfinite(diagonal).all() and diagonal.min(initial=0.0) >= 0:
-        return X
-    X = X.copy()
-    np.fill_diagonal(X, 0.0)
-    return X
-
-
-def _without_diagonal(W: Any) -> Any:
-    if sp.issparse(W):
-        W = W.tolil() if W.nnz < 1000 else W.copy()
-        W.setdiag(0.0)
-        W = sp.csr_array(W)
-        W.eliminate_zeros()
-        return W
-    np.fill_diagonal(W, 0.0)
-    return W
-
-
-def _weigh(X: Any, W: Any, threads: Threads, signed: bool) -> MatrixObjective:
-    n = X.shape[0]
-    sparse = sp.issparse(W)
-    held = W.data if sparse else W
-    seen = int(np.count_nonzero(held))
-    altered = n * n - int(np.count_nonzero(held == 1.0))
-    if seen == 0:
-        raise InputError("no entry of X is observed; at least one must be.")
-    stored = X.nnz if sp.issparse(X) else DENSE_COST * n * n
-    if OBSERVED_COST * seen <= stored + HIDDEN_COST * altered:
-        return by_observed(X, sp.csr_array(W), threads, signed)
-    return by_hidden(X, W.toarray() if sparse else W, threads, signed)
-
-
-def by_observed(X: Any, W: sp.csr_array, threads: Threads, signed: bool = False) -> Weighted:
-    """Return the misfit of the pairs of X that have a weight in W."""
-    W.sort_indices()
-    rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
-    values = X[rows, W.indices]
-    if sp.issparse(values):
-        values = values.toarray()
-    # explicit zeros are observations, so the pattern of W and not that of the values is kept
-    checked = checked_sparse(
-        sp.csr_array((np.asarray(values).ravel(), W.indices, W.indptr), W.shape),
-        threads,
-        "X",
-        signed,
-        nan=NAN_IN_SPARSE if sp.issparse(X) else NAN_IN_ARRAY,
-    )
-    pattern = sp.csr_array((W.data, checked.indices, checked.indptr), W.shape)
-    return _of_pairs(pattern, checked.data, threads, checked.signed)
-
-
-def by_hidden(X: Any, W: np.ndarray, threads: Threads, signed: bool = False) -> MatrixObjective:
-    """Return the misfit of all of X, corrected by the pairs whose weight in W is below 1."""
-    base: HostMatrix
-    if sp.issparse(X):
-        held = sp.csr_array(X, copy=True)
-        held.sum_duplicates()
-        rows = np.repeat(np.arange(len(W)), np.diff(held.indptr))
-        held.data[W[rows, held.indices] == 0.0] = 0
-        base = checked_sparse(held.astype(_kept(X.dtype)), threads, "X", signed)
-    else:
-        base = checked_dense(np.where(W == 0.0, 0, X).astype(_kept(X.dtype)), threads, "X", signed)
-    if not np.any(W < 1.0):
-        return Frobenius(base)
-    hidden = sp.csr_array(1.0 - W)
-    x = np.zeros(1, base.dtype)
-    if np.any(hidden.data < 1.0):  # what counts a little has a value; what is hidden has none
-        rows = np.repeat(np.arange(len(W)), np.diff(hidden.indptr))
-        values = X[rows, hidden.indices]
-        values = values.toarray() if sp.issparse(values) else np.asarray(values)
-        x = np.where(hidden.data == 1.0, 0, values.ravel()).astype(base.dtype)
-    from symnmf.objectives.pairs import Pairs
-    from symnmf.objectives.weighted import Weighted
-
-    pairs = Pairs(hidden.indptr, hidden.indices, x, -hidden.data.astype(base.dtype), threads)
-    return Weighted(base, pairs, True, W.sum(axis=1), np.count_nonzero(W, axis=1))
-
-
-def _kept(dtype: np.dtype) -> np.dtype:
-    return np.dtype(np.float32) if dtype in (np.float32, np.float16) else np.dtype(np.float64)
-
-
-def hide(X: HostMatrix, rows: np.ndarray, columns: np.ndarray) -> Weighted:
-    """Return the misfit of X without the entries (i, j) and (j, i) of these rows and columns.
-
-    The cost of a step grows by that of the pairs, so this is for hiding a few of many entries.
-    """
-    from symnmf.objectives.pairs import Pairs
-    from symnmf.objectives.weighted import Weighted
-
-    n = X.shape[0]
-    i, j = np.concatenate([rows, columns]), np.concatenate([columns, rows])
-    pattern = sp.csr_array((np.ones(len(i)), (i, j)), shape=(n, n))  # repeated ones are added up
-    base, x = X, np.zeros(1, X.dtype)
-    if isinstance(X, SparseMatrix):
-        stored = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
-        kept = stored - stored.multiply(pattern.astype(bool))
-        kept = sp.csr_array(kept, dtype=X.dtype)
-        base = SparseMatrix(kept.indptr, kept.indices, kept.data, X.threads)
-    elif isinstance(X, DenseMatrix):
-        array = X.array.copy()
-        array[i, j] = 0
-        base = DenseMatrix(array, X.threads)
-    else:
-        x = X.values_at(np.repeat(np.arange(n), np.diff(pattern.indptr)), pattern.indices)
-    base.signed = X.signed
-    counts = np.diff(pattern.indptr)
-    w = np.full(1, -1.0, X.dtype)
-    pairs = Pairs(pattern.indptr, pattern.indices, x, w, X.threads)
-    return Weighted(base, pairs, True, n - counts.astype(np.float64), n - counts)
