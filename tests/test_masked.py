@@ -13,7 +13,7 @@ import symnmf
 from conftest import synthetic_problem
 from shell import command
 from symnmf.objectives import Weighted
-from symnmf.objectives.observing import by_hidden, by_observed, hide
+from symnmf.objectives.observing import by_hidden, by_observed
 from symnmf.objectives.parts import Parts, Weights
 from symnmf.solvers import SOLVERS
 from symnmf.state import Point, State
@@ -255,21 +255,6 @@ def test_the_curvature_of_theorem_1_is_that_of_the_weighted_residual():
     mixed = 0.5 * (found.U @ found.V.T + found.V @ found.U.T)
     assert certificate.curvature == pytest.approx(np.linalg.eigvalsh(W * (mixed - X))[-1], rel=1e-6)
     assert certificate.certified
-
-
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-def test_hiding_single_pairs_is_a_mask_with_these_pairs(kind):
-    X = synthetic_problem(25, 2, 0.2, seed=22)
-    X[np.median(X) > X] = 0.0
-    rows, columns = np.array([0, 3, 7]), np.array([5, 3, 20])
-    mask = np.ones((25, 25), dtype=bool)
-    mask[rows, columns] = mask[columns, rows] = False
-    hidden = hide(as_symmetric(kind(X)), rows, columns)
-    masked = symnmf.Problem(X, mask=mask).objective
-    assert isinstance(masked, Weighted)
-    U = np.random.default_rng(0).random((25, 2))
-    np.testing.assert_allclose(hidden.product_at(U, U), masked.product_at(U, U), rtol=1e-12)
-    assert hidden.sqnorm == pytest.approx(masked.sqnorm)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from symnmf.objectives.observing import observed_part
 from symnmf.ops import Factor
 from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
-from symnmf.storage import DenseMatrix, HostMatrix, SparseMatrix, SymmetricArray, as_symmetric
+from symnmf.storage import DenseMatrix, SparseMatrix, SymmetricArray, as_symmetric
 from symnmf.storage.wrapping import in_memory
 
 
@@ -251,16 +251,6 @@ def likelihood_of(
         diagonal = sp.csr_array(sp.eye_array(n))
         hidden = diagonal if hidden is None else sp.csr_array(hidden.maximum(diagonal))
     return _without(stored, loss, hidden)
-
-
-def likelihood_without(
-    X: HostMatrix, loss: str, rows: np.ndarray, columns: np.ndarray
-) -> Likelihood:
-    """Return the likelihood of X but for the entries (i, j) and (j, i) of rows and columns."""
-    i, j = np.concatenate([rows, columns]), np.concatenate([columns, rows])
-    hidden = sp.csr_array((np.ones(len(i)), (i, j)), shape=X.shape)
-    hidden.data[:] = 1.0  # a pair that is named twice
-    return _without(_stored(X, loss), loss, hidden)
 
 
 def _not_in_memory(X: Any, loss: str) -> InputError:

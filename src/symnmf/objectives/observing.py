@@ -16,7 +16,6 @@ from symnmf.objectives.frobenius import Frobenius, MatrixObjective
 from symnmf.ops import HostOps
 from symnmf.parallel import Threads
 from symnmf.storage.border import check_shape
-from symnmf.storage.dense import DenseMatrix
 from symnmf.storage.dtypes import float_dtype
 from symnmf.storage.indices import checked_csr
 from symnmf.storage.opening import is_stored, open_stored
@@ -138,8 +137,6 @@ def by_hidden(X: SymmetricMatrix, hidden: sp.csr_array) -> Weighted:
     from symnmf.objectives.weighted import Weighted
 
     n, x, gone = X.shape[0], _values_at(X, hidden), hidden.data == 1.0
-    if x[gone].any() and not isinstance(in_memory(X), SymmetricArray):
-        X, x = _without(X, hidden), np.where(gone, 0, x)
     x = x if x.any() else np.zeros(1, X.dtype)
     whole = bool(gone.all())
     w = np.full(1, -1.0, X.dtype) if whole else -hidden.data.astype(X.dtype)
@@ -147,34 +144,6 @@ def by_hidden(X: SymmetricMatrix, hidden: sp.csr_array) -> Weighted:
     rows = np.repeat(np.arange(n), np.diff(hidden.indptr))
     counts = n - np.bincount(rows, hidden.data == 1.0, minlength=n).astype(np.int64)
     return Weighted(X, pairs, True, n - np.asarray(hidden.sum(axis=1)).ravel(), counts)
-
-
-def hide(X: SymmetricMatrix, rows: np.ndarray, columns: np.ndarray) -> Weighted:
-    """Return the misfit of X without the entries (i, j) and (j, i) of these rows and columns.
-
-    The cost of a step grows by that of the pairs, so this is for hiding a few of many entries.
-    """
-    i, j = np.concatenate([rows, columns]), np.concatenate([columns, rows])
-    pattern = sp.csr_array((np.ones(len(i)), (i, j)), shape=X.shape)
-    pattern.data[:] = 1.0  # a pair that is named twice
-    return by_hidden(X, pattern)
-
-
-def _without(X: SymmetricMatrix, hidden: sp.csr_array) -> SymmetricMatrix:
-    """Return an X in memory with zeros where all of an entry is hidden."""
-    held, gone = in_memory(X), hidden.tocoo()
-    i, j = gone.row[gone.data == 1.0], gone.col[gone.data == 1.0]
-    base: SymmetricMatrix
-    if sp.issparse(held):
-        pattern = sp.csr_array((np.ones(len(i)), (i, j)), shape=X.shape)
-        A = sp.csr_array(held - held.multiply(pattern), dtype=X.dtype)
-        base = SparseMatrix(A.indptr, A.indices, A.data, _threads(X))
-    else:
-        array = held.copy()
-        array[i, j] = 0
-        base = DenseMatrix(array, _threads(X))
-    base.signed = X.signed
-    return base
 
 
 def _threads(X: SymmetricMatrix) -> Threads:
