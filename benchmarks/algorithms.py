@@ -24,9 +24,9 @@ import numpy as np
 import symnmf
 from symnmf.archives import read_archive, write_archive
 from symnmf.datasets import synthetic
-from symnmf.run.loop import solve
 from symnmf.run.problem import Problem
 from symnmf.run.settings import Settings
+from symnmf.run.solving import solve
 from symnmf.solvers import SOLVERS
 
 N, RANK, NOISES = 300, 20, (0.0, 0.1)

@@ -28,8 +28,8 @@ import scipy.sparse as sp
 
 import symnmf
 from symnmf import datasets
-from symnmf.run.loop import sketch_start
 from symnmf.run.problem import Problem
+from symnmf.run.sketch import sketch_start
 
 INITS = ("scaled-random", "spectral", "sketch")
 
@@ -150,7 +150,7 @@ def main() -> None:
                 flush=True,
             )
         began = time.process_time()
-        U = sketch_start(problem.objective, rank, None, tol=2 * arguments.tol)
+        U = sketch_start(problem.objective, rank, None)
         seconds = time.process_time() - began
         error = problem.objective.storage.residual_sqnorm(U, U) or np.nan
         print(

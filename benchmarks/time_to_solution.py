@@ -33,9 +33,9 @@ import symnmf
 from symnmf import datasets, graphs
 from symnmf.metrics import clustering_accuracy
 from symnmf.parallel import available_cores, one_blas_thread
-from symnmf.run.loop import solve
 from symnmf.run.problem import Problem as Checked
 from symnmf.run.settings import Settings
+from symnmf.run.solving import solve
 from symnmf.run.start import random_start, scaled_random_start
 from symnmf.storage import SymmetricMatrix, as_symmetric
 from symnmf.storage.symmetric import as_float32

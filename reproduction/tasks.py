@@ -243,9 +243,9 @@ def _history(
     watches: list[Callable[[Any], bool]],
 ) -> Record:
     from reproduction import published
-    from symnmf.run.loop import solve
     from symnmf.run.problem import Problem
     from symnmf.run.settings import Settings
+    from symnmf.run.solving import solve
     from symnmf.solvers import as_solver
 
     rule = published.LAMBDA if task.setting == "fixed" else "adaptive"

@@ -25,10 +25,11 @@ from symnmf.coupling import COUPLINGS
 from symnmf.objectives import Frobenius, MatrixObjective, Objective
 from symnmf.ops import Hals, HostOps
 from symnmf.parallel import Threads
+from symnmf.run import solving
 from symnmf.run.interrupts import Interrupt
 from symnmf.run.loop import Run
 from symnmf.run.settings import Settings
-from symnmf.run.start import STARTS, chosen_start
+from symnmf.run.start import STARTS, named_start
 from symnmf.solvers import SOLVERS, HalsNewton, Solver, SplitSolver, as_solver
 from symnmf.state import Point, State
 from symnmf.storage import (
@@ -278,15 +279,17 @@ def test_masks_weights_and_terms_are_those_of_the_dense_backend(backend, told):
 @pytest.mark.filterwarnings("ignore:.*fewer observed entries")
 @pytest.mark.parametrize("backend", [name for name in BACKENDS if "sparse" in name])
 @pytest.mark.parametrize("told", TOLD)
-def test_runs_that_begin_in_float32_end_at_a_critical_point(backend, told):
+def test_runs_that_begin_in_float32_end_at_a_critical_point(monkeypatch, backend, told):
     """Masks, weights and terms have a form in float32, or the run is in float64."""
     options = TOLD[told]()
     if told == "few observed":
         options["mask"] = options["mask"].maximum(options["mask"].T)
     given = problem(backend, **options)
     limits = {"tol": 1e-4, "max_iter": 3000}
-    short = fit(given, HalsNewton(single_from=0), coupling=None, **limits)
-    whole = fit(given, HalsNewton(single_from=10**9), coupling=None, **limits)
+    monkeypatch.setattr(solving, "LOOSE_FROM", 0)
+    short = fit(given, HalsNewton(), coupling=None, **limits)
+    monkeypatch.setattr(solving, "LOOSE_FROM", 10**9)
+    whole = fit(given, HalsNewton(), coupling=None, **limits)
     assert short.status == whole.status == "converged"
     assert short.U.dtype == np.float64
     assert short.certificate(given, tol=1e-4).stationarity <= 1e-4
@@ -342,7 +345,7 @@ def test_a_run_begins_where_products_of_the_backend_say_that_it_pays():
 
     X.matmul = counted
     f = Frobenius(X)
-    assert chosen_start(f, 5, at_random=False) == "sketch"
+    assert named_start("auto", f, 5) == "sketch"
     STARTS["spectral"](f, 5, 0)
     from_eigenvectors = sum(columns)
     columns.clear()

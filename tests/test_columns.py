@@ -109,7 +109,6 @@ def test_a_consensus_takes_what_factorize_takes_and_comes_out_the_same():
     ("options", "error", "said"),
     [
         ({"n_runs": 1}, InputError, "n_runs must be a whole number of at least 2"),
-        ({"init": "nndsvd"}, InputError, "the same result in every run"),
         ({"init": "spectral"}, InputError, "the same result in every run"),
         ({"rank": 0}, InputError, "rank must be a whole number"),
         ({"masks": None}, TypeError, "consensus has no argument 'masks'; did you mean 'mask'"),

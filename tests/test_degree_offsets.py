@@ -14,10 +14,9 @@ from sklearn.metrics import normalized_mutual_info_score
 
 import symnmf
 from symnmf.cluster import Pipeline, pipeline
-from symnmf.graphs import degree_offsets
+from symnmf.graphs import contraction, degree_offsets
 from symnmf.graphs.degree_offsets import OFFSETS, Coarse, Scaled, choose_degree_offset
 from symnmf.graphs.partitions import Partition
-from symnmf.run import levels
 
 
 def with_tails(groups: int, size: int, tails: int, seed: int) -> tuple[sp.csr_array, np.ndarray]:
@@ -44,8 +43,8 @@ def with_tails(groups: int, size: int, tails: int, seed: int) -> tuple[sp.csr_ar
 def from_small_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Contract graphs of test size, to 150 rows or so."""
     monkeypatch.setattr(degree_offsets, "LOOKED_AT", 0)
-    monkeypatch.setattr(levels, "COARSEST_ROWS", 300)
-    monkeypatch.setattr(levels, "ROWS_EACH", 1)
+    monkeypatch.setattr(contraction, "COARSEST_ROWS", 300)
+    monkeypatch.setattr(contraction, "ROWS_EACH", 1)
 
 
 def test_tails_become_the_clusters_without_an_offset_and_groups_with_the_chosen_one() -> None:
@@ -120,8 +119,8 @@ def test_partitions_of_a_contracted_graph_keep_their_modularity_and_sizes() -> N
     group = np.arange(A.shape[0])
     B = A
     while B.shape[0] > coarse.graph.shape[0]:
-        step, count = levels.groups_of_neighbors(B)
-        group, B = step[group], levels.contracted(B, step, count)
+        step, count = contraction.groups_of_neighbors(B)
+        group, B = step[group], contraction.contracted(B, step, count)
     assert coarse.entries == A.nnz
     labels = np.random.default_rng(0).integers(3, size=coarse.graph.shape[0])
     fine = Partition.of(A, labels[group], 3).modularity
@@ -138,8 +137,8 @@ def test_a_contracted_graph_is_the_normalized_one_restricted(tau: float) -> None
     group = np.arange(A.shape[0])
     B = A
     while B.shape[0] > coarse.graph.shape[0]:
-        step, count = levels.groups_of_neighbors(B)
-        group, B = step[group], levels.contracted(B, step, count)
+        step, count = contraction.groups_of_neighbors(B)
+        group, B = step[group], contraction.contracted(B, step, count)
     degrees = np.asarray(A.sum(axis=1)).ravel()
     roots = np.sqrt(degrees + tau * degrees.mean())
     Q = np.zeros((len(roots), len(coarse.sizes)))

@@ -126,14 +126,6 @@ def test_the_same_seed_gives_the_same_bits_whatever_n_jobs(fitted, blobs, n_jobs
     assert not np.array_equal(one, other)
 
 
-def test_a_deterministic_start_is_run_once(affinity, capsys):
-    options = {"normalize": False, "init": "nndsvd", "n_init": 7, "verbose": 1}
-    model = SymNMF(4, affinity="precomputed", **options).fit(affinity)
-    assert "start 1: iteration 0" in capsys.readouterr().out
-    single = factorize(affinity, 4, init="nndsvd", tol=1e-4)
-    assert model.reconstruction_err_ == single.error
-
-
 def test_verbose_prints_every_start_at_its_pace(affinity, capsys):
     options = {"init": "scaled-random", "n_init": 2, "max_iter": 25, "tol": 0, "verbose": 2}
     SymNMF(4, affinity="precomputed", **options).fit(affinity)

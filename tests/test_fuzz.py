@@ -53,7 +53,7 @@ def check(X, data):
     n = X.shape[0]
     rank = data.draw(st.integers(1, min(n, 12)))
     solver = data.draw(st.sampled_from(sorted(SOLVERS)))
-    init = data.draw(st.sampled_from(["random", "scaled-random", "nndsvd"]))
+    init = data.draw(st.sampled_from(["random", "scaled-random", "spectral"]))
     iterations = data.draw(st.integers(0, 12))
     options = {}
     if SOLVERS[solver].has_coupling:

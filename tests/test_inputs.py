@@ -77,9 +77,9 @@ def test_a_wrong_name_is_answered_by_those_that_are_offered(X):
         symnmf.factorize(X, 2, solver="row-newtn")
     assert "did you mean 'newton' or 'hals-newton'? valid" in str(wrong.value)
     for init in ("startt", "autto"):
-        with pytest.raises(InputError, match=r"init .* valid: auto, .*levels"):
+        with pytest.raises(InputError, match=r"init .* valid: auto, .*sketch"):
             symnmf.factorize(X, 2, init=init)
-        with pytest.raises(InputError, match=r"init .* valid: auto, .*levels"):
+        with pytest.raises(InputError, match=r"init .* valid: auto, .*sketch"):
             symnmf.SymNMF(2, affinity="precomputed", init=init).fit(X)
 
 
@@ -148,7 +148,7 @@ def test_degenerate_matrices_have_finite_answers(solver, kind):
             kind(case), rank, solver=solver, random_state=0, max_iter=30, tol=0
         )
         assert finite(result)
-    for n, init in ((4, "scaled-random"), (100, "nndsvd")):
+    for n, init in ((4, "scaled-random"), (100, "spectral")):
         zero = symnmf.factorize(kind(np.zeros((n, n))), 2, solver=solver, init=init)
         assert zero.status == "converged"
         assert not zero.U.any()
@@ -291,7 +291,7 @@ def test_the_input_is_never_changed():
     assert np.array_equal(U0, start)
 
 
-@pytest.mark.parametrize("init", ["random", "scaled-random", "nndsvd"])
+@pytest.mark.parametrize("init", ["random", "scaled-random", "spectral"])
 def test_named_starts_are_reproducible_and_nonnegative(init):
     X = synthetic_problem(90, 4, 0.1, seed=7)
     starts = [
@@ -299,10 +299,10 @@ def test_named_starts_are_reproducible_and_nonnegative(init):
     ]
     assert np.array_equal(starts[0], starts[1])
     assert (starts[0] >= 0).all()
-    assert np.array_equal(starts[0], starts[2]) == (init == "nndsvd")
+    assert np.array_equal(starts[0], starts[2]) == (init == "spectral")
 
 
-def test_scaled_start_is_the_best_multiple_and_nndsvd_fits_better_than_chance():
+def test_scaled_start_is_the_best_multiple_and_spectral_fits_better_than_chance():
     X = synthetic_problem(90, 4, 0.1, seed=8)
 
     def error(**options):
@@ -312,7 +312,7 @@ def test_scaled_start_is_the_best_multiple_and_nndsvd_fits_better_than_chance():
     best = error(init="scaled-random")
     assert best < error(init=1.05 * U)
     assert best < error(init=0.95 * U)
-    assert error(init="nndsvd") < best
+    assert error(init="spectral") < best
 
 
 def test_a_seed_does_not_draw_the_data_it_also_made():
@@ -329,7 +329,7 @@ def test_names_may_be_written_as_the_paper_writes_them(X):
     assert names == {"a-symhals"}
 
 
-@pytest.mark.parametrize("init", ["random", "scaled-random", "nndsvd"])
+@pytest.mark.parametrize("init", ["random", "scaled-random", "spectral"])
 @pytest.mark.parametrize("solver", sorted(SOLVERS))
 def test_every_solver_takes_every_start(init, solver):
     X = synthetic_problem(20, 3, 0.1, seed=9)

@@ -12,14 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.metrics import normalized_mutual_info_score
 
 import symnmf
-from conftest import synthetic_problem
 from shell import command
 from symnmf import calls
-from symnmf.run.hasty import hasty_start
-from symnmf.storage import as_symmetric
 from symnmf.storage.host import HostMatrix
 
 
@@ -61,7 +57,6 @@ CALLS: dict[str, Any] = {
     "sketch": lambda A, t: symnmf.factorize(
         A.toarray(), 5, init="sketch", tol=0, max_iter=10**6, max_time=t
     ),
-    "levels": lambda A, t: symnmf.factorize(A, 5, init="levels", tol=0, max_iter=10**6, max_time=t),
     "n_init": lambda A, t: symnmf.factorize(
         A, 5, n_init=20, init="scaled-random", tol=0, max_iter=10**6, max_time=t
     ),
@@ -92,30 +87,3 @@ def test_a_command_ends_in_time_too(clock, tmp_path, monkeypatch, line, seconds)
     ran = command(f"{line} --max-time {seconds} -q")
     assert ran.exit_code in (0, 3), ran.stderr
     assert clock.now <= 1.2 * seconds + 1.0
-
-
-@pytest.mark.parametrize("dense", [False, True])
-def test_a_hasty_start_takes_no_product_with_a_factor_and_has_the_scale_of_X(clock, dense):
-    A = 7.0 * network()
-    X = as_symmetric(A.toarray() if dense else A)
-    U = hasty_start(X, 5)
-    assert clock.now <= 0.02  # one vector at most
-    assert U.shape == (600, 5)
-    fit, size = np.vdot(A @ U, U), np.linalg.norm(U.T @ U) ** 2
-    assert 0.5 < np.sqrt(fit / size) < 2.0  # its best multiple
-
-
-def test_a_hasty_start_on_a_graph_is_more_than_noise():
-    A = network()
-    truth = np.arange(600) % 5
-    labels = hasty_start(as_symmetric(A), 5).argmax(axis=1)
-    assert normalized_mutual_info_score(truth, labels) > 0.2
-
-
-def test_a_hasty_start_has_no_zero_column_where_there_are_few_neighbourhoods():
-    A = sp.csr_array(synthetic_problem(30, 3, 0.1) > 0.5, dtype=float)
-    A.setdiag(0.0)
-    A.eliminate_zeros()
-    U = hasty_start(as_symmetric(sp.csr_array(A)), 20)
-    assert U.any(axis=0).all()
-    assert len(np.unique(U, axis=1).T) == 20

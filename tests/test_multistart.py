@@ -1,4 +1,4 @@
-"""Several starts end where they would have ended alone, and the best is kept."""
+"""Several starts: the best is kept, and they stop, resume and share their time as one call."""
 
 from __future__ import annotations
 
@@ -41,13 +41,14 @@ def test_the_best_is_the_best_of_separate_starts(X):
     assert len(set(np.round(errors, 6))) > 1
 
 
-def test_an_exception_in_one_start_reaches_the_caller(X):
+@pytest.mark.parametrize("n_jobs", [1, 5])
+def test_an_exception_in_one_start_reaches_the_caller(X, n_jobs):
     def broken(start, now):
         if start == 2 and now.iteration == 3:
             raise LookupError("from the callback")
 
     with pytest.raises(LookupError, match="from the callback"):
-        plan(progress=broken).best(X)
+        plan(progress=broken, n_jobs=n_jobs).best(X)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="os.kill would end the process on Windows")
@@ -70,11 +71,12 @@ def test_the_time_limit_is_that_of_the_whole_fit(X):
 
 def test_starts_run_apart_where_that_keeps_every_core_busy(monkeypatch):
     dense = Frobenius(as_symmetric(np.ones((600, 600)), n_jobs=2))
-    assert plan(rank=20)._apart(dense)
-    assert not plan(rank=20, n_init=1)._apart(dense)
-    assert plan(rank=2, n_init=1)._apart(Frobenius(as_symmetric(np.ones((50, 50)), n_jobs=2)))
+    assert plan(rank=20, n_jobs=2)._apart(dense)
+    assert not plan(rank=20, n_init=1, n_jobs=2)._apart(dense)
+    small = Frobenius(as_symmetric(np.ones((50, 50)), n_jobs=2))
+    assert plan(rank=2, n_init=1, n_jobs=2)._apart(small)
     monkeypatch.setattr(multistart, "APART_UP_TO", 0)
-    assert not plan(rank=20)._apart(dense)
+    assert not plan(rank=20, n_jobs=2)._apart(dense)
 
 
 def test_a_low_rank_matrix_keeps_its_threads_through_several_starts():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +21,6 @@ from symnmf.graphs import GraphWarning
 from symnmf.metrics import clustering_accuracy
 from symnmf.run import spectral
 from symnmf.run.multistart import Plan
-from symnmf.run.race import Race
 from symnmf.run.settings import Settings
 from symnmf.run.spectral import leading_subspace, nearest_rotation
 from symnmf.storage import as_symmetric
@@ -186,33 +184,6 @@ def test_no_error_is_below_the_bound():
     bound = 1 - (exact[-3:] ** 2).sum() / (exact**2).sum()
     assert search.bound == pytest.approx(bound, abs=1e-12)
     assert search.errors.min() >= bound
-
-
-def test_the_race_gives_up_what_cannot_win_and_nothing_else():
-    race = Race()
-    finished = Plan(1, n_init=1).search(np.ones((4, 4)) + np.eye(4)).finished
-    to_beat = finished[0].value
-    race.open(finished)
-    falling = [to_beat * (0.5 + 2 * 0.8**i) for i in range(40)]
-    assert not any(race.see(1, error) for error in falling)
-    assert any(race.see(2, to_beat * (1.5 + 0.5**i)) for i in range(40))
-    assert race.lost(2)
-    assert not race.lost(1)
-
-
-def gives_up(gain, to_beat=1.0, above=0.05):
-    """Whether a start is given up that is above by so much and gains this in each 8 iterations."""
-    race = Race()
-    finished = Plan(1, n_init=1).search(np.ones((4, 4)) + np.eye(4)).finished
-    race.open([replace(finished[0], value=to_beat)])
-    return any(race.see(1, to_beat * (1 + above) - gain * i / 8) for i in range(20))
-
-
-def test_a_start_that_comes_down_slowly_is_not_given_up():
-    """Decreases come in bursts, so a start may gain many times what its last steps foretell."""
-    assert not gives_up(gain=0.05 / 300)
-    assert gives_up(gain=0.05 / 1000)
-    assert gives_up(gain=0.0)
 
 
 def test_more_starts_are_run_unless_the_first_has_nearly_all_there_is():

@@ -60,7 +60,7 @@ def test_the_lowest_curvature_is_that_of_the_whole_hessian() -> None:
     hessian = Hessian(f, U)
     units = np.eye(U.size)[free.ravel()].reshape(-1, *U.shape)
     whole = np.array([hessian(unit)[free] for unit in units])
-    found = lowest_curvature(f, U)
+    found = lowest_curvature(f, Point(f.ops, U))
     assert found.lowest * f.norm == pytest.approx(np.linalg.eigvalsh(whole)[0], rel=1e-8)
     assert not found.direction[~free].any()
 
@@ -263,9 +263,9 @@ def test_entries_as_good_as_zero_are_no_way_down() -> None:
     U[1e-8 * U.max(axis=0) > U] = 0.0
     nearly = np.where(U == 0.0, 1e-30 * np.random.default_rng(0).random(U.shape), U)
     f = Frobenius(as_symmetric(X))
-    lowest = lowest_curvature(f, U).lowest
+    lowest = lowest_curvature(f, Point(f.ops, U)).lowest
     assert lowest > 0.01
-    assert lowest_curvature(f, nearly).lowest == pytest.approx(lowest, rel=1e-6)
+    assert lowest_curvature(f, Point(f.ops, nearly)).lowest == pytest.approx(lowest, rel=1e-6)
     for factor in (U, nearly):
         certificate = symnmf.factorize(X, 8, init=factor, max_iter=0).certificate()
         assert certificate.certified

@@ -517,7 +517,7 @@ def test_a_bad_tensor_is_refused_in_one_sentence(T, message):
                 lambda init=init: factorize_tensor(np.ones((3, 3, 3)), 2, init=init),
                 f"init='{init}' is for matrices; use 'scaled-random'",
             )
-            for init in ("nndsvd", "spectral", "sketch", "levels", "neighborhoods")
+            for init in ("spectral", "sketch", "neighborhoods")
         ),
         (
             lambda: factorize_tensor(np.ones((3, 3, 3)), 2, n_init=0),

@@ -211,9 +211,6 @@ def test_a_matrix_says_the_same_of_itself_in_both_homes(device, dtype, kind):
     assert there.residual_sqnorm(T, T) == pytest.approx(host.residual_sqnorm(U, U), rel=20 * close)
 
 
-BY_ENTRIES = ("auto", "hals-newton")  # whose first step on the host goes entry by entry
-
-
 @pytest.mark.parametrize("n", [2064, 2070])
 def test_products_of_every_width_keep_float32s_accuracy(device, n):
     rng = np.random.default_rng(0)
@@ -244,7 +241,7 @@ SOLVERS = [info.name for info in symnmf.solvers.available() if "entries" not in 
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize("solver", [name for name in SOLVERS if name not in BY_ENTRIES])
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_a_run_goes_the_same_way_in_both_homes(device, kind, solver):
     X = problem(kind, np.float64)
     settings = {"solver": solver, "random_state": 0, "max_iter": 8, "tol": 0.0}

@@ -38,9 +38,8 @@ if TYPE_CHECKING:
     from symnmf.placing import top_features
     from symnmf.run.certificate import Certificate
     from symnmf.run.factorizing import factorize
-    from symnmf.run.loop import Snapshot
     from symnmf.run.problem import Problem
-    from symnmf.run.result import History, Result
+    from symnmf.run.result import History, Result, Snapshot
 
 _MODULE_OF = {
     "Bound": "symnmf.bounds",
@@ -57,7 +56,7 @@ _MODULE_OF = {
     "QualityWarning": "symnmf.cluster.quality",
     "Result": "symnmf.run.result",
     "Seconds": "symnmf.calls",
-    "Snapshot": "symnmf.run.loop",
+    "Snapshot": "symnmf.run.result",
     "SymNMF": "symnmf.estimator",
     "communities": "symnmf.community",
     "compare": "symnmf.comparison",

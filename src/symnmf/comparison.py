@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,10 @@ from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.options import AUTO, documented
 from symnmf.parallel import one_blas_thread
-from symnmf.run.loop import solve, warn_unless_converged
 from symnmf.run.problem import Problem
 from symnmf.run.result import COLUMNS, Result
 from symnmf.run.settings import Settings
+from symnmf.run.solving import solve, warn_unless_converged
 from symnmf.run.start import RandomState, as_generator, as_start, starting_point
 from symnmf.solvers import Solver, as_solver
 
@@ -127,9 +126,7 @@ def compare(
             for label, settings in methods.items():
                 if run == 0:
                     few = settings.within(tol=0.0, max_iter=min(warmup, max_iter))
-                    for solver in settings.solver.warmups():
-                        once = replace(few, solver=solver)
-                        _unless_stopped(solve(problem, rank, once, init=start))
+                    _unless_stopped(solve(problem, rank, few, init=start))
                 result = solve(problem, rank, settings, init=start)
                 warn_unless_converged(result, settings.limits)
                 results[label, run] = result.as_given(problem.given)

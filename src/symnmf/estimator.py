@@ -29,8 +29,8 @@ from symnmf.graphs.pairwise import DISTANCES
 from symnmf.interchange import is_dlpack, received, to_host
 from symnmf.options import documented
 from symnmf.placing import Places, top_features
-from symnmf.run.loop import Callback, Snapshot
 from symnmf.run.problem import Problem
+from symnmf.run.result import Callback, Snapshot
 from symnmf.run.start import RandomState
 from symnmf.storage import as_symmetric
 from symnmf.storage.indices import check_indices

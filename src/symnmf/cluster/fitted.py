@@ -25,11 +25,11 @@ from symnmf.membership import (
     members_of,
     shares_of,
 )
-from symnmf.run.loop import warn_unless_converged
 from symnmf.run.multistart import Search
 from symnmf.run.problem import Problem
 from symnmf.run.result import OUTSIDE, Result, cluster_labels
 from symnmf.run.settings import Limits
+from symnmf.run.solving import warn_unless_converged
 from symnmf.run.start import RandomState
 from symnmf.storage import SymmetricArray, SymmetricMatrix
 

@@ -14,11 +14,11 @@ from symnmf.cluster.holding_out import hold_out
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import normalized
 from symnmf.objectives.attributed import Attributed
-from symnmf.run.loop import solve
 from symnmf.run.multistart import SPECTRAL
 from symnmf.run.problem import Problem
 from symnmf.run.result import Result
 from symnmf.run.settings import Settings
+from symnmf.run.solving import solve
 from symnmf.run.start import RandomState, as_generator
 
 #: The weight that is tried first, the factor to the next ones, and a finer one at the end.

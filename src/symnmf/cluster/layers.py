@@ -12,9 +12,9 @@ from symnmf import calls
 from symnmf.cluster.holding_out import HeldOut, hold_out
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import normalized
-from symnmf.run.loop import solve
 from symnmf.run.problem import Problem
 from symnmf.run.settings import Settings
+from symnmf.run.solving import solve
 from symnmf.run.start import as_generator
 
 #: By how much the weight of a layer is changed to see whether held-out links are predicted better,

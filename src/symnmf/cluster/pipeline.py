@@ -26,9 +26,9 @@ from symnmf.graphs.partitions import Partition
 from symnmf.interchange import column_names, to_host
 from symnmf.objectives.losses import FROBENIUS
 from symnmf.options import AUTO, OPTIONS
-from symnmf.run.loop import Callback
 from symnmf.run.multistart import DEFAULT_INIT, Plan, Search, StartProgress
 from symnmf.run.problem import Problem, says
+from symnmf.run.result import Callback
 from symnmf.run.settings import Settings
 from symnmf.run.spectral import SpectralStarts
 from symnmf.run.start import RandomState, as_seed

@@ -15,10 +15,10 @@ import numpy as np
 from symnmf.cluster.similarities import Similarities
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
-from symnmf.run.loop import solve
 from symnmf.run.multistart import Search
 from symnmf.run.problem import Problem, says
 from symnmf.run.settings import Limits, Settings
+from symnmf.run.solving import solve
 from symnmf.storage import SymmetricArray
 
 

@@ -20,11 +20,11 @@ from symnmf.errors import InputError
 from symnmf.graphs.components import restrict
 from symnmf.membership import BACKGROUND
 from symnmf.objectives.losses import FROBENIUS
-from symnmf.run.loop import Callback, warn_unless_converged
 from symnmf.run.multistart import DEFAULT_INIT, Search
 from symnmf.run.problem import Problem, says
-from symnmf.run.result import cluster_labels
+from symnmf.run.result import Callback, cluster_labels
 from symnmf.run.settings import Limits
+from symnmf.run.solving import warn_unless_converged
 from symnmf.storage import SymmetricArray
 from symnmf.storage.wrapping import is_storage
 

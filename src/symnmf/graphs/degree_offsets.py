@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from symnmf import calls
 from symnmf.arguments import checked
 from symnmf.graphs.adjacency import affinities, degrees, normalized
+from symnmf.graphs.contraction import SHRINKING, coarse_rows, contracted, groups_of_neighbors
 from symnmf.graphs.partitions import Partition
 from symnmf.parallel import one_blas_thread
-from symnmf.run.levels import SHRINKING, coarse_rows, contracted, groups_of_neighbors
-from symnmf.run.loop import improved
+from symnmf.run.sketch import improved
 from symnmf.run.spectral import Basis, affordable, leading_subspace
 from symnmf.storage import SymmetricArray
 from symnmf.storage.wrapping import stored

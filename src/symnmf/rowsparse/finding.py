@@ -18,8 +18,7 @@ from symnmf.rowsparse.fitting import SparseRun
 from symnmf.rowsparse.saving import SparseCheckpoint
 from symnmf.rowsparse.sparse_loss import Loss
 from symnmf.rowsparse.sparse_result import SparseCertificate, SparseResult
-from symnmf.run.loop import Callback
-from symnmf.run.result import OUTSIDE
+from symnmf.run.result import OUTSIDE, Callback
 from symnmf.run.seeds import Seeds, as_edges, neighborhood_seeds
 from symnmf.run.settings import Limits
 

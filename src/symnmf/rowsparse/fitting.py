@@ -19,8 +19,7 @@ from symnmf.rowsparse.factor import RowSparse
 from symnmf.rowsparse.saving import SavedSparseRun, SparseCheckpoint
 from symnmf.rowsparse.sparse_loss import Loss, Point
 from symnmf.run.interrupts import Interrupt, watching
-from symnmf.run.loop import Snapshot
-from symnmf.run.result import History, Status
+from symnmf.run.result import History, Snapshot, Status
 from symnmf.run.settings import Limits
 
 #: Iterations between two growths of the support.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,16 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.archives import read_archive
-from symnmf.errors import InputError
 from symnmf.rowsparse.factor import RowSparse
 from symnmf.run import checkpoint
-from symnmf.run.checkpoint import check_identity, written
+from symnmf.run.checkpoint import reading, stored_arrays, written
 from symnmf.run.fits import check_path
 from symnmf.run.result import History
 from symnmf.state import Kept, check_memory
-
-FORMAT = "symnmf-sparse-checkpoint-1"
 
 
 @dataclass(frozen=True)
@@ -61,8 +56,6 @@ class SparseCheckpoint:
     def write(self, now: SavedSparseRun) -> None:
         """Write now; a failure is told once and leaves the previous file as it was."""
         arrays = {
-            "format": np.array(FORMAT),
-            "identity": np.array(json.dumps(self.identity)),
             "history": now.history.to_array(),
             "rank": np.array(now.U.rank),
             "scalars": np.array(
@@ -72,16 +65,14 @@ class SparseCheckpoint:
             "values": now.U.values,
             "counts": now.U.counts,
         }
-        self.failed |= not written(self.path, arrays, warned=self.failed)
+        self.failed |= not written(self.path, arrays, self.identity, warned=self.failed)
         self.last = time.monotonic()
 
 
 def _read(path: Path, identity: dict[str, Any], n: int, width: int) -> SavedSparseRun:
-    stored = read_archive(path, FORMAT)
-    try:
-        check_identity(path, json.loads(str(stored.pop("identity"))), identity, "run")
+    stored = stored_arrays(path, identity, "run")
+    with reading(path):
         history = History.of(stored.pop("history"))
-        del stored["format"]
         rank = int(stored.pop("rank"))
         layout = {
             "columns": Kept((n, width), np.dtype(np.int32), 0, max(rank - 1, 0)),
@@ -97,9 +88,3 @@ def _read(path: Path, identity: dict[str, Any], n: int, width: int) -> SavedSpar
         iteration, *numbers = stored["scalars"].tolist()
         U = RowSparse(columns, stored["values"], counts, rank)
         return SavedSparseRun(U, history, int(iteration), *numbers)
-    except InputError:
-        raise
-    except (KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise InputError(
-            f"{path} is not a whole symnmf checkpoint ({error}); start afresh."
-        ) from error

@@ -1,12 +1,18 @@
-"""Checkpoints: the state of a run on disk, from which it goes on bit for bit."""
+"""Checkpoints: the state of a run or of a search on disk, from which it goes on bit for bit.
+
+A checkpoint keeps X U, U^T U and what was measured there. A checksum tells accidents from what was
+written, but not a file that somebody edited with care. So all of it is compared with what is
+declared, since it goes to compiled code that checks nothing, and with what is computed here.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +27,15 @@ from symnmf.run.settings import Settings
 from symnmf.solvers import Solver
 from symnmf.state import Kept, Point, State, check_memory
 
-FORMAT = "symnmf-checkpoint-5"
+FORMAT = "symnmf-checkpoint-6"
 MEMORY, SCHEDULE = "memory_", "schedule_"
 
 #: Seconds that pass at least between two checkpoints of a run, but for the last.
 SECONDS_BETWEEN = 60.0
+#: How far a product that was carried along a run may be from a fresh one, relative to ||X|| ||U||.
+CARRIED = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-3}
+#: How far measures of the same state may be apart, as a part of them.
+MEASURED = {np.dtype(np.float64): 1e-4, np.dtype(np.float32): 1e-2}
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,11 @@ class SavedRun:
     history: History
     seconds: float
     start_misfit: float
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of its factors."""
+        return self.state.U.ops.dtype(self.state.U.values)
 
 
 @dataclass
@@ -87,8 +102,6 @@ class Checkpoint:
         """Write now."""
         state = saved.state
         arrays = {
-            "format": np.array(FORMAT),
-            "identity": np.array(json.dumps(self.identity)),
             "U": ops.get(state.U.values),
             "scalars": np.array(
                 [state.coupling, state.iteration, saved.seconds, saved.start_misfit]
@@ -107,16 +120,22 @@ class Checkpoint:
         for prefix, kept in ((MEMORY, state.memory), (SCHEDULE, state.schedule)):
             for name, value in kept.items():
                 arrays[prefix + name] = value if isinstance(value, np.ndarray) else ops.get(value)
-        self.failed |= not written(self.path, arrays, warned=self.failed)
+        self.failed |= not written(self.path, arrays, self.identity, warned=self.failed)
         self.last = time.monotonic()
 
 
-def written(path: Path, arrays: dict[str, Any], *, warned: bool) -> bool:
+def store(path: os.PathLike[str], arrays: dict[str, Any], identity: dict[str, Any]) -> None:
+    """Write the checkpoint of whatever this identity is of."""
+    from symnmf.archives import write_archive
+
+    head = {"format": np.array(FORMAT), "identity": np.array(json.dumps(identity))}
+    write_archive(path, head | arrays)
+
+
+def written(path: Path, arrays: dict[str, Any], identity: dict[str, Any], *, warned: bool) -> bool:
     """Write a checkpoint; where that fails say so, once, and return False."""
     try:
-        from symnmf.archives import write_archive
-
-        write_archive(path, arrays)
+        store(path, arrays, identity)
     except (OSError, InputError) as error:
         if not warned:
             warn(
@@ -128,16 +147,39 @@ def written(path: Path, arrays: dict[str, Any], *, warned: bool) -> bool:
     return True
 
 
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say in one sentence what is wrong with the fields of a checkpoint."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise InputError(
+            f"{path} is not a whole symnmf checkpoint ({error}); start afresh."
+        ) from error
+    except RecursionError as error:
+        raise InputError(f"{path} is not a whole symnmf checkpoint; start afresh.") from error
+
+
+def stored_arrays(
+    path: str | os.PathLike[str], identity: dict[str, Any], kind: str
+) -> dict[str, np.ndarray]:
+    """Return the arrays of a checkpoint; one of another identity is refused."""
+    from symnmf.archives import read_archive
+
+    stored = read_archive(path, FORMAT)
+    with reading(path):
+        check_identity(path, json.loads(str(stored.pop("identity"))), identity, kind)
+        del stored["format"]
+    return stored
+
+
 @dataclass(frozen=True)
 class Checkpointing:
     """Where a run is saved, and resumed from if it was saved before; nowhere by default."""
 
     checkpoint: str | os.PathLike[str] | None = None
-
-    @property
-    def begun(self) -> bool:
-        """Whether there is something to go on from."""
-        return self.checkpoint is not None and os.path.lexists(self.checkpoint)
 
     def open(
         self,
@@ -145,8 +187,12 @@ class Checkpointing:
         rank: int,
         settings: Settings,
         origin: Callable[[], dict[str, Any]],
+        objectives: Sequence[Objective],
     ) -> tuple[Checkpoint | None, SavedRun | None]:
-        """Return where this run is kept, and what it has to go on from; ``origin`` names U_0."""
+        """Return where this run is kept, and what it has to go on from.
+
+        ``origin`` names U_0, and ``objectives`` are f in the precisions that a run may be in.
+        """
         if self.checkpoint is None:
             return None, None
         solver = settings.solver
@@ -158,41 +204,31 @@ class Checkpointing:
             "owner": owner_of(self.checkpoint),
             **origin(),
         }
-        begun = self.begun
-        saved = (
-            read_checkpoint(self.checkpoint, identity, problem.objective, settings)
-            if begun
-            else None
-        )
+        saved = None
+        if os.path.lexists(self.checkpoint):
+            saved = read_checkpoint(self.checkpoint, identity, objectives, settings)
         return Checkpoint(Path(self.checkpoint), identity), saved
 
 
 def read_checkpoint(
     path: str | os.PathLike[str],
     identity: dict[str, Any],
-    f: Objective,
+    objectives: Sequence[Objective],
     settings: Settings,
 ) -> SavedRun:
-    """Read a checkpoint and refuse one of another X or other settings, saying what differs.
-
-    Everything in it is compared with what this run would have written, since what it holds goes
-    to compiled code that checks nothing.
-    """
-    from symnmf.archives import read_archive
-
-    stored = read_archive(path, FORMAT)
+    """Read the checkpoint of a run, and refuse what this run would not have written."""
+    stored = stored_arrays(path, identity, "run")
     solver = settings.solver
     coupling = settings.coupling if solver.has_coupling else None
-    try:
-        check_identity(path, json.loads(str(stored.pop("identity"))), identity, "run")
+    with reading(path):
         history = History.of(stored.pop("history"))
         scalars = stored.pop("scalars")
-        del stored["format"]
         memory = _taken(stored, MEMORY)
         schedule = _taken(stored, SCHEDULE)
         _check_numbers(scalars, history)
         rank = int(identity["rank"])
-        layout = solver.memory(f.in_precision(stored["U"].dtype), rank)
+        f = next((f for f in objectives if f.dtype == stored["U"].dtype), objectives[0])
+        layout = solver.memory(f, rank)
         rule = coupling.memory(f, rank) if coupling is not None and f.largest() > 0.0 else {}
         check_memory(memory, layout, "the solver's")
         check_memory(schedule, rule, "the coupling's")
@@ -219,13 +255,43 @@ def read_checkpoint(
                 Point(f.ops, put(stored[name])) for name in sorted(stored) if name.startswith(OTHER)
             ],
         )
-        return SavedRun(state, history, seconds, misfit)
-    except InputError:
-        raise
-    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+    if f.sqnorm > 0.0 and not is_true(f, state):
         raise InputError(
-            f"{path} is not a whole symnmf checkpoint ({error}); start afresh."
-        ) from error
+            f"{path} holds products that are not those of its U and this X; it was changed "
+            f"since symnmf wrote it, so start afresh."
+        )
+    return SavedRun(state, history, seconds, misfit)
+
+
+def is_true(f: Objective, state: State) -> bool:
+    """Whether what a checkpoint says of the first factor is true of it and X."""
+    point = state.U
+    fresh = Point(f.ops, f.ops.copy(point.values))
+    carried, size = CARRIED[f.dtype], fresh.size
+    if point.known_gram is not None:
+        apart = float(np.linalg.norm(point.known_gram - fresh.gram))
+        if not apart <= carried * size:
+            return False
+    if point.known_product is None:
+        return True
+    product = f.ops.get(fresh.product(f))
+    apart = float(np.linalg.norm(f.ops.get(point.known_product) - product))
+    if not apart <= carried * (f.norm * np.sqrt(size) + np.linalg.norm(product)):
+        return False
+    numbers = point.numbers
+    sums = np.array([point.sums(f), fresh.sums(f)])
+    if not np.abs(sums[0] - sums[1]).max() <= carried * (f.sqnorm + size**2):
+        return False
+    said = f.measure(state)
+    point.numbers = numbers  # a run that was not interrupted has not measured here
+    true = f.measure(replace(state, U=fresh, V=fresh if state.V is point else state.V))
+    near = MEASURED[f.dtype]
+    pairs = (
+        (true.error, said.error),
+        (true.value / f.sqnorm, said.value / f.sqnorm),
+        (true.stationarity, said.stationarity),
+    )
+    return all(abs(one - other) <= near * max(abs(one), near) for one, other in pairs)
 
 
 def check_identity(
@@ -258,9 +324,7 @@ def _check_numbers(scalars: np.ndarray, history: History) -> None:
 
 
 def _check_factors(stored: dict[str, np.ndarray], rank: int, f: Objective, solver: Solver) -> None:
-    dtype, shape = stored["U"].dtype, (f.shape[0], rank)
-    if dtype not in solver.precisions(f, rank):
-        raise ValueError(f"U has the type {dtype} where X has {f.dtype}")
+    dtype, shape = f.dtype, (f.shape[0], rank)
     layout = {"U": Kept(shape, dtype, least=0.0)}
     if solver.second_factor:
         least = -np.inf if solver.free_second_factor else 0.0
@@ -271,16 +335,3 @@ def _check_factors(stored: dict[str, np.ndarray], rank: int, f: Objective, solve
         layout["gram_U"] = Kept((shape[1], shape[1]), optional=True)
         layout["numbers_U"] = Kept((6,), infinite=True, optional=True)
     check_memory(stored, layout, "the factor")
-
-
-def values_so_far(checkpointing: Checkpointing) -> list[float]:
-    """Return the values recorded in a checkpoint; none if there is none that can be read."""
-    if checkpointing.checkpoint is None or not checkpointing.begun:
-        return []
-    try:
-        from symnmf.archives import read_archive
-
-        history = History(read_archive(checkpointing.checkpoint, FORMAT)["history"])
-        return list(history["value"].tolist())
-    except (InputError, KeyError, ValueError, IndexError):
-        return []  # the run that resumes from it says what is wrong

@@ -12,10 +12,10 @@ from symnmf.arguments import checked
 from symnmf.bars import bar, together
 from symnmf.options import ProblemOptions, documented
 from symnmf.run.checkpoint import Checkpointing
-from symnmf.run.loop import Callback, solve, warn_unless_converged
 from symnmf.run.problem import Problem
-from symnmf.run.result import Result
+from symnmf.run.result import Callback, Result
 from symnmf.run.settings import Settings
+from symnmf.run.solving import solve, warn_unless_converged
 from symnmf.run.start import RandomState
 
 

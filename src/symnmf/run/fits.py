@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import secrets
@@ -13,10 +12,8 @@ from typing import Any
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.run.checkpoint import Checkpointing, OwnedPath, check_identity
+from symnmf.run.checkpoint import Checkpointing, OwnedPath, reading, store, stored_arrays
 from symnmf.run.start import RandomState, as_generator, drawn_seed
-
-FORMAT = "symnmf-starts-2"
 
 
 @dataclass(frozen=True)
@@ -43,33 +40,17 @@ def open_fit(path: Path, identity: dict[str, Any], random_state: RandomState) ->
     if seed < 0:  # drawn once and kept, so that the starts are the same next time
         drawn = random_state is None
         seed = drawn_seed() if drawn else int(as_generator(random_state).integers(2**62))
-    from symnmf.archives import write_archive
-
-    write_archive(
-        path,
-        {
-            "format": np.array(FORMAT),
-            "identity": np.array(json.dumps(identity)),
-            "seed": np.array(str(seed)),
-            "fit": np.array(name),
-        },
-    )
+    store(path, {"seed": np.array(str(seed)), "fit": np.array(name)}, identity)
     return Fit(path, seed, name)
 
 
 def _stored(path: Path, identity: dict[str, Any]) -> Fit:
     """Return the seed of a fit and the name its starts go by."""
-    from symnmf.archives import read_archive
-
-    stored = read_archive(path, FORMAT)
-    try:
-        found, seed = json.loads(str(stored["identity"])), int(str(stored["seed"]))
-        fit = str(stored["fit"])
-        if not isinstance(found, dict) or seed < 0 or not re.fullmatch("[0-9a-f]{16}", fit):
+    stored = stored_arrays(path, identity, "fit")
+    with reading(path):
+        seed, fit = int(str(stored["seed"])), str(stored["fit"])
+        if seed < 0 or not re.fullmatch("[0-9a-f]{16}", fit):
             raise ValueError("its fields are not what a fit writes")
-    except (KeyError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not a whole checkpoint of a fit ({error}).") from error
-    check_identity(path, found, identity, "fit")
     return Fit(path, seed, fit)
 
 

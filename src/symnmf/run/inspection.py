@@ -82,7 +82,7 @@ class Inspection:
         """Return the lowest curvature found on the free entries; None for a tensor."""
         if not isinstance(self.f, MatrixObjective):
             return None
-        return lowest_curvature(self.f, self.f.ops.get(U.values))
+        return lowest_curvature(self.f, U)
 
     def lower(self, U: Point, *, begun: bool) -> np.ndarray | None:
         """Return a factor below a stationary one, where that is worth looking for and there is one.

@@ -15,19 +15,17 @@ import numpy as np
 
 from symnmf import calls
 from symnmf.errors import InputError
-from symnmf.objectives import MatrixObjective, Objective
+from symnmf.objectives import Objective
 from symnmf.ops import HostOps
 from symnmf.parallel import Threads
 from symnmf.pools import Pool
-from symnmf.run.checkpoint import Checkpointing, values_so_far
+from symnmf.run.checkpoint import Checkpointing
 from symnmf.run.fits import check_path, open_fit
 from symnmf.run.interrupts import Interrupt, watching
-from symnmf.run.levels import LEVELS
-from symnmf.run.loop import Snapshot, solve
 from symnmf.run.problem import Problem
-from symnmf.run.race import Race
-from symnmf.run.result import Result
+from symnmf.run.result import Result, Snapshot
 from symnmf.run.settings import Settings
+from symnmf.run.solving import solve
 from symnmf.run.spectral import Basis, SpectralStarts
 from symnmf.run.start import (
     AUTO,
@@ -37,6 +35,7 @@ from symnmf.run.start import (
     drawn_seed,
     origin_of,
 )
+from symnmf.state import Point
 from symnmf.storage.wrapping import torch_device
 
 #: Called with the number of the start and its latest snapshot; a true return value stops them all.
@@ -47,15 +46,9 @@ StartProgress = Callable[[int, Snapshot], Any]
 SPECTRAL = "spectral"
 DEFAULT_INIT = AUTO
 
-#: Starts that always lead to the same place.
-FIXED = ("nndsvd", LEVELS)
-
 #: Part of what the leading eigenvectors explain that makes more starts pointless: on twenty data
 #: sets the best of twelve others then was lower by at most a ten thousandth of the error.
 SPECTRAL_SHARE_TO_STOP = 0.97
-
-#: Starts from which on a bound on the error costs less than the starts it may save.
-MANY = 10
 
 #: Seconds that a product takes on one thread, below which several would mostly wait.
 SMALL_PRODUCT = 1e-3
@@ -118,10 +111,9 @@ class Plan:
     The first start is the one ``factorize(..., random_state=random_state)`` starts from, and
     raising ``n_init`` adds starts without changing the earlier ones.
 
-    Starts from eigenvectors run as a race. No U does better than the eigenvectors themselves;
-    where the first start has 97% of what they explain, the others are left out. Else the others
-    run, each until it can be seen to end above the first. Which starts run and where they stop
-    depends on errors alone, not on clocks or cores.
+    No U does better than the leading eigenvectors of X themselves. Where the first start from these
+    has 97% of what they explain, the others are left out; that depends on errors alone, not on
+    clocks or cores.
 
     Starts run one per core if there is one for each core or an iteration is too small for
     several, unless the factors are large. All others run one after another.
@@ -134,7 +126,7 @@ class Plan:
         The method and its limits. ``max_time`` bounds the whole search: starts that run at the
         same time have the same seconds, and others an equal share of them.
     n_init : int
-        Starts, at most; a given U_0 and "nndsvd" always lead to the same place and are run once.
+        Starts, at most; a given U_0 always leads to the same place and is run once.
     checkpoint : path or None
         A small file that says which fit this is; the start number i keeps its state beside it
         (``fit.npz`` and ``fit.<drawn for this fit>.start-i.npz``), so that no two fits have files
@@ -168,8 +160,8 @@ class Plan:
     @property
     def starts(self) -> int:
         """How many starts are worth running."""
-        fixed = self.init in FIXED if isinstance(self.init, str) else not callable(self.init)
-        return 1 if fixed else int(self.n_init)
+        given = not isinstance(self.init, str) and not callable(self.init)
+        return 1 if given else int(self.n_init)
 
     def problem(self, X: Any, **observing: Any) -> Problem:
         """Return X, checked, where and on as many threads as this plan says."""
@@ -201,26 +193,22 @@ class Plan:
         workers = self._workers(f)
         kept, seed = self._opened(problem)
         generators = _generators(seed, self.starts)
-        halt, race, spectral = threading.Event(), Race(), SpectralStarts(self.basis)
+        halt, spectral = threading.Event(), SpectralStarts(self.basis)
         settings = settings.within(max_time=self._seconds(workers))
         signals = [signal.SIGINT, *([signal.SIGTERM] if kept else [])] if workers > 1 else []
 
         def run(start: int) -> Result | None:
             if start and (interrupt or halt.is_set() or calls.out_of_time()):
                 return None
-            checkpointing = kept(start) if kept else None
-            if checkpointing is not None:
-                race.remember(start, values_so_far(checkpointing))
-            result = solve(
+            return solve(
                 problem,
                 self.rank,
                 settings,
                 init=spectral(start) if self.from_eigenvectors else self.init,
                 random_state=generators[start],
-                callback=self._callback(start, interrupt, halt, race),
-                checkpointing=checkpointing,
+                callback=self._callback(start, interrupt, halt),
+                checkpointing=kept(start) if kept else None,
             )
-            return None if race.lost(start) else result
 
         results: list[Result | None] = []
         # signals reach the main thread only, so starts in others learn of them by callback
@@ -234,32 +222,17 @@ class Plan:
                 if interrupt or halt.is_set() or _stopped(results) or calls.out_of_time():
                     break
                 if self.from_eigenvectors:
-                    race.open(results)
                     # a resumed start had no need of them
-                    if not spectral.can_prepare(problem.objective.storage, int(self.rank)):
+                    if not spectral.can_prepare(f.storage, int(self.rank)):
                         break
-                    spectral.prepare(problem.objective.storage, int(self.rank))
-                    if self._nothing_left(problem, results[0], spectral):
+                    spectral.prepare(f.storage, int(self.rank))
+                    first = results[0]
+                    if first is None or spectral.explained(first.error) >= SPECTRAL_SHARE_TO_STOP:
                         break
         ended = bool(interrupt) or halt.is_set()
         best = _without_remainders(_best(results, ended), problem).as_given(problem.given)
         finished = tuple(result for result in results if result is not None)
         return Search(best, finished, len(results), seed, spectral.bound)
-
-    def _nothing_left(
-        self, problem: Problem, first: Result | None, spectral: SpectralStarts
-    ) -> bool:
-        """Whether no other start can do better, or hardly."""
-        if first is None or not problem.objective.unit_weights:
-            return False
-        if spectral.explained(first.error) >= SPECTRAL_SHARE_TO_STOP:
-            return True
-        if self.starts < MANY or not np.isfinite(first.error):
-            return False
-        from symnmf.run.bounding import quick_bound
-
-        bound = quick_bound(problem, first)
-        return bound is not None and bound.proved_global
 
     def _opened(
         self, problem: Problem
@@ -309,12 +282,12 @@ class Plan:
         return f.cost(int(self.rank)) < SMALL_PRODUCT
 
     def _callback(
-        self, start: int, interrupt: Interrupt, halt: threading.Event, race: Race
+        self, start: int, interrupt: Interrupt, halt: threading.Event
     ) -> Callable[[Snapshot], bool]:
         def callback(now: Snapshot) -> bool:
             if self.progress and self.progress(start, now):
                 halt.set()  # the fit is to stop, so the starts beside this one stop too
-            return halt.is_set() or bool(interrupt) or race.see(start, now.value)
+            return halt.is_set() or bool(interrupt)
 
         return callback
 
@@ -351,36 +324,19 @@ def _best(results: list[Result | None], ended: bool) -> Result:
 
 def _without_remainders(result: Result, problem: Problem) -> Result:
     """Set the rows of the factors to 0 where the row of X is."""
-    f, X = problem.objective, problem.objective.storage
+    f = problem.objective
     if not f.unit_weights:  # rows of which nothing is observed are 0 from the start
         return result
     # positive, and such that entries of both signs do not cancel: only a row of zeros gives 0
-    probe = 0.5 + np.random.default_rng(0).random((X.shape[0], 1))
-    sums = X.ops.get(X.matmul(X.ops.put(probe.astype(X.dtype))))
+    probe = 0.5 + np.random.default_rng(0).random((f.shape[0], 1))
+    sums = f.ops.get(f.storage.matmul(f.ops.put(probe.astype(f.dtype))))
     alone = sums[:, 0] == 0
-    if not alone.any():
+    if not result.U[alone[: len(result.U)]].any():
         return result
-
-    def without(factor: np.ndarray) -> np.ndarray:
-        if not factor[alone].any():
-            return factor
-        kept = factor.copy()
-        kept[alone] = 0
-        return kept
-
-    U = without(result.U)
-    V = U if result.V is result.U else without(result.V)
-    others = map(without, result.others)
-    if not isinstance(f, MatrixObjective) or f.terms or U is result.U:
-        return dataclasses.replace(result, U=U, V=V, others=tuple(others))
-    sqnorm = X.sqnorm
-    # the error falls by what the rows had of U U^T: almost nothing after convergence
-    lost, kept = (factor.astype(np.float64, copy=False) for factor in (result.U[alone], U))
-    # of <lost^T lost, kept^T kept> and ||kept lost^T||^2, which are the same, the cheaper
-    few = len(lost) < lost.shape[1]
-    mixed = np.square(kept @ lost.T).sum() if few else np.vdot(lost.T @ lost, kept.T @ kept)
-    share = (np.square(lost @ lost.T).sum() if few else np.square(lost.T @ lost).sum()) + 2 * mixed
-    share /= sqnorm or np.inf
-    error = max(result.error - float(share), 0.0)
-    value = max(result.value - 0.5 * float(share) * sqnorm, 0.0)
-    return dataclasses.replace(result, U=U, V=V, error=error, value=value)
+    kept = ~alone[: len(result.U), None]
+    U, V, *others = (factor * kept for factor in (result.U, result.V, *result.others))
+    result = dataclasses.replace(result, U=U, V=V, others=tuple(others))
+    whole = Point(f.ops, f.ops.put(result.factors[0]))
+    misfit = f.misfit(whole)
+    value = 0.5 * misfit + f.added(whole)
+    return dataclasses.replace(result, error=misfit / f.sqnorm, value=value)

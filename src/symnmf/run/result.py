@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -142,6 +142,42 @@ def membership_shares(U: np.ndarray) -> np.ndarray:
 def cluster_labels(U: np.ndarray) -> np.ndarray:
     """Return the column of the largest entry of each row; -1 for a row of zeros."""
     return np.where(U.any(axis=1), np.argmax(U, axis=1), OUTSIDE)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The argument of a callback: the latest row of the history, and read-only factors."""
+
+    iteration: int
+    seconds: float
+    objective: float
+    value: float
+    error: float
+    coupling: float
+    consensus: float
+    stationarity: float
+    _U: Callable[[], np.ndarray] = field(repr=False)
+    _V: Callable[[], np.ndarray] = field(repr=False)
+
+    @property
+    def U(self) -> np.ndarray:
+        """The factor, as a read-only view that the next iteration overwrites."""
+        return _read_only(self._U())
+
+    @property
+    def V(self) -> np.ndarray:
+        """The second factor, likewise."""
+        return _read_only(self._V())
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+#: Called with the latest snapshot; a true return value stops the run.
+Callback = Callable[[Snapshot], Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from symnmf.errors import InputError
-from symnmf.objectives.objective import Objective, rounding_level
-from symnmf.run.spectral import DOUBLE_UP_TO
+from symnmf.objectives.objective import Objective
 from symnmf.solvers import Solver, as_solver
-from symnmf.solvers.auto import Auto
 
 if TYPE_CHECKING:
     from symnmf.coupling import Coupling
@@ -78,9 +76,6 @@ class Settings:
         chosen = method.default_coupling if coupling is None else coupling
         rule = None if chosen is None else _rule_of(chosen)
         limited = Limits(**limits)
-        loose = limited.tol > rounding_level(np.dtype(np.float32))
-        if type(method) is Auto and method.single_from is None and loose:
-            method = replace(method, single_from=DOUBLE_UP_TO)  # float32 leads as far in less time
         return cls(method, rule, limited)
 
     def checked(self, f: Objective) -> Self:

@@ -26,7 +26,6 @@ from symnmf.kernels.small_products import multiplier
 from symnmf.kernels.turning import rotate, turned_moment
 from symnmf.objectives import Frobenius, Objective
 from symnmf.ops import Factor, Ops
-from symnmf.run.hasty import FLOOR, hasty_start
 from symnmf.state import Point
 from symnmf.storage import SymmetricArray, SymmetricMatrix
 from symnmf.storage.spectrum import filtered
@@ -60,6 +59,8 @@ OF_A_START = 55.0
 #: block to the wanted directions: each brings it ten times nearer.
 CLEAR = 0.1
 NOTHING_LEFT = 1e-6  # part of ||X||^2 outside a block that then spans the leading eigenvectors
+#: Of the mean entry: what is 0 in U_0 should be able to grow.
+FLOOR = 0.01
 TURNS = 20  # of the axes, at most
 #: How far a turn goes: 1 is to where nothing is below 0, 2 as far again beyond. With 1.8 half as
 #: many turns lead as far as with 1; with 2 they may end early.
@@ -177,6 +178,11 @@ def affordable(n: int, rank: int) -> bool:
 def turning_seconds(n: int, rank: int) -> float:
     """Return about how many seconds the host takes for a start, products apart."""
     return OF_A_START * n * (rank + SPARE) ** 2 / RATE
+
+
+def uniform_start(X: SymmetricMatrix, rank: int) -> np.ndarray:
+    """Return uniform numbers at the scale of X, where there is no time for eigenvectors."""
+    return _at_scale(X, np.random.default_rng(0).random((X.shape[0], rank), X.dtype))
 
 
 def _at_scale(X: SymmetricMatrix, U: np.ndarray) -> np.ndarray:
@@ -393,7 +399,7 @@ class SpectralStart:
 
     def __call__(self, X: SymmetricMatrix, rank: int, random_state: Any) -> np.ndarray:
         if not self.starts.can_prepare(X, rank):
-            return hasty_start(X, rank)
+            return uniform_start(X, rank)
         return self.starts.prepare(X, rank).start(X, random_state if self.number else None)
 
 
@@ -401,5 +407,5 @@ def spectral_start(f: Objective, rank: int, random_state: Any) -> np.ndarray:
     """The start from the rows that span most; it does not depend on the seed."""
     X = f.storage
     if not affordable(X.shape[0], rank):
-        return hasty_start(X, rank)
+        return uniform_start(X, rank)
     return leading_subspace(X, rank).start(X, None)

@@ -17,11 +17,10 @@ from symnmf.naming import lookup
 from symnmf.objectives import Objective
 from symnmf.run.result import Result
 from symnmf.run.seeds import as_edges, neighborhood_seeds
-from symnmf.run.sketch import WIDTH
+from symnmf.run.sketch import WIDTH, sketch_start
 from symnmf.run.spectral import SPARE, SpectralStart, spectral_start, turning_seconds
 from symnmf.state import Point
-from symnmf.storage import SymmetricArray
-from symnmf.storage.spectrum import leading_eigenpairs
+from symnmf.storage import SymmetricArray, SymmetricMatrix
 from symnmf.storage.wrapping import in_memory
 
 #: A given U_0 further than this factor from its best multiple is brought there.
@@ -38,6 +37,8 @@ SKETCHED_FROM, SKETCHED_TIMES = 3.5e-3, 2.5
 #: Iterations that a start from eigenvectors may cost to turn, and what an iteration does with
 #: factors, in floating point operations for each row and squared rank.
 TURNED_FOR, FACTOR_WORK = 100, 8.0
+#: Starts that a tensor has too.
+AT_RANDOM = ("scaled-random", "random")
 
 RandomState = int | None | np.random.Generator | np.random.RandomState
 
@@ -109,22 +110,6 @@ def scaled_random_start(f: Objective, rank: int, random_state: RandomState) -> n
     return (scale * U).astype(f.dtype)
 
 
-def nndsvd_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarray:
-    """The positive parts of the leading eigenvectors (after Boutsidis and Gallopoulos, 2008).
-
-    For a symmetric X the two singular factors coincide: column j is sqrt(lambda_j) times the
-    larger of the positive and the negative part of eigenvector j. Zeros become a hundredth of
-    the mean, since a column that is zero in both factors would stay so.
-    """
-    values, vectors = leading_eigenpairs(f.storage, rank)
-    positive, negative = np.maximum(vectors, 0.0), np.maximum(-vectors, 0.0)
-    larger = np.where(
-        np.linalg.norm(positive, axis=0) >= np.linalg.norm(negative, axis=0), positive, negative
-    )
-    U = larger * np.sqrt(np.maximum(values, 0.0))
-    return np.ascontiguousarray(np.maximum(U, 0.01 * U.mean()), dtype=f.dtype)
-
-
 def neighborhood_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarray:
     """Neighbourhoods of low conductance, one for each column, see :mod:`symnmf.run.seeds`.
 
@@ -148,19 +133,13 @@ def neighborhood_start(f: Objective, rank: int, random_state: RandomState) -> np
     return (f.best_multiple(Point(f.ops, f.ops.put(U))) * U).astype(f.dtype)
 
 
-def auto_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarray:
-    """The start for X that suits methods which are not bound to a published one."""
-    return STARTS[chosen_start(f, rank, at_random=False)](f, rank, random_state)
-
-
 STARTS: dict[str, Start] = {
-    AUTO: auto_start,
+    AUTO: lambda *args: STARTS[named_start(AUTO, *args[:2])](*args),
     "scaled-random": scaled_random_start,
     "random": random_start,
-    "nndsvd": nndsvd_start,
     "spectral": spectral_start,
     "neighborhoods": neighborhood_start,
-    # "sketch" and "levels" are added by run/loop.py, which has the run that they need
+    SKETCH: sketch_start,
 }
 
 
@@ -171,13 +150,19 @@ def as_start(init: Any) -> Any:
     return init.U if isinstance(init, Result) else init
 
 
-def chosen_start(f: Objective, rank: int, *, at_random: bool) -> str:
-    """Return the name of the start that ``init="auto"`` stands for.
+def named_start(name: str, f: Objective, rank: int, *, at_random: bool = False) -> str:
+    """Return the start that a name stands for, which "auto" leaves open, or refuse it for X.
 
     Methods of the literature begin as they were published, from random numbers. So do runs on an X
     whose eigenvectors say little, and on a dense X on a GPU, where they would take longer than the
     run.
     """
+    if name != AUTO:
+        if name not in AT_RANDOM and not isinstance(f.storage, SymmetricMatrix):
+            raise InputError(
+                f"init={name!r} is for matrices; use 'scaled-random', 'random' or an array."
+            )
+        return name
     if at_random or not f.spectral:
         return "scaled-random"
     if sketch_pays(f.storage, rank):

@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, is_dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from symnmf.arguments import check_fields
 from symnmf.errors import InputError
 from symnmf.objectives import CAPABILITIES, Objective
@@ -78,28 +76,9 @@ class Solver(ABC):
         state.others = [Point(f.ops, f.ops.copy(U0)) for _ in range(f.split_factors - 2)]
         return state
 
-    def settled(self, state: State) -> bool:
-        """Return whether a stationary point is where this method ends; no to what it can leave."""
-        return True
-
     def memory(self, f: Objective, rank: int) -> Layout:
         """Return what ``State.memory`` holds for factors of ``rank`` columns."""
         return {}
-
-    def precisions(self, f: Objective, rank: int) -> tuple[np.dtype, ...]:
-        """Return the types that U may have on the way."""
-        return (f.dtype,)
-
-    def widen(self, f: Objective, state: State) -> None:
-        """Bring a state in a type of :meth:`precisions` to that of f, in place."""
-        raise NotImplementedError(f"{self.name} has no other precision than that of X")
-
-    def warmups(self) -> tuple[Solver, ...]:
-        """Return methods that take every kind of step of this one within a few iterations.
-
-        A comparison runs them first, so that loading compiled code is not counted.
-        """
-        return (self,)
 
     @abstractmethod
     def step(self, f: Objective, state: State) -> None:

@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from symnmf.state import Point
+
 STEPS = 40  # of Lanczos
 KEPT = 2**26  # entries of its vectors that are kept in memory, in float32
 FEWEST = 6  # steps however large a factor is
@@ -34,7 +36,7 @@ NEGATIVE = -1e-5
 FLAT = 1e-4
 
 #: Steps of the power method.
-POWER_STEPS = 20
+POWER_STEPS = 10
 
 #: Cosine of two columns, and size of one against the largest, from which on a stationary point is
 #: looked at before it is called the end.
@@ -82,16 +84,13 @@ def suspicious(gram: np.ndarray) -> bool:
     return bool(cosines.max() >= ALIKE)
 
 
-def lowest_curvature(f: Any, U: np.ndarray, *, steps: int = STEPS) -> Curvature:
-    """Look for the lowest curvature of f at U on the entries that can move.
-
-    ``f`` is an objective of matrices and U a host array in its units.
-    """
-    U = U.astype(np.float64)
+def lowest_curvature(f: Any, point: Point, *, steps: int = STEPS) -> Curvature:
+    """Look for the lowest curvature of an objective of matrices on the entries that can move."""
+    gradient = f.ops.gradient(point.values, point.product(f), point.gram)
+    U, slope = (f.ops.get(tall).astype(np.float64) for tall in (point.values, gradient))
     hessian = Hessian(f, U)
     free = ZERO * U.max(axis=0) < U
-    slope = 0.5 * f.term_slope - f.residual_times(hessian.tall, hessian.tall, U)
-    held = ~free & (slope <= FLAT * f.norm * np.linalg.norm(U) / np.sqrt(U.size))
+    held = ~free & (0.5 * slope <= FLAT * f.norm * np.linalg.norm(U) / np.sqrt(U.size))
     lowest, direction, taken = _on_free_entries(hessian, free, steps)
     if held.any():
         other, entering = _on_held_entries(hessian, held)
