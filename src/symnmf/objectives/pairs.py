@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -96,8 +97,9 @@ class Pairs:
     def cast(self, dtype: np.dtype) -> Pairs:
         return self._with(x=self.x.astype(dtype), w=self.w.astype(dtype))
 
-    def with_threads(self, threads: Threads) -> Pairs:
-        return self._with(threads=threads)
+    def over(self, storage: Any) -> Pairs:
+        """Return the same pairs of another storage of X, on its threads."""
+        return self._with(threads=storage.ops.threads)
 
     def _with(self, **changed: object) -> Pairs:
         other = copy.copy(self)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from symnmf.objectives.objective import Coefficients
 from symnmf.ops import Factor
 from symnmf.state import Sums
-from symnmf.storage.symmetric import Square, SymmetricMatrix, weighted_kernels
+from symnmf.storage.symmetric import Square, SymmetricMatrix, Work, weighted_kernels
 
 
 @dataclass(eq=False)
@@ -87,10 +87,22 @@ class Parts:
     def sqnorm(self) -> float:
         """Return the sum of w x^2."""
         if self.known_sqnorm is None:
-            visits = self.storage.visit(_squared, [], self.weights)
-            object.__setattr__(self, "known_sqnorm", float(sum(found for _, found in visits)))
+            (sqnorm,) = self._totals(_squared, [])
+            object.__setattr__(self, "known_sqnorm", sqnorm)
         assert self.known_sqnorm is not None
         return self.known_sqnorm
+
+    def over(self, storage: SymmetricMatrix) -> Parts:
+        """Return the same passes over another storage of X."""
+        return Parts(storage, self.weights, self.known_sqnorm)
+
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        """What there is to the weights, for a fingerprint."""
+        held, skip = self.weights.values, np.array(self.weights.skip_diagonal)
+        if held is None:
+            return [skip]
+        return [skip, *((held.indptr, held.indices, held.data) if sp.issparse(held) else (held,))]
 
     @cached_property
     def kernels(self) -> Any:
@@ -103,14 +115,11 @@ class Parts:
 
     def add(self, F: Factor, V: Factor, T: Factor, out: Factor) -> Sums:
         """Add S T to ``out``, S = W o (X - F V^T); return the sums."""
-        same = F is V
         if self.kernels is not None and F.shape == T.shape and self.kernels.fit(F, V, T, out):
             return self._sums(*self.kernels.add(F, V, T, out))
-        factors = [F, T] if same else [F, V, T]
         misfit, explained = 0.0, 0.0
-        for square, found in self.storage.visit(
-            _residual_product if same else _residual_product_of_two, factors, self.weights
-        ):
+        factors = [F, T] if F is V else [F, V, T]
+        for square, found in self.storage.visit(_product, factors, self.weights):
             own, other, apart, along = found
             out[square.top : square.bottom] += own
             if other is not None:
@@ -124,24 +133,21 @@ class Parts:
         return misfit, fit, fit - explained
 
     def sums(self, U: Factor, V: Factor) -> Sums:
-        same = U is V
         if self.kernels is not None and self.kernels.fit(U, V):
             return self._sums(*self.kernels.add(U, V, V, self.storage.ops.empty(U)))
-        work = _sums if same else _sums_of_two
-        visits = self.storage.visit(work, [U] if same else [U, V], self.weights)
-        misfit, explained = (
-            float(sum(column)) for column in zip(*(found for _, found in visits), strict=True)
-        )
+        misfit, explained = self._totals(_misfit, [U] if U is V else [U, V])
         return self._sums(misfit, explained)
 
     def quartic(self, U: Factor, D: Factor) -> Coefficients:
         """Return c_1 to c_4 of f along U + t D."""
         if self.kernels is not None and self.kernels.fit(U, D):
             return tuple(self.kernels.quartic(U, D))
-        visits = self.storage.visit(_quartic, [U, D], self.weights)
-        return tuple(
-            float(sum(column)) for column in zip(*(found for _, found in visits), strict=True)
-        )
+        return self._totals(_quartic, [U, D])
+
+    def _totals(self, work: Work, factors: list[Factor]) -> tuple[float, ...]:
+        """Return the sums over all parts of the numbers that ``work`` finds in each."""
+        visits = self.storage.visit(work, factors, self.weights)
+        return tuple(float(sum(numbers)) for numbers in zip(*(v for _, v in visits), strict=True))
 
 
 # --- what is done with one part. NumPy arrays and tensors alike; sums are numbers of the host.
@@ -153,62 +159,55 @@ def _dot(A: Factor, B: Factor) -> float:
 
 def _squared(
     block: Factor, w: Factor, rows: list[Factor], columns: list[Factor], diagonal: bool
-) -> float:
-    return (1.0 if diagonal else 2.0) * _dot(w * block, block)
+) -> tuple[float]:
+    return ((1.0 if diagonal else 2.0) * _dot(w * block, block),)
 
 
-def _residual(block: Factor, w: Factor, F: Factor, V: Factor) -> tuple[Factor, Factor, Factor]:
-    """Return the model F V^T, the residual, and the residual times the weights."""
+#: S = w o (X - F V^T), and the sums of w (x - m)^2 and w (x - m) m.
+Residual = tuple[Factor, float, float]
+
+
+def _residual(block: Factor, w: Factor, F: Factor, V: Factor) -> Residual:
     model = F @ V.T
     gap = block - model
-    return model, gap, w * gap
+    S = w * gap
+    return S, _dot(S, gap), _dot(S, model)
 
 
-def _residual_product(
+def _mirrored(
+    block: Factor, w: Factor, rows: list[Factor], columns: list[Factor], own: Residual
+) -> Residual:
+    """Return the residual of the mirror image, transposed; F alone is V too."""
+    return own if len(rows) == 1 else _residual(block, w, rows[1], columns[0])
+
+
+def _product(
     block: Factor, w: Factor, rows: list[Factor], columns: list[Factor], diagonal: bool
 ) -> tuple[Factor, Factor | None, float, float]:
-    (F, T), (G, R) = rows, columns
-    model, gap, S = _residual(block, w, F, G)
-    times = 1.0 if diagonal else 2.0
-    return S @ R, None if diagonal else S.T @ T, times * _dot(S, gap), times * _dot(S, model)
-
-
-def _residual_product_of_two(
-    block: Factor, w: Factor, rows: list[Factor], columns: list[Factor], diagonal: bool
-) -> tuple[Factor, Factor | None, float, float]:
-    (F, V, T), (G, W, R) = rows, columns
-    model, gap, S = _residual(block, w, F, W)
-    apart, along = _dot(S, gap), _dot(S, model)
+    *rows, T = rows
+    *columns, R = columns
+    own = S, apart, along = _residual(block, w, rows[0], columns[-1])
     if diagonal:
         return S @ R, None, apart, along
-    mirrored, gap, across = _residual(block, w, V, G)  # the model of the mirror image, transposed
-    return S @ R, across.T @ T, apart + _dot(across, gap), along + _dot(across, mirrored)
+    mirror, more, further = _mirrored(block, w, rows, columns, own)
+    return S @ R, mirror.T @ T, apart + more, along + further
 
 
-def _sums(
+def _misfit(
     block: Factor, w: Factor, rows: list[Factor], columns: list[Factor], diagonal: bool
 ) -> tuple[float, float]:
-    model, gap, S = _residual(block, w, rows[0], columns[0])
-    times = 1.0 if diagonal else 2.0
-    return times * _dot(S, gap), times * _dot(S, model)
-
-
-def _sums_of_two(
-    block: Factor, w: Factor, rows: list[Factor], columns: list[Factor], diagonal: bool
-) -> tuple[float, float]:
-    model, gap, S = _residual(block, w, rows[0], columns[1])
-    apart, along = _dot(S, gap), _dot(S, model)
-    if not diagonal:
-        model, gap, S = _residual(block, w, rows[1], columns[0])
-        apart, along = apart + _dot(S, gap), along + _dot(S, model)
-    return apart, along
+    own = _, apart, along = _residual(block, w, rows[0], columns[-1])
+    if diagonal:
+        return apart, along
+    _, more, further = _mirrored(block, w, rows, columns, own)
+    return apart + more, along + further
 
 
 def _quartic(
     block: Factor, w: Factor, rows: list[Factor], columns: list[Factor], diagonal: bool
 ) -> tuple[float, float, float, float]:
     (U, D), (V, E) = rows, columns
-    _, _, S = _residual(block, w, U, V)
+    S = w * (block - U @ V.T)
     mixed = U @ E.T + D @ V.T
     moved = D @ E.T
     weighed = w * mixed

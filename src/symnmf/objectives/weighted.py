@@ -94,17 +94,8 @@ class Weighted(MatrixObjective):
         digest = hashlib.blake2b(digest_size=16)
         digest.update(f"{self.shape} {self.dtype} weighted {self.corrects}".encode())
         digest.update(self.storage.digest().encode())
-        if isinstance(self.passes, Pairs):
-            arrays = self.passes.arrays
-        else:
-            weights = self.passes.weights
-            held = weights.values
-            sparse = hasattr(held, "indptr")
-            arrays = (held.indptr, held.indices, held.data) if sparse else (held,)  # type: ignore
-            digest.update(str(weights.skip_diagonal).encode())
-        for array in arrays:
-            if array is not None:
-                digest.update(np.ascontiguousarray(array).data)
+        for array in self.passes.arrays:
+            digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
     # --- f at a point
@@ -244,17 +235,10 @@ class Weighted(MatrixObjective):
         return self._single
 
     def with_storage(self, storage: Any) -> Weighted:
-        passes = self.passes
-        if isinstance(passes, Parts):
-            passes = Parts(storage, passes.weights, passes.known_sqnorm)
-        return self._with(storage, passes)
+        return self._with(storage, self.passes.over(storage))
 
     def with_threads(self, threads: Threads) -> Weighted:
-        storage = self.storage.with_threads(threads)
-        passes = self.passes
-        if isinstance(passes, Parts):
-            return self._with(storage, Parts(storage, passes.weights, passes.known_sqnorm))
-        return self._with(storage, passes.with_threads(threads))
+        return self.with_storage(self.storage.with_threads(threads))
 
     def cost(self, rank: int) -> float:
         return super().cost(rank) + self.passes.flops(rank) / self.ops.rate
