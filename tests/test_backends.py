@@ -23,6 +23,7 @@ from conftest import synthetic_problem
 from strict_backend import StrictMatrix
 from symnmf.coupling import COUPLINGS
 from symnmf.objectives import Frobenius, MatrixObjective, Objective
+from symnmf.objectives.terms import TERMS
 from symnmf.ops import Hals, HostOps
 from symnmf.parallel import Threads
 from symnmf.run import solving
@@ -249,7 +250,7 @@ TOLD: dict[str, Callable[[], dict[str, Any]]] = {
     "weights": lambda: {"weights": np.where(half(), 1.0, 0.3)},
     "no diagonal": lambda: {"ignore_diagonal": True},
     "weights and no diagonal": lambda: {"weights": 0.2 + half(), "ignore_diagonal": True},
-    "l1": lambda: {"l1": 0.5},
+    **{name: lambda name=name: {name: 0.5} for name in TERMS if name != "links"},
     "ridge and a mask": lambda: {"ridge": 0.7, "l1": 0.1, "mask": half()},
     "links": lambda: {"links": sp.csr_array(few() ^ np.roll(np.roll(few(), 2, 0), 2, 1))},
 }

@@ -321,14 +321,3 @@ def test_the_command_leaves_out_what_was_not_stored(tmp_path):
     assert np.linalg.norm(X - U @ U.T) < 1e-2 * np.linalg.norm(X)
     wrong = command(*told[:-1], "nothing")
     assert wrong.exit_code == 2
-
-
-def test_a_problem_with_weights_is_taken_to_float32_once():
-    rng = np.random.default_rng(0)
-    X = sp.csr_array(np.triu(rng.random((40, 40)) < 0.3, 1).astype(float))
-    mask = np.triu(rng.random((40, 40)) < 0.5)
-    f = symnmf.Problem(X + X.T, mask=mask | mask.T).objective
-    single = f.as_float32
-    assert single.dtype == np.float32
-    assert f.as_float32 is single  # every iteration asks for it
-    assert single.sqnorm == f.sqnorm

@@ -344,11 +344,6 @@ class Objective(ABC):
         """The same f with X in float32, or None where that would cost more than it saves."""
         return None
 
-    def in_precision(self, dtype: np.dtype) -> Objective:
-        """Return f for factors of a type, which may be float32 where X is in float64."""
-        single = None if dtype == self.dtype else self.as_float32
-        return self if single is None else single
-
     @abstractmethod
     def with_storage(self, storage: SymmetricArray) -> Self:
         """Return the same f for another storage of the same X."""

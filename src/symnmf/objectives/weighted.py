@@ -68,7 +68,6 @@ class Weighted(MatrixObjective):
         super().__init__(storage)
         self.passes, self.corrects, self.seen, self.counts = passes, corrects, seen, counts
         self._sqnorm: float | None = None
-        self._single: Weighted | None = None
 
     @property
     def sqnorm(self) -> float:
@@ -219,7 +218,7 @@ class Weighted(MatrixObjective):
 
     def _with(self, storage: SymmetricMatrix, passes: Pairs | Parts) -> Weighted:
         other = copy.copy(self)
-        other.storage, other.passes, other._sqnorm, other._single = storage, passes, None, None
+        other.storage, other.passes, other._sqnorm = storage, passes, None
         return other
 
     @property
@@ -227,12 +226,9 @@ class Weighted(MatrixObjective):
         narrow, terms = as_float32(self.storage), terms_in_float32(self.terms)
         if narrow is None or terms is None or not isinstance(self.passes, Pairs):
             return None
-        if self.dtype == np.float32:
-            return self
-        if self._single is None:  # every iteration asks for it
-            self._single = self._with(narrow, self.passes.cast(np.dtype(np.float32)))
-            self._single._sqnorm, self._single.terms = self.sqnorm, terms
-        return self._single
+        single = self._with(narrow, self.passes.cast(np.dtype(np.float32)))
+        single._sqnorm, single.terms = self.sqnorm, terms
+        return single
 
     def with_storage(self, storage: Any) -> Weighted:
         return self._with(storage, self.passes.over(storage))
