@@ -62,6 +62,10 @@ class Option:
         return f"{self.name} : {types}{default}\n    {self.text}"
 
 
+ORDER = Kind(
+    "2 (edges) or 3 (triangles)", "{2, 3}", lambda value: whole(2).holds(value) and value < 4
+)
+
 OPTIONS: dict[str, Option] = {}
 
 
@@ -156,7 +160,7 @@ _option("attribute_scaling", choice(AUTO, "tfidf", "columns", "none"), default=A
 
 _option("n_clusters", whole(1), choice(AUTO), default=8, shell="-k", text="""
     The number of clusters; "auto" chooses it, and ``rank_selection`` says how.""")
-_option("order", whole(), default=2, text="""
+_option("order", ORDER, default=2, text="""
     2 clusters by edges, 3 by triangles (docs/howto/tensors.md).""")
 _option("overlapping", FLAG, default=False, text="""
     Whether a node may belong to several communities.""")

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from symnmf.cluster.fitted import Fitted
     from symnmf.cluster.pipeline import Pipeline, Prepared, rows_of
     from symnmf.cluster.similarities import PRECOMPUTED, Building, Similarities
-    from symnmf.cluster.words import in_python, in_shell
 
 __all__ = [
     "PRECOMPUTED",
@@ -25,8 +24,6 @@ __all__ = [
     "Pipeline",
     "Prepared",
     "Similarities",
-    "in_python",
-    "in_shell",
     "rows_of",
 ]
 
@@ -36,6 +33,5 @@ __getattr__, __dir__ = offered(
         "fitted": ("Fitted",),
         "pipeline": ("Pipeline", "Prepared", "rows_of"),
         "similarities": ("PRECOMPUTED", "Building", "Similarities"),
-        "words": ("in_python", "in_shell"),
     },
 )

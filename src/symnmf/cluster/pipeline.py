@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import calls, graphs
-from symnmf.arguments import check_options
 from symnmf.bars import bar, together
 from symnmf.cluster.fitted import Fitted
 from symnmf.cluster.judgement import LEVEL, Evidence, RankSelection
@@ -25,7 +24,7 @@ from symnmf.graphs.degree_offsets import OFFSETS
 from symnmf.graphs.partitions import Partition
 from symnmf.interchange import column_names, to_host
 from symnmf.objectives.losses import FROBENIUS
-from symnmf.options import AUTO, OPTIONS
+from symnmf.options import AUTO
 from symnmf.run.multistart import DEFAULT_INIT, Plan, Search, StartProgress
 from symnmf.run.problem import Problem, says
 from symnmf.run.result import Callback
@@ -105,9 +104,6 @@ class Pipeline(Building):
     plan: Plan = field(init=False)
 
     def __post_init__(self) -> None:
-        own = {name: getattr(self, name, None) for name in OPTIONS}
-        # None is no value of all of them, and says that nothing is to be done here
-        check_options({k: v for k, v in (own | {**self.objective}).items() if v is not None})
         super().__post_init__()
         count = self.n_clusters
         if self.loss != FROBENIUS:
@@ -128,34 +124,31 @@ class Pipeline(Building):
 
     def _needs_all(self) -> str:
         return (
-            f"{self.spell('n_clusters', AUTO)} needs every entry of {self.argument}; give the "
+            f"n_clusters={AUTO!r} needs every entry of {self.argument}; give the "
             f"number of clusters."
         )
 
     def _check_attributes(self) -> None:
-        spell = self.spell
         if self.attributes is None:
             return
         for said, refused in (
-            (spell("loss"), self.loss != FROBENIUS),
-            (spell("order", 3), self.order != 2),
-            (spell("labels"), self.constrained),
+            ("loss", self.loss != FROBENIUS),
+            ("order=3", self.order != 2),
+            ("labels", self.constrained),
         ):
             if refused:
                 raise InputError(
-                    f"{spell('attributes')} cannot be combined with {said}; leave one of them out."
+                    f"attributes cannot be combined with {said}; leave one of them out."
                 )
 
     def _check_loss(self) -> None:
         """Refuse what a likelihood does not have, before any work is done."""
-        spell = self.spell
         if self.order == 3:
-            raise InputError(f"{spell('loss')} is for edges, not for triangles; leave it out.")
+            raise InputError("loss is for edges, not for triangles; leave it out.")
         for name in ("weights", "missing", "allow_negative", "l1", "ridge"):
             if says(self.objective.get(name)):
                 raise InputError(
-                    f"{spell(name)} cannot be combined with {spell('loss', self.loss)}; leave one "
-                    f"out."
+                    f"{name} cannot be combined with loss={self.loss!r}; leave one out."
                 )
 
     @property
@@ -211,7 +204,7 @@ class Pipeline(Building):
                     raise InputError(self._needs_all())
                 if evidence is None:
                     raise InputError(
-                        f"{self.spell('n_clusters', AUTO)} needs {self.argument} in memory, as an "
+                        f"n_clusters={AUTO!r} needs {self.argument} in memory, as an "
                         f"array or a sparse matrix; give the number of clusters."
                     )
                 selection = evidence.selection
@@ -257,12 +250,12 @@ class Pipeline(Building):
             )
         from symnmf.cluster.joint import OFFSETS, AttributeWeight, choose_weight
 
-        table = aligned(self.attributes, similar.names, self.spell("attributes"))
+        table = aligned(self.attributes, similar.names, "attributes")
         F = scale_attributes(table, self.attribute_scaling)
         n = similar.graph.shape[0]
         if F.shape[0] != n:
             raise InputError(
-                f"{self.spell('attributes')} must have one row for each of the {n} {self.rows} of "
+                f"attributes must have one row for each of the {n} {self.rows} of "
                 f"{self.argument}, got {F.shape[0]}."
             )
         if self.components != "all":  # what is left out has no attributes either
@@ -283,8 +276,8 @@ class Pipeline(Building):
     def _check_hypergraph(self) -> None:
         if self.loss == "bernoulli":
             raise InputError(
-                f"{self.spell('loss', self.loss)} is for edges and {self.argument} is a "
-                f"hypergraph; use {self.spell('loss', 'poisson')}."
+                f"loss={self.loss!r} is for edges and {self.argument} is a "
+                f"hypergraph; use loss='poisson'."
             )
         if self.constrained:
             raise InputError(
@@ -304,22 +297,20 @@ class Pipeline(Building):
                 groups_of(getattr(self, name), n, name)
 
     def _too_many(self, count: int, most: int, which: str = "") -> str:
-        spell = self.spell
         rows = self.rows.removesuffix("s") if most == 1 else self.rows
         return (
-            f"{spell('n_clusters', count)} is more than the {most} {rows} of {self.argument}"
-            f"{which}; choose at most {spell('n_clusters', most)}."
+            f"n_clusters={count!r} is more than the {most} {rows} of {self.argument}"
+            f"{which}; choose at most n_clusters={most!r}."
         )
 
     def advice(self, similar: Similarities) -> str:
         """Return what to try where clusters are hardly any."""
-        spell = self.spell
         if not self.precomputed:
-            return f"try another {spell('affinity')} or {spell('n_neighbors')}, or fewer clusters"
-        first = f"raise {spell('degree_offset')}"
+            return "try another affinity or n_neighbors, or fewer clusters"
+        first = "raise degree_offset"
         if similar.degree_offset is None:
-            first = f"pass {spell('normalize', True)}"
-        return f"{first}, or {spell('components', 'largest')}"
+            first = "pass normalize=True"
+        return f"{first}, or components='largest'"
 
 
 @dataclass(frozen=True, eq=False)
@@ -411,6 +402,7 @@ class Searched:
         pipeline, similar = self.prepared.pipeline, self.prepared.similarities
         others = pipeline.constrained or pipeline.hides or pipeline.order != 2
         others |= self.prepared.choice is not None or similar.hypergraph is not None
+        others |= similar.signs is not None and similar.signs.weight > 0.0
         if pipeline.assign_labels != LIKELIHOOD or pipeline.threshold is not None or others:
             return False
         weighted = not self.prepared.problem.objective.unit_weights

@@ -10,12 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import graphs
-from symnmf.cluster.words import Spelling, in_python
+from symnmf.arguments import check_options
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.adjacency import (
     affinities,
     as_storage,
-    check_degree_offset,
     degrees,
     edge_list,
     matrix_of,
@@ -23,13 +22,12 @@ from symnmf.graphs.adjacency import (
     numbers,
     row_names,
 )
-from symnmf.graphs.components import CHOICES, restrict
+from symnmf.graphs.components import restrict
 from symnmf.graphs.degree_offsets import Scaled, with_degree_offset, with_scaling
 from symnmf.graphs.pairwise import DISTANCES, KERNELS
 from symnmf.graphs.scales import describe_dominance, dominant_columns
 from symnmf.graphs.warning import warn
-from symnmf.kinds import is_number
-from symnmf.naming import lookup, shown
+from symnmf.options import OPTIONS
 from symnmf.run.problem import Problem, says
 from symnmf.run.spectral import Basis
 from symnmf.storage import LowRank, SymmetricArray, as_symmetric
@@ -137,8 +135,6 @@ class Building:
         What :class:`symnmf.Problem` is told besides X.
     argument : str
         What the data are called in messages.
-    spell : callable
-        How the entry point spells arguments.
     gamma, degree, coef0, kernel_params
         Parameters of a kernel; those that it does not have are left out.
     column_names : sequence or None
@@ -163,7 +159,6 @@ class Building:
     n_jobs: int | None = None
     device: Any = None
     argument: str = "X"
-    spell: Spelling = in_python
     gamma: float | None = None
     degree: float = 3
     coef0: float = 1
@@ -173,62 +168,36 @@ class Building:
     points: Any = None
 
     def __post_init__(self) -> None:
-        spell = self.spell
-        if self.order not in (2, 3):
-            raise InputError(
-                f"{spell('order')} must be 2 (edges) or 3 (triangles), got {self.order!r}."
-            )
-        flag = self.normalize is None or isinstance(self.normalize, bool | np.bool_)
-        if not flag and not self._automatic:
-            raise InputError(
-                f"{spell('normalize')} must be True, False or {CHOOSE!r}, got {self.normalize!r}."
-            )
-        check_degree_offset(self.degree_offset)
-        lookup(str(self.components), CHOICES, spell("components"))
-        weight: Any = self.negative_weight
-        auto = isinstance(weight, str) and weight == "auto"
-        if not (auto or (is_number(weight) and 0.0 <= weight < np.inf)):
-            raise InputError(
-                f"{spell('negative_weight')} must be 'auto' or a number of at least 0, got "
-                f"{shown(weight)}."
-            )
-        if isinstance(self.layer_weights, str) and self.layer_weights != "auto":
-            raise InputError(
-                f"{spell('layer_weights')} must be 'auto', one number for each layer or None, got "
-                f"{shown(self.layer_weights)}."
-            )
+        own = {name: getattr(self, name, None) for name in OPTIONS}
+        # None is no value of all of them, and says that nothing is to be done here
+        check_options({k: v for k, v in (own | {**self.objective}).items() if v is not None})
         if self.precomputed:
             self._check_given()
         else:
             self._check_points()
 
     def _check_given(self) -> None:
-        spell = self.spell
         if self.n_neighbors is not None:
-            raise InputError(
-                f"{spell('n_neighbors')} is for points, not for given similarities; leave it out."
-            )
+            raise InputError("n_neighbors is for points, not for given similarities; leave it out.")
         hiding = [name for name in ("mask", "weights", "missing") if self._told(name)]
         if hiding and self.order == 3:
             raise InputError(
-                f"{spell('order', 3)} needs every edge, and {spell(hiding[0])} hides some; leave "
-                f"one of them out."
+                f"order=3 needs every edge, and {hiding[0]} hides some; leave one of them out."
             )
 
     def _check_points(self) -> None:
-        spell = self.spell
         odd = [name for name in ("degree_offset", "missing", "mask", "weights") if self._told(name)]
         if self.normalize is not None and not self.normalize:
             odd.append("normalize")
         if odd:
             raise InputError(
-                f"{spell(odd[0])} is for {spell('affinity', PRECOMPUTED)}: graphs of points have "
+                f"{odd[0]} is for affinity={PRECOMPUTED!r}: graphs of points have "
                 f"no missing entries and are always normalized; leave it out."
             )
         if self.order == 3:
             raise InputError(
-                f"{spell('order', 3)} needs a graph and {self.argument} was taken for points; "
-                f"leave it out, or pass a graph and {spell('affinity', PRECOMPUTED)}."
+                f"order=3 needs a graph and {self.argument} was taken for points; "
+                f"leave it out, or pass a graph and affinity={PRECOMPUTED!r}."
             )
 
     def _told(self, name: str) -> bool:
@@ -336,7 +305,10 @@ class Building:
         """Warn where a few columns decide all distances by their scale."""
         if columns := dominant_columns(data):
             said = describe_dominance(data, columns, self.column_names)
-            warn(f"{said}; {self.spell('scale', 'standard')} brings all columns to one scale.")
+            warn(
+                f"{said}; sklearn.preprocessing.StandardScaler, or --scale standard in the shell, "
+                "brings all columns to one scale."
+            )
 
     def _of_matrix(self, data: Any, clusters: int) -> Similarities:
         signed = bool(self.objective.get("allow_negative"))
@@ -358,7 +330,7 @@ class Building:
                 f"{self.argument} has no edge of positive weight, so nothing holds any two nodes "
                 f"together; check the signs of its weights."
             )
-        advice = self.spell("components", "largest")
+        advice = "components='largest'"
         inside = restrict(seen, self.components, clusters or seen.shape[0], advice)
         if inside is not seen:
             kept = degrees(inside) > 0
@@ -374,7 +346,7 @@ class Building:
         """Take the clique graph of the sizes that carry the groups."""
         names = ("mask", "weights", "missing", "allow_negative")
         self._refuse("a hypergraph", **{name: says(self.objective.get(name)) for name in names})
-        advice = self.spell("components", "largest")
+        advice = "components='largest'"
         whole = H.clique_graph()
         inside = restrict(whole, self.components, clusters or len(H.names), advice)
         if inside is not whole:
@@ -408,8 +380,8 @@ class Building:
         hidden = self.hides or self.order != 2 or not self.precomputed
         if hidden:
             raise InputError(
-                f"{self.argument} has layers, which need {self.spell('affinity', PRECOMPUTED)}, "
-                f"{self.spell('order', 2)} and no missing entries; make a symnmf.Problem of layers "
+                f"{self.argument} has layers, which need affinity={PRECOMPUTED!r}, "
+                f"order=2 and no missing entries; make a symnmf.Problem of layers "
                 f"with masks."
             )
         from symnmf.cluster.layers import LayerWeights, choose_layer_weights, same_rows
@@ -466,9 +438,9 @@ class Building:
         for name, refused in wrong.items():
             if refused:
                 # normalize is on unless it is switched off
-                advice = f"use {self.spell(name, False)}" if name == "normalize" else "leave it out"
+                advice = f"use {name}=False" if name == "normalize" else "leave it out"
                 raise InputError(
-                    f"{self.argument} is {what}, so {self.spell(name)} cannot be used; {advice}, "
+                    f"{self.argument} is {what}, so {name} cannot be used; {advice}, "
                     f"or pass an array or a sparse matrix."
                 )
 
@@ -479,9 +451,7 @@ class Building:
 
     def _triangles(self, A: Any, names: list[Any] | None) -> Similarities:
         if A.min() < 0:
-            raise InputError(
-                f"{self.spell('order', 3)} counts triangles, whose weights must not be negative."
-            )
+            raise InputError("order=3 counts triangles, whose weights must not be negative.")
         from symnmf import tensors  # only here, so that no other call loads its kernels
 
         T, _ = tensors.triangles(A, repeated="observed", n_jobs=self.n_jobs)

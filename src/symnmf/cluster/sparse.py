@@ -15,7 +15,6 @@ from symnmf.bars import bar, together
 from symnmf.cluster.judgement import UNKNOWN, Judgement
 from symnmf.cluster.pipeline import Pipeline
 from symnmf.cluster.quality import Quality, assess
-from symnmf.cluster.words import Spelling, in_python
 from symnmf.errors import InputError
 from symnmf.graphs.components import restrict
 from symnmf.membership import BACKGROUND
@@ -58,7 +57,6 @@ class SparsePipeline:
     progress: bool = False
     checkpoint: Any = None
     others: Mapping[str, Any] = field(default_factory=dict)
-    spell: Spelling = in_python
 
     @classmethod
     def beside(cls, pipeline: Pipeline, wanted: bool | None) -> SparsePipeline:
@@ -87,7 +85,6 @@ class SparsePipeline:
             progress=pipeline.progress,
             checkpoint=pipeline.checkpoint,
             others=others,
-            spell=pipeline.spell,
         )
 
     def __post_init__(self) -> None:
@@ -95,8 +92,8 @@ class SparsePipeline:
             raise InputError(f"row_sparse must be True, False or None, got {self.wanted!r}.")
         if self.wanted and self._set:
             raise InputError(
-                f"{self.spell(self._set[0])} cannot be combined with "
-                f"{self.spell('row_sparse', True)}, where rows of U hold few entries and the loss "
+                f"{self._set[0]} cannot be combined with "
+                f"row_sparse=True, where rows of U hold few entries and the loss "
                 f"is Poisson; leave one of them out."
             )
 
@@ -129,8 +126,8 @@ class SparsePipeline:
             size = f"{n} x {count}" if count else f"{n} rows and an unknown number of columns"
             errors.warn(
                 f"a dense U of {size} would be mostly zeros, so U is row-sparse and fitted by the "
-                f"Poisson loss; {self.spell('row_sparse', True)} says that this is meant, "
-                f"{self.spell('row_sparse', False)} makes U dense.",
+                f"Poisson loss; row_sparse=True says that this is meant, "
+                f"row_sparse=False makes U dense.",
                 UserWarning,
             )
         told = self.callback
