@@ -1,6 +1,7 @@
 """No U >= 0 comes below the bound, and where it should be tight it is."""
 
 import dataclasses
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +16,8 @@ from symnmf.bounds import best_bound, dual_search, frobenius, squares, weighted
 from symnmf.bounds.bound import Bound, percent, rounded_down
 from symnmf.bounds.dual_search import admm, decrease
 from symnmf.bounds.groups import between_groups
-from symnmf.bounds.target import observed_block
+from symnmf.bounds.target import explained_at_a_price, observed_block
+from symnmf.run.bounding import target_of
 from symnmf.storage import LowRank, as_symmetric
 
 
@@ -512,3 +514,39 @@ def test_a_bound_that_is_far_away_does_not_sound_like_praise():
     )
     assert "within" not in known.sentence
     assert "loose: the best may be up to 98% lower" in known.sentence
+
+
+@pytest.mark.parametrize("price", [0.0, 0.3, 1.0, 10.0])
+def test_what_eigenvalues_explain_at_a_price_is_the_best_of_all_sums(price):
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        values = rng.normal(1.0, 2.0, 3)
+        found = explained_at_a_price(values, price)
+        grid = np.linspace(0.0, 6.0, 61)
+        z = np.stack(np.meshgrid(grid, grid, grid), axis=-1).reshape(-1, 3)
+        gains = 2.0 * z @ values - (z**2).sum(axis=1) - 2.0 * price * np.sqrt(z.sum(axis=1))
+        assert gains.max() - 1e-9 <= found <= gains.max() + 0.3
+
+
+@pytest.mark.parametrize("options", [{}, {"ridge": 0.2}, {"weights": "some"}])
+def test_the_bound_counts_an_l1_term(options):
+    rng = np.random.default_rng(0)
+    B = rng.random((30, 3)) * (rng.random((30, 3)) < 0.6)
+    X, W = B @ B.T + 0.1 * np.eye(30), 0.5 + 0.5 * rng.random((30, 30))
+    options = {"weights": np.minimum(W, W.T)} if "weights" in options else options
+    for l1 in (0.05, 0.5, 5.0):
+        problem = symnmf.Problem(X, l1=l1, **options)
+        result = symnmf.factorize(problem, 3, random_state=0, tol=1e-7)
+        bound = result.bound(max_time=0)
+        f, U = problem.objective, result.factors[0]
+        without = replace(target_of(f, U), l1=0.0)
+        assert bound.value <= result.value
+        assert bound.value > without.value(without.squares(3)) + 1e-6
+
+
+def test_the_bound_is_tight_for_one_number_and_an_l1_term():
+    result = symnmf.factorize(np.array([[4.0]]), 1, l1=1.0, tol=1e-10)
+    u = np.linspace(0.0, 3.0, 300_001)
+    least = np.min(0.5 * (4.0 - u**2) ** 2 + u)
+    assert result.bound(max_time=0).value == pytest.approx(least, rel=1e-8)
+    assert result.value == pytest.approx(least, rel=1e-8)

@@ -81,6 +81,9 @@ class Squares:
         The leading eigenvectors, about.
     values : ndarray of shape (r,)
         Their eigenvalues, about, descending.
+    raised : ndarray of shape (r,)
+        What the bound is the sum of the squares of: as good as upper bounds on the eigenvalues, for
+        every sum over them that is symmetric, convex and rising.
     """
 
     total: float
@@ -89,6 +92,7 @@ class Squares:
     how: str
     vectors: np.ndarray
     values: np.ndarray
+    raised: np.ndarray
 
 
 def all_eigenvalues(A: np.ndarray, rank: int, n: int | None = None) -> Squares:
@@ -329,4 +333,4 @@ def _summed(
 ) -> Squares:
     raised = np.maximum(np.maximum(values, above), 0.0) + left
     total = float(np.sum(raised**2))
-    return Squares(total, total - _positive(values), failure, how, vectors, values)
+    return Squares(total, total - _positive(values), failure, how, vectors, values, raised)

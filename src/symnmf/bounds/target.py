@@ -7,13 +7,16 @@ Every objective here has, for every U >= 0 with r columns and every symmetric N 
 and a :class:`Target` is the constant, the factor and A:
 
 Frobenius
-    ||X||^2, 1 and X. With a ridge and links, 1/2 tr(U^T Q U), A = X - Q / 2. An l1 term is
-    nonnegative and is left out.
+    ||X||^2, 1 and X. With a ridge and links, 1/2 tr(U^T Q U), A = X - Q / 2.
 weights w >= c > 0
     A = c X + Y with any symmetric Y, the factor 1 / c and the constant
     c ||X||^2 + 2 <Y, X> - sum y^2 / (w - c); Y = (w - c) (X - U U^T) is the best one at U.
 hidden entries
     Only a block of rows whose pairs are all observed says anything.
+
+Where l1 times the sum of the entries of U is added, that is at least l1 times the root of the trace
+of U U^T. So the sum of the squares becomes twice the largest sum of lambda_i z_i - z_i^2 / 2 less
+l1 (factor sum z_i)^(1/2) / factor over z >= 0, which is convex in the eigenvalues too.
 """
 
 from __future__ import annotations
@@ -68,6 +71,8 @@ class Target:
         The rows of U that A covers; None for all.
     blur : float
         How far A and its norm may be off since A was formed from factors.
+    l1 : float
+        The weight of the sum of the entries of U, where that is added.
     """
 
     n: int
@@ -82,11 +87,14 @@ class Target:
     nonnegative: bool = True
     rows: np.ndarray | None = None
     blur: float = 0.0
+    l1: float = 0.0
 
     def value(self, squares: Squares) -> float:
         """Return the bound on the objective, less what the sums may be off by rounding."""
-        # the root of the sum changes by no more than A does
-        sum_ = self.factor * (np.sqrt(squares.total) + self.blur) ** 2
+        size = np.sqrt(squares.total)
+        explained = explained_at_a_price(squares.raised, self.l1 / np.sqrt(self.factor))
+        # by no more than that does it change where A does by the blur
+        sum_ = self.factor * (explained + 2.0 * self.blur * (size + self.blur))
         constant = self.constant - 2.0 * self.blur * np.sqrt(abs(self.constant))
         bound = float(0.5 * (constant - sum_ - SUMS * (abs(constant) + sum_)))
         return max(bound, 0.0) if self.nonnegative else bound
@@ -128,16 +136,37 @@ class Target:
         )
 
 
+def explained_at_a_price(values: np.ndarray, price: float) -> float:
+    """Return max over z >= 0 of 2 <values, z> - ||z||^2 - 2 price (sum z)^(1/2).
+
+    With a price of 0 it is the sum of the positive squares. For a given sum t of z, z is what the
+    values are above a level, so where the first k of them are, the root of t is a zero of
+    s^3 - S_k s + price k / 2, S_k their sum.
+    """
+    values = np.sort(np.maximum(values, 0.0))[::-1]
+    if price == 0.0:
+        return float(np.sum(values**2))
+    best = 0.0
+    for k, total in enumerate(np.cumsum(values), 1):
+        for root in np.roots([1.0, 0.0, -total, 0.5 * price * k]):
+            if abs(root.imag) > 1e-6 * abs(root) or root.real <= 0.0:
+                continue
+            z = np.maximum(values - (total - root.real**2) / k, 0.0)
+            best = max(best, 2.0 * values @ z - z @ z - 2.0 * price * np.sqrt(z.sum()))
+    return float(best)
+
+
 def frobenius(
     X: SymmetricMatrix,
     *,
     ridge: float | np.ndarray = 0.0,
     links: tuple[SymmetricMatrix, ...] = (),
+    l1: float = 0.0,
 ) -> Target:
     """Return the target of 1/2 ||X - U U^T||^2 + 1/2 sum_i a_i ||u_i||^2 + 1/2 tr(U^T Q U).
 
-    ``ridge`` is a, for all rows or for each; ``links`` are matrices that add up to Q. An l1 term
-    may be added to that: the bound is the same.
+    ``ridge`` is a, for all rows or for each; ``links`` are matrices that add up to Q. ``l1`` times
+    the sum of the entries of U may be added to that.
     """
     n, X = X.shape[0], _wider(X)
     shift = np.broadcast_to(0.5 * np.asarray(ridge, dtype=np.float64), (n,))
@@ -183,6 +212,7 @@ def frobenius(
         core=core,
         nonnegative=not any(link.signed for link in links),
         blur=blur,
+        l1=l1,
     )
 
 
@@ -193,6 +223,7 @@ def weighted(
     *,
     ridge: float | np.ndarray = 0.0,
     links: tuple[SymmetricMatrix, ...] = (),
+    l1: float = 0.0,
 ) -> Target | None:
     """Return the target of 1/2 sum w (x - m)^2, M = U U^T, near U; None if there is none.
 
@@ -232,6 +263,7 @@ def weighted(
         array=A.copy,
         nonnegative=not signed,
         rows=rows,
+        l1=l1,
     )
 
 

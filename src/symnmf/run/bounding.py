@@ -10,7 +10,15 @@ from symnmf.bounds.bound import GLOBAL_TOL, Bound
 from symnmf.bounds.computing import best_bound
 from symnmf.bounds.target import Target, frobenius, weighted
 from symnmf.errors import InputError
-from symnmf.objectives import Attributed, Frobenius, Links, MatrixObjective, Objective, Ridge
+from symnmf.objectives import (
+    L1,
+    Attributed,
+    Frobenius,
+    Links,
+    MatrixObjective,
+    Objective,
+    Ridge,
+)
 from symnmf.parallel import one_blas_thread
 from symnmf.run.problem import Problem
 from symnmf.run.result import Result
@@ -67,20 +75,22 @@ def target_of(f: Objective, U: np.ndarray) -> Target | None:
     if isinstance(f, Attributed) and f.base.terms:
         return None
     ridge: Any = 0.0
-    links = []
+    links, l1 = [], 0.0
     for term in f.terms:
         if isinstance(term, Ridge):
             ridge = ridge + term.weight * (1.0 if term.rows is None else term.rows)
         elif isinstance(term, Links):
             links.append(term.matrix)
+        elif isinstance(term, L1):
+            l1 += term.weight
         elif term.size > 0.0:
             return None
     if isinstance(f, Frobenius):
-        return frobenius(f.storage, ridge=ridge, links=tuple(links))
+        return frobenius(f.storage, ridge=ridge, links=tuple(links), l1=l1)
     if f.shape[0] > WEIGHTS_UP_TO or f.dtype != np.float64 or f.sqnorm == 0.0:
         return None
     X, W = entries_and_weights(f)
-    return weighted(X, W, U, ridge=ridge, links=tuple(links))
+    return weighted(X, W, U, ridge=ridge, links=tuple(links), l1=l1)
 
 
 def entries_and_weights(f: MatrixObjective) -> tuple[np.ndarray, np.ndarray]:
