@@ -154,6 +154,21 @@ def test_a_row_that_has_to_stay_does_not_empty_the_cluster_it_would_have_gone_to
     np.testing.assert_array_equal(reassigned(A, labels, 3), labels)
 
 
+def test_negative_edges_push_rows_out_of_a_cluster():
+    A, y = block_model([30, 30], [0.3, 0.3], 0.1, 2)
+    foes = sp.csr_array(np.where(y[:, None] != y, 0.3, 0.0) * (A.toarray() == 0))
+    signed = sp.csr_array(A - foes)
+    noisy = np.where(np.random.default_rng(1).random(60) < 0.35, 1 - y, y)
+    signed = sp.csr_array(signed.multiply(np.random.default_rng(2).random((60, 60)) < 0.6))
+    signed = sp.csr_array(signed + signed.T)
+    without = normalized_mutual_info_score(y, reassigned(signed, noisy, 2))
+    pushed = reassigned(signed, noisy, 2, negative_weight=1.0)
+    assert normalized_mutual_info_score(y, pushed) > without
+    np.testing.assert_array_equal(
+        reassigned(signed, noisy, 2), reassigned(sp.csr_array(signed.maximum(0)), noisy, 2)
+    )
+
+
 def test_a_sparse_graph_in_an_array_is_read_as_a_sparse_one():
     A, y = block_model([30, 25, 20], [0.5, 0.5, 0.5], 0.15, 1)
     noisy = np.where(np.random.default_rng(0).random(75) < 0.25, 0, y)

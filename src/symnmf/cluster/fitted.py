@@ -146,7 +146,10 @@ class Fitted:
         labels = None
         if by_likelihood:
             clusters = best.U.shape[1]
-            labels = reassigned(similar.graph, to_host(best.labels), clusters)
+            signs = 0.0 if similar.signs is None else similar.signs.weight
+            labels = reassigned(
+                similar.graph, to_host(best.labels), clusters, negative_weight=signs
+            )
             labels, order = labels_by_size(labels, clusters)
         else:
             U = to_host(best.U)

@@ -101,10 +101,7 @@ class Assigning:
         labels = np.ascontiguousarray(labels, np.int64)
         worth = self.worth(labels)
         if self.dense:
-            scores = self.scores(self.A, self.degrees, labels, worth)
-            own = scores[np.arange(len(labels)), labels]
-            better = (scores.max(axis=1) > own) & (labels != OUTSIDE)
-            return np.where(better, scores.argmax(axis=1), labels)
+            return best_of(self.scores(self.A, self.degrees, labels, worth), labels)
         moved, tied = np.empty_like(labels), np.zeros((LANES, self.clusters + 1))
         graph = *narrow(self.A.indptr, self.A.indices), self.A.data
         move_rows(*graph, labels, self.degrees, worth.gain, worth.cost, tied, moved)
@@ -132,6 +129,11 @@ class Assigning:
         scores[(weight == 0.0) | (worth.gain <= 0.0)] = -np.inf
         return np.asarray(scores)
 
+    def against(self, labels: np.ndarray) -> np.ndarray:
+        """Return the log-likelihood of negative weights, which are rare inside of a cluster."""
+        worth = self.worth(labels)
+        return self._weights(self.A, labels) * worth.gain - self.degrees[:, None] * worth.cost
+
     def _weights(self, rows: Any, labels: np.ndarray) -> np.ndarray:
         """Return the weight of rows to each cluster."""
         inside = np.flatnonzero(labels != OUTSIDE)
@@ -141,18 +143,35 @@ class Assigning:
         return np.asarray(weight.toarray() if sp.issparse(weight) else weight)
 
 
-def reassigned(A: Any, labels: np.ndarray, clusters: int) -> np.ndarray:
+def best_of(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the cluster of the largest score of each row that has one; it stays among equals."""
+    own = scores[np.arange(len(labels)), labels]
+    better = (scores.max(axis=1) > own) & (labels != OUTSIDE)
+    return np.where(better, scores.argmax(axis=1), labels)
+
+
+def reassigned(
+    A: Any, labels: np.ndarray, clusters: int, *, negative_weight: float = 0.0
+) -> np.ndarray:
     """Return labels after a few rounds in which every row moves to its best cluster.
 
-    Rows with the label -1 keep it, and no cluster loses all its rows. Negative weights do not
-    count.
+    Rows with the label -1 keep it, and no cluster loses all its rows. Negative edges of a sparse
+    graph have densities of their own, and their log-likelihood counts ``negative_weight`` times.
     """
     if clusters < 2:
         return labels
-    assigning, outside = Assigning(attraction(A), clusters), labels == OUTSIDE
-    before: np.ndarray | None = None
+    outside, before = labels == OUTSIDE, None
+    positive = Assigning(attraction(A), clusters)
+    negative: Assigning | None = None
+    if negative_weight > 0.0 and A.min() < 0 and not positive.dense:
+        negative = Assigning(attraction(-A), clusters)
     for done in range(ROUNDS):
-        moved = assigning.round(labels)
+        if negative is None:
+            moved = positive.round(labels)
+        else:
+            worth = positive.worth(labels)
+            scores = positive.scores(positive.A, positive.degrees, labels, worth)
+            moved = best_of(scores + negative_weight * negative.against(labels), labels)
         # rows that stay in one cluster may have been all that another would have gained
         while (emptied := _lost(labels[~outside], moved[~outside])).size:
             stays = np.isin(labels, emptied)
