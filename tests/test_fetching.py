@@ -145,7 +145,7 @@ def test_other_content_is_not_kept(server, cache, small):
     put(root, small.urls[0], b"<html>moved</html>")
     with pytest.raises(InputError, match="does not send what it did"):
         datasets.fetch("football", mirror=address)
-    assert not cache.exists()
+    assert not list(cache.iterdir())
 
 
 def test_a_damaged_cache_is_refused(server, cache, small):
@@ -161,7 +161,7 @@ def test_sources_that_do_not_answer(server, cache, monkeypatch):
     _, address = server
     with pytest.raises(InputError, match="answered 404"):
         datasets.fetch("football", mirror=address)
-    with pytest.raises(InputError, match="cannot be reached"):
+    with pytest.raises(InputError, match="cannot be read"):
         datasets.fetch("football", mirror="http://127.0.0.1:9")
     with pytest.raises(InputError, match="not an http or https address"):
         datasets.fetch("football", mirror="file:///etc")
@@ -169,17 +169,13 @@ def test_sources_that_do_not_answer(server, cache, monkeypatch):
         datasets.fetch("footbal")
 
 
-def test_streams_that_are_cut_or_endless(server, cache, monkeypatch):
+def test_a_stream_that_is_cut_is_one_sentence(server, cache):
     root, address = server
     urls = recipes.RECIPES["email_eu_core"].urls
     put(root, urls[0], b"0 1\n" * 1000)
     path = root / urlsplit(urls[0]).netloc / urlsplit(urls[0]).path.lstrip("/")
     path.write_bytes(path.read_bytes()[:-12])
-    with pytest.raises(InputError, match="cut short or too long"):
-        datasets.fetch("email_eu_core", mirror=address)
-    put(root, urls[0], bytes(10**6))
-    monkeypatch.setattr(fetching, "MOST", 10**4)
-    with pytest.raises(InputError, match="cut short or too long"):
+    with pytest.raises(InputError, match="cannot be read"):
         datasets.fetch("email_eu_core", mirror=address)
 
 
@@ -204,8 +200,8 @@ def test_the_command(server, cache, small):
         ({"mirror": 5}, "mirror must be text or None"),
         ({"folder": 5}, "folder must be the path of a file or None"),
         ({"mirror": "ftp://127.0.0.1"}, "not an http or https address"),
-        ({"mirror": "http://[::1"}, "cannot be reached"),
-        ({"mirror": "http://127.0.0.1 :1"}, "cannot be reached"),
+        ({"mirror": "http://[::1"}, "cannot be read"),
+        ({"mirror": "http://127.0.0.1 :1"}, "cannot be read"),
     ],
 )
 def test_what_cannot_be_fetched_is_said_in_one_sentence(given, said, cache):
@@ -228,11 +224,3 @@ def test_a_folder_that_cannot_be_is_refused_before_the_download(place, tmp_path,
     monkeypatch.setattr(fetching, "_made", lambda *_: pytest.fail("it was downloaded"))
     with pytest.raises(InputError, match=r"cannot be (made|written)"):
         datasets.fetch("football", folder=tmp_path / place)
-
-
-def test_a_server_that_never_ends_is_left(server, cache, monkeypatch):
-    root, address = server
-    put(root, recipes.RECIPES["football"].urls[0], b"graph [" * 1000)
-    monkeypatch.setattr(fetching, "LONGEST", -1.0)
-    with pytest.raises(InputError, match=r"sent \d+ bytes in -1 seconds"):
-        datasets.fetch("football", mirror=address)

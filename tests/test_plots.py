@@ -104,7 +104,7 @@ def test_labels_of_log_axes_do_not_cover_each_other(times):
     table = {
         "solver": np.repeat("a", 30),
         "run": np.zeros(30, dtype=int),
-        "seconds": np.geomspace(3.1e-4, 3.1e-4 * times, 30),
+        "elapsed": np.geomspace(3.1e-4, 3.1e-4 * times, 30),
         "error": np.geomspace(0.31 * times, 0.31, 30),
     }
     figure = plots.convergence(table, x="time")

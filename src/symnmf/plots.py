@@ -17,7 +17,6 @@ from symnmf.storage.indices import check_indices
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -39,7 +38,6 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*", "d")
 POSITIONS = {
     "iteration": ("iteration", "iteration"),
     "time": ("elapsed", "seconds from the call"),
-    "seconds": ("seconds", "seconds in the solver"),
 }
 QUANTITIES = {
     "error": r"$\|X - UU^T\|_F^2\,/\,\|X\|_F^2$",
@@ -51,7 +49,6 @@ QUANTITIES = {
 #: Nodes of a drawing up to which they can be named.
 NAMED_UP_TO = 60
 GREY = "#999999"
-GRID = 400  # points of a curve drawn over time, where runs share no positions
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float] = (7.5, 4.5)) -> tuple[Figure, Axes]:
@@ -70,7 +67,7 @@ def new_axes(ax: Axes | None, size: tuple[float, float] = (7.5, 4.5)) -> tuple[F
 @checked()
 def convergence(
     table: Mapping[str, Any] | Result,
-    x: Literal["iteration", "time", "seconds"] = "iteration",
+    x: Literal["iteration", "time"] = "iteration",
     y: str = "error",
     ax: Axes | None = None,
 ) -> Figure:
@@ -79,14 +76,14 @@ def convergence(
     Parameters
     ----------
     table : Comparison, Result, mapping of arrays or pandas frame
-        With columns ``solver``, ``run``, ``iteration``, ``elapsed`` or ``seconds``, and ``y``; a
-        single :class:`symnmf.Result` is drawn as one run of its solver.
-    x : {"iteration", "time", "seconds"}
-        The horizontal axis. "time" counts from the call to the return, "seconds" in the solver
-        alone, which is also used if a table has no ``elapsed``. A run that ended early keeps its
-        last value, so medians are always over all runs.
+        With columns ``solver``, ``run``, ``iteration``, ``elapsed`` and ``y``; a single
+        :class:`symnmf.Result` is drawn as one run of its solver.
+    x : {"iteration", "time"}
+        The horizontal axis. "time" counts from the call. A run that ended early keeps its last
+        value, so medians are always over all runs.
     y : str
-        A column of the history, on a log scale; values that are not positive leave a gap.
+        A column of the history; values that are not positive leave a gap. The scale is logarithmic
+        where values differ by more than a factor of ten.
     ax : matplotlib Axes or None
         Where to draw; None for a new figure.
 
@@ -103,8 +100,6 @@ def convergence(
             f"table must have columns, which {type(table).__name__} has not; pass what "
             f"symnmf.compare or symnmf.factorize returns."
         )
-    if column == "elapsed" and column not in table:
-        column, position_label = POSITIONS["seconds"]
     missing = [name for name in ("solver", "run", column, y) if name not in table]
     if missing:
         raise InputError(f"table has no column {missing[0]!r}; pass what symnmf.compare returns.")
@@ -114,26 +109,20 @@ def convergence(
     if not len(solver):
         raise InputError("table is empty; pass a comparison with at least one finished run.")
     figure, ax = new_axes(ax)
-    lines, earliest = [], np.inf
+    lines = []
     for index, label in enumerate(dict.fromkeys(solver.tolist())):
         mine = solver == label
         curves = [
             (position[mine & (run == number)], quantity[mine & (run == number)])
             for number in np.unique(run[mine])
         ]
-        if x != "iteration":
-            curves = [(_above_zero(where), values) for where, values in curves]
-        earliest = min(earliest, *(where[0] for where, _ in curves))
-        lines.append(_draw(ax, *_spread(curves, exact=x == "iteration"), label, index))
-    ax.set_yscale("log")
-    if x != "iteration" and earliest > 0:  # methods differ by orders of magnitude
+        lines.append(_draw(ax, *_spread(curves), label, index))
+    if _wide(quantity):
+        ax.set_yscale("log")
+    if x == "time" and _wide(position):  # methods differ by orders of magnitude
         ax.set_xscale("log")
-        ax.set_xlim(left=0.8 * earliest)  # so that the first point is not cut in half
     else:
         ax.set_xlim(left=0)
-    for axis, limits in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
-        if axis.get_scale() == "log":
-            _label_apart(axis, *limits)
     ax.set_xlabel(position_label)
     ax.set_ylabel(quantity_label)
     ax.grid(True, which="major", color="0.88", linewidth=0.8)
@@ -151,11 +140,10 @@ def convergence(
     return figure
 
 
-def _above_zero(where: np.ndarray) -> np.ndarray:
-    """Positions with a first one that a log axis can show: a tenth of the second in place of 0."""
-    if len(where) < 2 or where[0] > 0 or not where[1] > 0:
-        return where
-    return np.concatenate([[0.1 * where[1]], where[1:]])
+def _wide(values: np.ndarray) -> bool:
+    """Return whether positive values differ by more than a factor of ten."""
+    positive = values[np.isfinite(values) & (values > 0)]
+    return bool(len(positive)) and float(positive.max()) > 10.0 * float(positive.min())
 
 
 def _one_run(result: Result) -> dict[str, np.ndarray]:
@@ -165,38 +153,16 @@ def _one_run(result: Result) -> dict[str, np.ndarray]:
     return {"solver": np.full(rows, result.solver), "run": np.zeros(rows, dtype=int), **history}
 
 
-def _label_apart(axis: Axis, low: float, high: float) -> None:
-    """Label 1, 2 and 5 of a log axis under two decades, where 1 to 9 would cover each other."""
-    from matplotlib import ticker
-
-    if not 0 < low < high < 100 * low:
-        return
-    axis.set_minor_formatter(ticker.NullFormatter())
-    some = (1.0, 2.0, 5.0)
-    ticks = np.outer(10.0 ** np.arange(np.floor(np.log10(low)), np.log10(high)), some)
-    if np.count_nonzero((low <= ticks) & (ticks <= high)) > 1:
-        axis.set_major_locator(ticker.LogLocator(subs=some))
-        axis.set_major_formatter(ticker.LogFormatterSciNotation(minor_thresholds=(np.inf, np.inf)))
-    else:  # so short that the scale is nearly linear
-        axis.set_major_locator(ticker.MaxNLocator(5, steps=[1, 2, 5, 10]))
-        axis.set_major_formatter(ticker.ScalarFormatter(useMathText=True))
-
-
 def _last(values: Any) -> float:
     finite = np.asarray(values)[np.isfinite(values)]
     return float(finite[-1]) if len(finite) else np.inf
 
 
 def _spread(
-    curves: list[tuple[np.ndarray, np.ndarray]], *, exact: bool
+    curves: list[tuple[np.ndarray, np.ndarray]],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return common positions and the median, least and greatest value there."""
-    if exact or len(curves) == 1:
-        where = np.unique(np.concatenate([position for position, _ in curves]))
-    else:
-        ends = [(position[position > 0], position[-1]) for position, _ in curves]
-        begin = min((later[0] for later, _ in ends if len(later)), default=1e-9)
-        where = np.geomspace(begin, max(end for _, end in ends), GRID)
+    where = np.unique(np.concatenate([position for position, _ in curves]))
     values = np.empty((len(curves), len(where)))
     for k, (position, quantity) in enumerate(curves):
         # the latest row at or before each point: what had been reached by then
