@@ -71,8 +71,8 @@ def read_archive(path: str | os.PathLike[str], expected_format: str) -> dict[str
     path = as_path(path)
     whole = "is not a whole npz archive written by symnmf; pass another file."
     try:
-        with open_regular(path) as file:
-            stored = read_members(file)
+        with _open_regular(path) as file:
+            stored = _read_members(file)
     except InputError:
         raise
     except FileNotFoundError as error:
@@ -94,7 +94,7 @@ def read_archive(path: str | os.PathLike[str], expected_format: str) -> dict[str
     return stored
 
 
-def open_regular(path: str | os.PathLike[str]) -> IO[bytes]:
+def _open_regular(path: str | os.PathLike[str]) -> IO[bytes]:
     """Open a file for reading; a pipe or a device is refused and not waited for."""
     # O_NONBLOCK lets a FIFO open at once, to be refused below instead of waited for
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -105,38 +105,22 @@ def open_regular(path: str | os.PathLike[str]) -> IO[bytes]:
     return os.fdopen(descriptor, "rb")
 
 
-def unpacked_size(file: IO[bytes]) -> int:
-    """Return how many bytes the members of a zip say that they hold, which is all they may give."""
-    with zipfile.ZipFile(file) as archive:
-        return sum(member.file_size for member in archive.infolist())
-
-
-def read_members(file: IO[bytes], most: int | None = None) -> dict[str, np.ndarray]:
-    """Return the arrays of an npz archive; whatever is wrong with it raises some exception.
-
-    Parameters
-    ----------
-    file : binary file
-    most : int, optional
-        Bytes that the arrays may hold together, compressed or not. Without it they must be stored
-        as they are, so that they hold no more than the file.
-    """
-    packing = (zipfile.ZIP_STORED,) if most is None else (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+def _read_members(file: IO[bytes]) -> dict[str, np.ndarray]:
+    """Return the arrays of an npz archive; whatever is wrong with it raises some exception."""
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         names = [member.filename for member in members]
         if len(set(names)) != len(names) or len(names) > MAX_MEMBERS:
             raise ValueError("it has too many members, or two of one name")
-        if any(member.compress_type not in packing for member in members):
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
             raise ValueError("its members are packed in another way")
         # members may overlap in a zip that means harm, so their sizes are summed
-        limit = os.fstat(file.fileno()).st_size if most is None else most
-        if sum(member.file_size for member in members) > limit:
-            raise ValueError(f"its members hold more than {limit} bytes")
+        if sum(member.file_size for member in members) > os.fstat(file.fileno()).st_size:
+            raise ValueError("its members hold more than the file")
         return {name.removesuffix(".npy"): _read_array(archive, name) for name in names}
 
 
-def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Return shape, Fortran order and type from the header of a .npy file, which is bounded."""
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):  # what NumPy writes for plain arrays
@@ -151,7 +135,7 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     if not name.endswith(".npy"):
         raise ValueError("one of its members is no array")
     with archive.open(name) as stream:
-        shape, fortran, dtype = read_header(stream)
+        shape, fortran, dtype = _read_header(stream)
         if dtype.kind not in "iufUSb" or not dtype.isnative or len(shape) > 4:
             raise ValueError("one of its arrays is not of plain numbers or text")
         needed = math.prod(shape) * dtype.itemsize

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import sys
 import warnings
 from io import TextIOWrapper
@@ -20,26 +21,33 @@ DONE, FAILED, MISUSED, UNCONVERGED, INTERRUPTED, UNREAD, TERMINATED = 0, 1, 2, 3
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; the entry point ``symnmf``."""
     _open_streams()
-    before = signal.getsignal(signal.SIGTERM)
-    terminated: list[int] = []
-
-    def terminate(number: int, frame: FrameType | None) -> None:
-        """End as after Ctrl-C, which a running solver notes so that its result is written."""
-        terminated.append(number)
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background of a shell
-            raise KeyboardInterrupt
-        signal.raise_signal(signal.SIGINT)
-
-    if before is not signal.SIG_IGN:
-        signal.signal(signal.SIGTERM, terminate)
+    # a solver that runs handles signals itself, so their numbers are read from a socket
+    arrived, notified = socket.socketpair()
+    for end in (arrived, notified):
+        end.setblocking(False)
+    before = signal.set_wakeup_fd(notified.fileno(), warn_on_full_buffer=False)
+    terminated = signal.getsignal(signal.SIGTERM)
+    if terminated is not signal.SIG_IGN:
+        signal.signal(signal.SIGTERM, _terminate)
     try:
         code = _run(arguments)
     except KeyboardInterrupt:
         print("symnmf: interrupted before there was a result.", file=sys.stderr)
         code = INTERRUPTED
     finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
-    sys.exit(TERMINATED if terminated and code in (INTERRUPTED, UNCONVERGED) else code)
+        signal.set_wakeup_fd(before)
+        signal.signal(signal.SIGTERM, terminated or signal.SIG_DFL)
+        notified.close()
+        numbers = arrived.recv(64)
+        arrived.close()
+    sys.exit(TERMINATED if code == INTERRUPTED and signal.SIGTERM in numbers else code)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """End as after Ctrl-C, which a running solver notes so that its result is written."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background of a shell
+        raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)
 
 
 def _run(arguments: list[str] | None) -> int:
@@ -76,7 +84,7 @@ def _in_shell(error: Exception, title: str | None) -> str:
     sentence: str = in_shell(python) if shell == python else shell
     if title is None:
         return sentence
-    return re.sub(r"(^|of )(INPUT|X|G)(?= |;)", rf"\g<1>{os.path.basename(title)}", sentence)
+    return re.sub(r"(^|of )(INPUT|X|G)(?=[ ,;])", rf"\g<1>{os.path.basename(title)}", sentence)
 
 
 def _open_streams() -> None:

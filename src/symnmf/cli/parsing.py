@@ -41,8 +41,10 @@ OWN: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "report": (("--report",), {"metavar": "FILE", "help": "a page with pictures, .html"}),
     "scale": (("--scale",), {"choices": ("standard", "robust"), "help": "bring columns of points "
                              "to one scale, by mean and deviation or by median and quartiles"}),
-    "solvers": (("-s", "--solver"), {"metavar": "SOLVER", "action": "append", "help": "a name that "
-                                     "symnmf info lists; repeat for several"}),
+    "solvers": (("-s", "--solver"), {"metavar": "SOLVER", "dest": "solvers", "action": "append",
+                                     "help": "a name that symnmf info lists; repeat for several"}),
+    "attributes": (("--attributes",), {"metavar": "FILE", "default": argparse.SUPPRESS, "help": "a "
+                                       "table with a row for each node, explained with the graph"}),
     "json": (("--json",), {"action": "store_true", "help": "print one JSON object"}),
     "quiet": (("-q", "--quiet"), {"action": "store_true", "help": "no progress on stderr"}),
     "action": (("action",), {"nargs": "?", "choices": ("list", "fetch"), "default": "list"}),
@@ -150,7 +152,7 @@ def parse(arguments: list[str]) -> tuple[Callable[..., int], dict[str, Any]]:
         print(USAGE.format(commands="\n".join(lines)))
         sys.exit(0)
     options = vars(_parser(name, COMMANDS[name]).parse_args(rest))
-    for option in options.keys() & OPTIONS:
+    for option in (options.keys() & OPTIONS.keys()) - OWN.keys():
         if options[option] is not None:
             from symnmf.arguments import check
 
