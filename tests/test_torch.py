@@ -351,6 +351,40 @@ def test_masks_and_weights_are_taken_where_X_is(device, observing):
     np.testing.assert_allclose(there.history["error"], here.history["error"], rtol=1e-6)
 
 
+def symmetric_weights(rng, n=150):
+    half = rng.random((n, n))
+    return np.minimum(half, half.T)
+
+
+@pytest.mark.parametrize("kind", [torch.bool, torch.uint8, torch.float32, torch.float64])
+def test_a_mask_or_weights_on_the_device_stay_there(device, kind, monkeypatch):
+    X, W = problem("dense", np.float32), symmetric_weights(np.random.default_rng(0))
+    name = "weights" if kind.is_floating_point else "mask"
+    if name == "mask":
+        W = W > 0.3
+    told = {"init": "random", "random_state": 0, "max_iter": 5, "tol": 0.0, "solver": "a-symhals"}
+    here = symnmf.factorize(X, 4, **told, **{name: W})
+    tensor = torch.from_numpy(W).to(device, kind)
+    monkeypatch.setattr("symnmf.objectives.weight_checks._on_host", None)
+    there = symnmf.factorize(on_device(X, device), 4, **told, **{name: tensor})
+    np.testing.assert_allclose(there.history["error"], here.history["error"], rtol=1e-3)
+    for spoil, said in [
+        (lambda W: W[:-1], "must have the shape of X"),
+        (lambda W: torch.zeros_like(W), "hides every entry"),
+        (lambda W: torch.triu(W), "not symmetric"),
+    ]:
+        with pytest.raises(symnmf.InputError, match=said):
+            symnmf.Problem(on_device(X, device), **{name: spoil(tensor)})
+    if kind.is_floating_point:
+        for value in (-1.0, float("nan"), float("inf")):
+            spoilt = tensor.clone()
+            spoilt[2, 2] = value
+            with pytest.raises(symnmf.InputError, match="finite and at least 0"):
+                symnmf.Problem(on_device(X, device), weights=spoilt)
+        with pytest.raises(symnmf.InputError, match="pass it as weights"):
+            symnmf.Problem(on_device(X, device), mask=tensor)
+
+
 def test_solvers_are_compared_where_x_lives(device):
     X = problem("dense", np.float64)
     solvers = ["a-symhals", "pgd"]

@@ -101,6 +101,14 @@ def to_host(X: Any) -> Any:
     return sp.csr_array(tuple(to_host(part) for part in parts), shape=tuple(X.shape))
 
 
+def namespace(array: Any) -> Any:
+    """Return the functions on arrays of this kind: NumPy, torch, or those of another library."""
+    if is_tensor(array):
+        return sys.modules["torch"]
+    own = getattr(array, "__array_namespace__", None)
+    return np if own is None or isinstance(array, np.ndarray) else own()
+
+
 def as_given(array: np.ndarray, given: Any) -> Any:
     """Return a host array as what the caller gave: on its device, or the array itself."""
     if is_dlpack(given):

@@ -13,6 +13,7 @@ from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.interchange import is_dask, is_tensor, to_host
 from symnmf.objectives.frobenius import Frobenius, MatrixObjective
+from symnmf.objectives.weight_checks import checked_weights
 from symnmf.ops import HostOps
 from symnmf.parallel import Threads
 from symnmf.storage.border import check_shape
@@ -75,7 +76,7 @@ def observed(
         X, W = observed_part(X, given, name, missing, ignore_diagonal)
     storage = as_symmetric(X, **place)
     if W is None:
-        W = checked_weights(given, name, storage.shape[0])
+        W = checked_weights(given, name, storage.shape[0], storage.ops)
     return weigh(storage, W, ignore_diagonal)
 
 
@@ -84,23 +85,22 @@ def weigh(storage: SymmetricMatrix, W: Any, skip_diagonal: bool = False) -> Matr
 
     The entries are reached in whichever of the ways of :class:`Weighted` is the cheapest.
     """
-    from symnmf.objectives.parts import Parts, Weights
+    from symnmf.objectives.parts import Parts, PlacedWeights, Weights
     from symnmf.objectives.weighted import Weighted
 
     n = storage.shape[0]
-    weights = Weights(n, _compact(W), skip_diagonal)
+    if W is None and not skip_diagonal:
+        return Frobenius(storage)
+    weights = Weights(n, W, skip_diagonal)
+    if not isinstance(storage.ops, HostOps):
+        weights = PlacedWeights.of(n, W, skip_diagonal, storage)
     seen, counts = weights.sums()
     if not counts.any():
         raise InputError("no entry of X is observed; at least one must be.")
     if not isinstance(storage.ops, HostOps):
-        weights.place = storage.ops.put
         return Weighted(storage, Parts(storage, weights), False, seen, counts)
     if W is None:
-        return (
-            by_hidden(storage, sp.csr_array(sp.eye_array(n)))
-            if skip_diagonal
-            else Frobenius(storage)
-        )
+        return by_hidden(storage, sp.csr_array(sp.eye_array(n)))
     W = _without_diagonal(W) if skip_diagonal else W
     held = W.data if sp.issparse(W) else W
     observed, altered = int(counts.sum()), n * n - int(np.count_nonzero(held == 1.0))
@@ -111,8 +111,14 @@ def weigh(storage: SymmetricMatrix, W: Any, skip_diagonal: bool = False) -> Matr
     if OBSERVED_COST * observed <= product + HIDDEN_COST * altered and observed <= most:
         return by_observed(storage, sp.csr_array(W))
     if altered <= most:
-        return by_hidden(storage, sp.csr_array(1.0 - (W.toarray() if sp.issparse(W) else W)))
+        return by_hidden(storage, _complement(W.toarray() if sp.issparse(W) else W))
     return Weighted(storage, Parts(storage, weights), False, seen, counts)
+
+
+def _complement(W: np.ndarray) -> sp.csr_array:
+    """Return 1 - w where that is not 0."""
+    rows, columns = np.nonzero(W != 1.0)
+    return sp.csr_array((1.0 - W[rows, columns], (rows, columns)), shape=W.shape)
 
 
 def by_observed(X: SymmetricMatrix, W: sp.csr_array) -> Weighted:
@@ -126,7 +132,7 @@ def by_observed(X: SymmetricMatrix, W: sp.csr_array) -> Weighted:
     w = np.ones(1, X.dtype) if uniform else W.data.astype(X.dtype)
     storage = SparseMatrix(W.indptr, W.indices, x if uniform else x * w, threads)
     storage.signed = X.signed
-    seen = np.asarray(W.sum(axis=1)).ravel()
+    seen = np.asarray(W.sum(axis=1, dtype=np.float64)).ravel()
     pairs = Pairs(W.indptr, W.indices, x, w, threads)
     return Weighted(storage, pairs, False, seen, np.diff(W.indptr))
 
@@ -201,13 +207,6 @@ def observed_part(
     return values, W
 
 
-def _compact(W: Any) -> Any:
-    """Return weights in as few bytes as hold them."""
-    if W is None or sp.issparse(W):
-        return W
-    return W.astype(bool) if np.isin(W, (0.0, 1.0)).all() else W
-
-
 def _without_diagonal(W: Any) -> Any:
     if sp.issparse(W):
         W = W.tolil() if W.nnz < 1000 else W.copy()
@@ -215,7 +214,8 @@ def _without_diagonal(W: Any) -> Any:
         W = sp.csr_array(W)
         W.eliminate_zeros()
         return W
-    np.fill_diagonal(W, 0.0)
+    W = W.copy()
+    np.fill_diagonal(W, 0)
     return W
 
 
@@ -233,43 +233,6 @@ def _array(X: Any) -> np.ndarray:
         return np.asarray(X)
     except (ValueError, TypeError) as error:
         raise InputError(f"X cannot be read as a matrix: {error}.") from error
-
-
-def checked_weights(given: Any, name: str, n: int) -> Any:
-    """Return the weights, at most 1, as an array or in CSR form; None if there are none."""
-    if given is None:
-        return None
-    W: Any = None
-    if sp.issparse(given):
-        check_shape(given.shape, name)
-        W = checked_csr(given, np.dtype(np.float64), name).copy()
-    else:
-        try:
-            W = np.array(given, dtype=np.float64)
-        except (ValueError, TypeError) as error:
-            raise InputError(f"{name} cannot be read as a matrix: {error}.") from error
-    if W.shape != (n, n):
-        raise InputError(
-            f"{name} must have the shape of X, {n} x {n}, got {' x '.join(map(str, W.shape))}."
-        )
-    if sp.issparse(W):
-        W.eliminate_zeros()
-    held = W.data if sp.issparse(W) else W
-    largest = float(held.max(initial=0.0))
-    if name == "mask" and not np.isin(held, (0.0, 1.0)).all():
-        raise InputError(
-            "mask must be True (1) where an entry was observed and False (0) elsewhere, and has "
-            "other values; pass it as weights if entries are to count by degrees."
-        )
-    if not np.isfinite(held).all() or float(held.min(initial=0.0)) < 0:
-        raise InputError(f"{name} must be finite and at least 0 everywhere; change the others.")
-    if largest == 0.0:
-        raise InputError(f"{name} hides every entry of X; let at least one be observed.")
-    if abs(W - W.T).max() > 1e-10 * largest:
-        both = "mask & mask.T" if name == "mask" else "(weights + weights.T) / 2"
-        raise InputError(f"{name} is not symmetric; pass {both} if that is what you mean.")
-    held /= largest
-    return W
 
 
 def hide_missing(X: Any, W: Any, missing: str | None) -> Any:
@@ -306,7 +269,7 @@ def hide_missing(X: Any, W: Any, missing: str | None) -> Any:
     if hidden.all():
         raise InputError("X is NaN everywhere; at least one entry must be observed.")
     if W is None:
-        return np.where(hidden, 0.0, 1.0)
-    W = W.toarray() if sp.issparse(W) else W
-    W[hidden] = 0.0
+        return ~hidden
+    W = W.toarray() if sp.issparse(W) else W.copy()
+    W[hidden] = 0
     return W

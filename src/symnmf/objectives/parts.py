@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,10 +9,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf.interchange import namespace
 from symnmf.objectives.objective import Coefficients
-from symnmf.ops import Factor
+from symnmf.ops import Factor, Ops
 from symnmf.state import Sums
 from symnmf.storage.symmetric import Square, SymmetricMatrix, Work, weighted_kernels
+
+#: Weights on a device that are summed together.
+SUMMED = 2**24
 
 
 @dataclass(eq=False)
@@ -26,28 +29,13 @@ class Weights:
         The weights; None where all are 1.
     skip_diagonal : bool
         Whether the diagonal has no weight, whatever is given.
-    place : callable or None
-        Moves a host array to the device of X.
     """
 
     n: int
     values: Any = None
     skip_diagonal: bool = False
-    place: Callable[[np.ndarray], Factor] | None = None
-    placed: dict[Square, Factor] = field(default_factory=dict, repr=False)
 
     def __call__(self, square: Square) -> Factor:
-        if self.place is None:
-            return self._block(square)
-        if square not in self.placed:  # moved there once, not in every pass
-            self.placed[square] = self.place(self._block(square))
-        return self.placed[square]
-
-    def whole(self) -> np.ndarray:
-        """Return all of them as an array of the host."""
-        return self._block(Square(0, self.n, 0, self.n))
-
-    def _block(self, square: Square) -> np.ndarray:
         rows, columns = slice(square.top, square.bottom), slice(square.left, square.right)
         if self.values is None:
             block = np.ones((square.bottom - square.top, square.right - square.left))
@@ -75,6 +63,53 @@ class Weights:
             seen, counts = seen - diagonal, counts - (diagonal != 0)
         return seen, counts
 
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        """What there is to them, for a fingerprint."""
+        held, skip = self.values, np.array(self.skip_diagonal)
+        if held is None:
+            return [skip]
+        return [skip, *((held.indptr, held.indices, held.data) if sp.issparse(held) else (held,))]
+
+
+@dataclass(eq=False)
+class PlacedWeights(Weights):
+    """Weights where X is, without a diagonal already where that has none."""
+
+    ops: Ops = field(kw_only=True)
+    dtype: np.dtype = field(kw_only=True)
+
+    @classmethod
+    def of(cls, n: int, W: Any, skip_diagonal: bool, X: SymmetricMatrix) -> PlacedWeights:
+        """Place weights of the host, and take others as they are."""
+        ops = X.ops
+        if sp.issparse(W):
+            W = W.toarray()
+        if isinstance(W, np.ndarray):
+            W = ops.put(W if W.dtype == bool else W.astype(X.dtype))
+        if skip_diagonal:
+            others = ops.put(~np.eye(n, dtype=bool))
+            W = others if W is None else ops.cast(W, X.dtype) * ops.cast(others, X.dtype)
+        return cls(n, W, ops=ops, dtype=X.dtype)
+
+    def __call__(self, square: Square) -> Factor:
+        block = self.values[square.top : square.bottom, square.left : square.right]
+        return self.ops.cast(block, self.dtype)
+
+    def sums(self) -> tuple[np.ndarray, np.ndarray]:
+        wide, step = np.dtype(np.float64), max(1, SUMMED // self.n)
+        sums: list[list[np.ndarray]] = [[], []]
+        for first in range(0, self.n, step):
+            columns = self.ops.cast(self.values[:, first : min(first + step, self.n)], wide)
+            sums[0].append(self.ops.column_sums(columns))
+            sums[1].append(self.ops.column_sums(self.ops.cast(columns != 0.0, wide)))
+        seen, counts = map(np.concatenate, sums)
+        return seen, counts.astype(np.int64)
+
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        return [self.ops.get(self.values)]
+
 
 @dataclass(frozen=True, eq=False)
 class Parts:
@@ -99,15 +134,12 @@ class Parts:
     @property
     def arrays(self) -> list[np.ndarray]:
         """What there is to the weights, for a fingerprint."""
-        held, skip = self.weights.values, np.array(self.weights.skip_diagonal)
-        if held is None:
-            return [skip]
-        return [skip, *((held.indptr, held.indices, held.data) if sp.issparse(held) else (held,))]
+        return self.weights.arrays
 
     @cached_property
     def kernels(self) -> Any:
         """Fused passes, where the storage has them for X as it lies; else None."""
-        return weighted_kernels(self.storage, self.weights.whole)
+        return weighted_kernels(self.storage, self.weights.values)
 
     def flops(self, rank: int) -> float:
         """Return the floating point operations of a pass."""
@@ -121,9 +153,9 @@ class Parts:
         factors = [F, T] if F is V else [F, V, T]
         for square, found in self.storage.visit(_product, factors, self.weights):
             own, other, apart, along = found
-            out[square.top : square.bottom] += own
+            out[square.top : square.bottom, :] += own
             if other is not None:
-                out[square.left : square.right] += other
+                out[square.left : square.right, :] += other
             misfit, explained = misfit + apart, explained + along
         return self._sums(misfit, explained)
 
@@ -154,7 +186,7 @@ class Parts:
 
 
 def _dot(A: Factor, B: Factor) -> float:
-    return float((A * B).sum())
+    return float(namespace(A).sum(A * B))
 
 
 def _squared(

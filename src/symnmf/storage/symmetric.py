@@ -40,7 +40,7 @@ class Square(NamedTuple):
 
     def sides(self, factor: Factor) -> tuple[Factor, Factor]:
         """Return the rows of a factor that belong to the rows, and to the columns, of the part."""
-        return factor[self.top : self.bottom], factor[self.left : self.right]
+        return factor[self.top : self.bottom, :], factor[self.left : self.right, :]
 
 
 #: What is done with a part of X: the part, its weights, rows of the factors for its rows and for
@@ -203,9 +203,9 @@ class SymmetricMatrix(SymmetricArray):
         """
         n = self.shape[0]
         for top, bottom, block in self.column_blocks():
-            yield Square(top, bottom, top, bottom), block[top:bottom]
+            yield Square(top, bottom, top, bottom), block[top:bottom, :]
             if bottom < n:
-                yield Square(top, bottom, bottom, n), block[bottom:].T
+                yield Square(top, bottom, bottom, n), block[bottom:, :].T
 
     def visit(
         self, work: Work, factors: Sequence[Factor], weights: Callable[[Square], Factor]
@@ -260,8 +260,8 @@ def as_float32(X: SymmetricMatrix) -> SymmetricMatrix | None:
 
 
 @singledispatch
-def weighted_kernels(X: SymmetricMatrix, weights: Callable[[], Any]) -> Any:
-    """Return fused passes over X with weights if there are any; ``weights`` gives W."""
+def weighted_kernels(X: SymmetricMatrix, weights: Any) -> Any:
+    """Return fused passes over X with weights that are where X is, if there are any."""
     return None
 
 

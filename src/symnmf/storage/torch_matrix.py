@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -323,14 +323,13 @@ def _(X: TorchSparse) -> TorchSparse:
 
 
 @weighted_kernels.register
-def _(X: TorchDense, weights: Callable[[], Any]) -> Any:
+def _(X: TorchDense, weights: Tensor) -> Any:
     if not isinstance(X.rows, Tensor) or not X.rows.is_cuda or X.rows.dtype != torch.float32:
         return None
     from symnmf.ops.triton_weighted import WeightedKernels
 
-    W = weights()
-    kind = torch.uint8 if W.dtype == bool else torch.float32
-    return WeightedKernels(X.rows, torch.from_numpy(W).to(X.rows.device, kind))
+    kind = torch.uint8 if weights.dtype == torch.bool else torch.float32
+    return WeightedKernels(X.rows, weights.to(kind))
 
 
 @contextlib.contextmanager
