@@ -20,7 +20,7 @@ from symnmf.storage import dense, wrapping
 def looks(monkeypatch):
     """Count how often entries are compared with their mirror images, and scanned."""
     counts = {"symmetry": 0, "scans": 0}
-    check, largest = wrapping.check_asymmetry, dense.DenseMatrix.largest
+    check, largest = wrapping.check_asymmetry, dense.DenseMatrix.compute_largest
 
     def counted_check(*args, **options):
         counts["symmetry"] += 1
@@ -31,7 +31,7 @@ def looks(monkeypatch):
         return largest(self)
 
     monkeypatch.setattr(wrapping, "check_asymmetry", counted_check)
-    monkeypatch.setattr(dense.DenseMatrix, "largest", counted_largest)
+    monkeypatch.setattr(dense.DenseMatrix, "compute_largest", counted_largest)
     return counts
 
 

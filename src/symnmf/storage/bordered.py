@@ -36,7 +36,7 @@ class Bordered(SymmetricMatrix):
     def compute_sqnorm(self) -> float:
         return self.inner.sqnorm + 2.0 * self.table.sqnorm
 
-    def largest(self) -> float:
+    def compute_largest(self) -> float:
         return max(self.inner.largest(), self.table.largest())
 
     def digest(self) -> str:

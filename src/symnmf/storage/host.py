@@ -34,7 +34,7 @@ class HostArray(SymmetricArray):
         """Yield what says where the values are, for a fingerprint; nothing for a full array."""
         return iter(())
 
-    def largest(self) -> float:
+    def compute_largest(self) -> float:
         if not self.signed:
             return max((float(block.max(initial=0.0)) for block in self.values()), default=0.0)
         return max((float(np.abs(block).max(initial=0.0)) for block in self.values()), default=0.0)

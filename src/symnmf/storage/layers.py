@@ -143,7 +143,7 @@ class Layers(SymmetricMatrix):
             found.append(misfit / X.sqnorm if X.sqnorm > 0.0 else 0.0)
         return np.array(found)
 
-    def largest(self) -> float:
+    def compute_largest(self) -> float:
         return float(max(X.largest() for X in self.layers))
 
     def with_threads(self, threads: Threads) -> Self:

@@ -47,7 +47,7 @@ class ThinFactors(SymmetricMatrix):
         core = self.ops.gram(self.B) @ self.C
         return float(np.sum(core * core.T))
 
-    def largest(self) -> float:
+    def compute_largest(self) -> float:
         r"""Return the largest b_i, with :math:`|x_{ij}| \le \max(b_i, b_j)`, without forming X.
 
         With C = W D W^T these are the diagonal entries of ``B W |D| W^T B^T``, which is positive

@@ -79,6 +79,7 @@ class SymmetricArray(ABC):
         self.dtype = np.dtype(dtype)
         self.ops = ops
         self._sqnorm: float | None = None
+        self._largest: float | None = None
 
     @abstractmethod
     def matmul(self, V: Factor, out: Factor | None = None) -> Factor:
@@ -89,8 +90,8 @@ class SymmetricArray(ABC):
         """Return ||X||_F^2, accumulated in float64."""
 
     @abstractmethod
-    def largest(self) -> float:
-        """Return the largest entry of X, or a bound of that order."""
+    def compute_largest(self) -> float:
+        """Return the largest entry of X in size, or a bound of that order."""
 
     @abstractmethod
     def digest(self) -> str:
@@ -102,6 +103,12 @@ class SymmetricArray(ABC):
         if self._sqnorm is None:
             self._sqnorm = self.compute_sqnorm()
         return self._sqnorm
+
+    def largest(self) -> float:
+        """Return the largest entry of X in size, or a bound of that order; computed once."""
+        if self._largest is None:
+            self._largest = self.compute_largest()
+        return self._largest
 
     @property
     def norm(self) -> float:
@@ -154,7 +161,7 @@ class SymmetricMatrix(SymmetricArray):
     def compute_sqnorm(self) -> float:
         return sum(self.ops.inner(block, block) for _, _, block in self.column_blocks())
 
-    def largest(self) -> float:
+    def compute_largest(self) -> float:
         return max(float(np.abs(self.ops.get(block)).max()) for _, _, block in self.column_blocks())
 
     def digest(self) -> str:

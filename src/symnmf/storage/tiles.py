@@ -233,7 +233,7 @@ class TiledMatrix(SymmetricMatrix):
     def compute_sqnorm(self) -> float:
         return self.facts.sqnorm
 
-    def largest(self) -> float:
+    def compute_largest(self) -> float:
         return self.facts.largest
 
     def digest(self) -> str:

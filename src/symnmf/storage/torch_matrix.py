@@ -125,7 +125,7 @@ def _moved(X: SymmetricMatrix, device: torch.device) -> TorchMatrix:
             f"a {type(X).__name__} cannot be worked on with device={str(device)!r}; leave device "
             f"out."
         )
-    matrix.signed = X.signed
+    matrix.signed, matrix._largest = X.signed, X._largest
     return matrix
 
 
@@ -153,7 +153,7 @@ def _checked_tensor(X: Tensor, device: torch.device, name: str, signed: bool) ->
     if apart and not isinstance(rows, StreamedRows):
         rows = (rows + rows.T).mul_(0.5)
     matrix = TorchDense(rows, device)
-    matrix.signed = bool(smallest < 0)
+    matrix.signed, matrix._largest = bool(smallest < 0), float(max(largest, -smallest))
     return matrix
 
 
@@ -263,7 +263,7 @@ class TorchDense(TorchMatrix):
                 begin += len(block)
         return float(total)
 
-    def largest(self) -> float:
+    def compute_largest(self) -> float:
         blocks = _row_blocks(self.rows)
         return float(torch.stack([self._largest_of(block) for block in blocks]).max())
 
@@ -305,7 +305,7 @@ class TorchSparse(TorchMatrix):
     def residual_sqnorm(self, U: Tensor, V: Tensor) -> float | None:
         return residual_by_columns(self, U, V) if self.shape[0] <= RESIDUAL_UP_TO else None
 
-    def largest(self) -> float:
+    def compute_largest(self) -> float:
         return float(self._largest_of(self.data)) if len(self.data) else 0.0
 
     def digest(self) -> str:

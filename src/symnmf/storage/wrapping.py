@@ -234,7 +234,7 @@ def checked_dense(X: Any, threads: Threads, name: str, signed: bool = False) -> 
         array = array + array.T
         array *= 0.5
     matrix = DenseMatrix(array, threads)
-    matrix.signed = smallest < 0
+    matrix.signed, matrix._largest = smallest < 0, max(largest, -smallest)
     return matrix
 
 
@@ -263,7 +263,7 @@ def checked_sparse(
             matrix.sort_indices()
     data = np.ascontiguousarray(matrix.data, dtype=dtype)
     found = SparseMatrix(matrix.indptr, matrix.indices, data, threads)
-    found.signed = smallest < 0
+    found.signed, found._largest = smallest < 0, max(largest, -smallest)
     return found
 
 
