@@ -233,7 +233,7 @@ def test_ctrl_c_and_callbacks_give_what_was_reached():
     assert threading.current_thread() is threading.main_thread()
     found = communities(A, 60, overlapping=True, row_sparse=True, callback=interrupt, tol=0)
     assert found.result.status == "stopped"
-    assert found.result.n_iter == 3
+    assert found.result.n_iter in (3, 4)  # it is noticed before the next iteration or after it
     assert len(found) > 50
     stopped = communities(
         A, 60, overlapping=True, row_sparse=True, callback=lambda now: now.iteration >= 2, tol=0

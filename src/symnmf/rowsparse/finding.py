@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import signal
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,15 +14,15 @@ from symnmf import calls
 from symnmf.errors import InputError
 from symnmf.parallel import Threads
 from symnmf.rowsparse.factor import RowSparse
-from symnmf.rowsparse.fitting import SparseRun
-from symnmf.rowsparse.saving import SparseCheckpoint
-from symnmf.rowsparse.sparse_loss import Loss
+from symnmf.rowsparse.fitting import RowSparseLikelihood, RowSparseSteps, SparseRun
+from symnmf.rowsparse.sparse_loss import Loss, Point
 from symnmf.rowsparse.sparse_result import SparseCertificate, SparseResult
-from symnmf.run.result import OUTSIDE, Callback
+from symnmf.run.checkpoint import Checkpointing
+from symnmf.run.interrupts import watching
+from symnmf.run.problem import Problem
+from symnmf.run.result import OUTSIDE, Callback, Status
 from symnmf.run.seeds import Seeds, as_edges, neighborhood_seeds
-from symnmf.run.settings import Limits
-
-SOLVER = "row-sparse"
+from symnmf.run.settings import Limits, Settings
 
 #: Entries a row may hold.
 WIDTH = 16
@@ -124,24 +124,36 @@ def find_many(
                 "row_sparse=False."
             )
         loss = Loss(A, _background(seeds), Threads(n_jobs))
-        kept = None
-        if checkpoint is not None:
-            identity = {"X": _digest(A), "count": count, "width": width, "solver": SOLVER}
-            kept = SparseCheckpoint.open(checkpoint, identity, A.shape[0], width)
-        run = SparseRun(loss, limits, callback, kept)
+        start = _start(seeds, A.shape[0], width)
+        problem = Problem.around(RowSparseLikelihood(loss, start))
+        settings = Settings(RowSparseSteps(), None, limits)
+        keeper, saved = Checkpointing(checkpoint).open(
+            problem, width, settings, lambda: {"count": count}, (problem.objective,)
+        )
+        run = SparseRun(problem, settings, callback, keeper)
+        signals = [signal.SIGINT, *([signal.SIGTERM] if keeper else [])]
+        with watching(*signals) as interrupt:
+            if saved is None:
+                run.begin(start.values)
+            else:
+                run.go_on(saved)
+                _check_order(run.f.point(run.state).U, checkpoint)
+            status = run.iterate(interrupt)
         with calls.timed("solve"):
-            status = run.run(_start(seeds, A.shape[0], width))
-            U, sets = _read(run.point.U, loss, prune=count is None)
-        result = _result(run, U, status, limits)
+            point = run.f.point(run.state)
+            U, sets = _read(point.U, loss, prune=count is None)
+        result = _result(run, point, U, status)
         result = replace(result, seconds=call.seconds, passes=call.passes)
         return SparseFound(A, result, sets, len(seeds))
 
 
-def _digest(A: sp.csr_array) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    for part in (A.indptr, A.indices, A.data):
-        digest.update(np.ascontiguousarray(part).data)
-    return digest.hexdigest()
+def _check_order(U: RowSparse, path: Any) -> None:
+    """Refuse a checkpoint whose rows are not sorted, since kernels merge them."""
+    if (U.filled[:, 1:] & (np.diff(U.columns, axis=1) <= 0)).any():
+        raise InputError(
+            f"{path} is not a whole symnmf checkpoint (the columns of a row are not in order); "
+            f"start afresh."
+        )
 
 
 def _background(seeds: Seeds) -> float:
@@ -179,8 +191,8 @@ def _members(U: RowSparse, background: float) -> tuple[np.ndarray, np.ndarray]:
     return rows[np.argsort(columns, kind="stable")], np.bincount(columns, minlength=U.rank)
 
 
-def _result(run: SparseRun, U: RowSparse, status: Any, limits: Limits) -> SparseResult:
-    point, loss = run.point, run.loss
+def _result(run: SparseRun, point: Point, U: RowSparse, status: Status) -> SparseResult:
+    loss, limits = run.f.poisson, run.limits
     size = max(point.sqnorm, 1e-300)
     outside = loss.grown(point, 0)[1]
     objective = run.history["objective"]
@@ -197,13 +209,13 @@ def _result(run: SparseRun, U: RowSparse, status: Any, limits: Limits) -> Sparse
     return SparseResult(
         U=matrix,
         V=matrix,
-        value=run.point.value,
-        error=run.error,
-        n_iter=run.iteration,
+        value=run.latest.value,
+        error=run.latest.error,
+        n_iter=run.state.iteration,
         status=status,
         coupling=0.0,
         history=run.history,
-        solver=SOLVER,
+        solver=run.solver.name,
         tol=float(limits.tol),
         background=loss.background,
         checked=certificate,

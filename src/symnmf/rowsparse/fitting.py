@@ -1,26 +1,26 @@
-"""The run of a row-sparse factor: steps, growth, stopping, history, interrupts and checkpoints.
+"""The run of a row-sparse factor: its objective, a step with a growth of the support now and then.
 
-This is a loop of its own. The one of ``run/loop.py`` iterates on a dense n x r array through
-products with X and r x r matrices; with r in the tens of thousands neither can be formed, and the
-support of U, which here changes on the way, is part of the state.
+The factor that the loop sees are the places of the rows, n x width; which columns they belong to
+changes on the way, and is in the memory of the solver.
 """
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from symnmf import calls
+from symnmf.objectives import Measurement
+from symnmf.objectives.likelihood import Likelihood
+from symnmf.ops import Factor
 from symnmf.rowsparse.factor import RowSparse
-from symnmf.rowsparse.saving import SavedSparseRun, SparseCheckpoint
 from symnmf.rowsparse.sparse_loss import Loss, Point
-from symnmf.run.interrupts import Interrupt, watching
-from symnmf.run.result import History, Snapshot, Status
-from symnmf.run.settings import Limits
+from symnmf.run.loop import Run
+from symnmf.solvers.solver import Solver
+from symnmf.state import Kept, Layout, State
+from symnmf.state import Point as Factored
+from symnmf.storage.sparse import SparseMatrix
 
 #: Iterations between two growths of the support.
 GROW_EVERY = 8
@@ -32,147 +32,121 @@ LEAST = 1e-6
 FURTHEST = 1.9
 
 
-@dataclass
-class SparseRun:
-    """One run on one graph.
+class RowSparseLikelihood(Likelihood):
+    """The Poisson loss above a background, for factors that begin with the support of ``start``."""
 
-    Attributes
-    ----------
-    loss : Loss
-    limits : Limits
-    callback : callable or None
-    checkpoint : SparseCheckpoint or None
-    """
+    beyond = "row-sparse factors"
 
-    loss: Loss
-    limits: Limits
-    callback: Callable[[Snapshot], Any] | None = None
-    checkpoint: SparseCheckpoint | None = None
-    history: History = field(default_factory=History)
-    seconds: float = 0.0
-    iteration: int = 0
-    power: float = 1.0
-    outside: float = float("inf")
-    before: float = float("inf")  # f at the latest growth
-    decrease: float = float("inf")  # of f in one iteration, relative, since then
-    point: Point = field(init=False)
+    def __init__(self, loss: Loss, start: RowSparse) -> None:
+        A = loss.A
+        super().__init__(SparseMatrix(A.indptr, A.indices, A.data, loss.threads))
+        self.poisson, self.start = loss, start
+        self._latest: Point | None = None
 
-    def run(self, U: RowSparse) -> Status:
-        """Iterate from U, or from the checkpoint, until something says stop."""
-        saved = self.checkpoint.saved if self.checkpoint else None
-        if saved is not None:
-            U, self.history = saved.U, saved.history
-            self.iteration, self.seconds = saved.iteration, saved.seconds
-            self.power, self.outside = saved.power, saved.outside
-            self.before, self.decrease = saved.before, saved.decrease
-        began = self.limits.clock()
-        self.point = self.loss.at(U)
-        self.seconds += self.limits.clock() - began
-        signals = [signal.SIGINT, *([signal.SIGTERM] if self.checkpoint else [])]
-        with watching(*signals) as interrupt:
-            status = self._loop(interrupt, fresh=saved is None)
-        if self.checkpoint:
-            self._save()
-        return status
+    def describe(self) -> str:
+        b = self.poisson.background
+        return f"1/2 sum_ij <u_i, u_j> - x_ij log({b:.6g} + <u_i, u_j>)"
 
-    def _loop(self, interrupt: Interrupt, *, fresh: bool) -> Status:
-        stopped = self._record() if fresh else False
-        while True:
-            status = self._status(stopped or bool(interrupt))
-            if status is not None:
-                return status
-            began = self.limits.clock()
-            self._iterate()
-            self.seconds += self.limits.clock() - began
-            due = self.iteration % self.limits.record_every == 0
-            stopped = self._record() if due or interrupt or self._at_limit() else False
-            if self.checkpoint and self.checkpoint.due():
-                self._save()
+    def digest(self) -> str:
+        return f"{self.storage.digest()} row-sparse {self.start.rank} {self.poisson.background!r}"
 
-    def _iterate(self) -> None:
-        self.iteration += 1
-        if self.iteration % GROW_EVERY == 0:
-            self._grow()
-            per_step = (self.before - self.point.value) / GROW_EVERY
-            self.decrease = per_step / max(abs(self.point.value), 1e-300)
-            self.before = self.point.value
+    def point(self, state: State) -> Point:
+        """Return the loss at a state, computed once."""
+        values, memory = state.U.values, state.memory
+        if self._latest is None or self._latest.U.values is not values:
+            U = RowSparse(memory["columns"], values, memory["counts"], self.start.rank)
+            self._latest = self.poisson.at(U)
+        return self._latest
+
+    def move(self, state: State, point: Point) -> None:
+        """Put a point in the place of the latest one."""
+        self._latest, U = point, point.U
+        state.moved(U.values)
+        state.memory |= {"columns": U.columns, "counts": U.counts}
+
+    def measure(self, state: State) -> Measurement:
+        """Evaluate a state; the residual off the support is that of the latest growth."""
+        point = self.point(state)
+        residual = point.residual + float(state.memory["outside"])
+        return Measurement(
+            objective=point.value,
+            value=point.value,
+            error=self.poisson.deviance_left(point.value),
+            consensus=0.0,
+            disagreement=0.0,
+            stationarity=float(np.sqrt(residual / point.sqnorm)) if point.sqnorm else 0.0,
+        )
+
+
+@dataclass(frozen=True)
+class RowSparseSteps(Solver):
+    """Expectation-maximisation on the support, which grows every few iterations."""
+
+    name: ClassVar[str] = "row-sparse"
+    summary: ClassVar[str] = "expectation-maximisation on rows of few entries"
+    cost: ClassVar[str] = "a few operations for each edge and place"
+    starts_at_random: ClassVar[bool] = False
+
+    def memory(self, f: Any, rank: int) -> Layout:
+        n = f.shape[0]
+        return {
+            "columns": Kept((n, rank), np.dtype(np.int32), 0, max(f.start.rank - 1, 0)),
+            "counts": Kept((n,), np.dtype(np.int32), 0, rank),
+            "power": Kept(least=1.0, most=FURTHEST),
+            "outside": Kept(least=0.0, infinite=True),
+            "before": Kept(infinite=True),  # f at the latest growth
+            "decrease": Kept(infinite=True),  # of f in one iteration, relative, since then
+        }
+
+    def start(self, f: Any, U0: Factor) -> State:
+        numbers = {"power": 1.0, "outside": np.inf, "before": np.inf, "decrease": np.inf}
+        support = {"columns": f.start.columns, "counts": f.start.counts}
+        memory = support | {name: np.array(value) for name, value in numbers.items()}
+        return State.at(f, U0, memory=memory)
+
+    def step(self, f: Any, state: State) -> None:
+        memory, point = state.memory, f.point(state)
+        if (state.iteration + 1) % GROW_EVERY == 0:
+            self._grow(f, state)
+            value, before = f.point(state).value, float(memory["before"])
+            per_step = (before - value) / GROW_EVERY
+            memory["decrease"] = np.array(per_step / max(abs(value), 1e-300))
+            memory["before"] = np.array(value)
             return
-        ahead = self.loss.at(self.point.step(self.power, LEAST))
-        if ahead.value > self.point.value and self.power > 1.0:
-            self.power = 1.0
-            ahead = self.loss.at(self.point.step(1.0, LEAST))
+        power = float(memory["power"])
+        ahead = f.poisson.at(point.step(power, LEAST))
+        if ahead.value > point.value and power > 1.0:
+            power = 1.0
+            ahead = f.poisson.at(point.step(power, LEAST))
         else:
-            self.power = min(1.0 + 1.3 * (self.power - 1.0) + 0.1, FURTHEST)
-        self.point = ahead
+            power = min(1.0 + 1.3 * (power - 1.0) + 0.1, FURTHEST)
+        memory["power"] = np.array(power)
+        f.move(state, ahead)
 
-    def _grow(self) -> None:
+    def _grow(self, f: Any, state: State) -> None:
         """Widen the support; rows grow at the same time, so the new entries are tried in part."""
-        growth, self.outside = self.loss.grown(self.point, GROW_BY)
-        if growth is None:
-            return
+        point = f.point(state)
+        growth, outside = f.poisson.grown(point, GROW_BY)
+        state.memory["outside"] = np.array(outside)
         fraction = 0.5
-        for _ in range(12):
-            ahead = self.loss.at(growth.at(fraction))
-            if ahead.value <= self.point.value:
-                self.point = ahead
-                self.power = 1.0
+        for _ in range(12 if growth is not None else 0):
+            ahead = f.poisson.at(growth.at(fraction))
+            if ahead.value <= point.value:
+                f.move(state, ahead)
+                state.memory["power"] = np.array(1.0)
                 return
             fraction /= 4.0
 
-    @property
-    def stationarity(self) -> float:
-        """Natural residual on and off the support over ||U||_F; infinite before the first growth.
 
-        The part off the support is that of the latest growth.
-        """
-        size = self.point.sqnorm
-        if size == 0.0:
-            return 0.0
-        return float(np.sqrt((self.point.residual + self.outside) / size))
+class SparseRun(Run):
+    """A run that ends where f hardly falls, and shows U as a sparse matrix."""
 
-    @property
-    def error(self) -> float:
-        """The part of the deviance that is left, see :class:`SparseResult`."""
-        return self.loss.deviance_left(self.point.value)
+    f: RowSparseLikelihood
 
-    def _record(self) -> bool:
-        value = self.point.value
-        row = (self.iteration, self.seconds, value, value, self.error, 0.0, 0.0, self.stationarity)
-        self.history.append(row)
-        if self.callback is None:
-            return False
-        matrix = self.point.U.to_csr
-        try:
-            return bool(self.callback(Snapshot(*row, _U=matrix, _V=matrix)))
-        except KeyboardInterrupt:
-            return True
+    def _shown(self, point: Factored, rows: int | None = None) -> Any:
+        return self.f.point(self.state).U.to_csr()
 
-    def _at_limit(self) -> bool:
-        seconds = self.limits.max_time
-        timed = seconds is not None and self.seconds >= seconds
-        return self.iteration >= self.limits.max_iter or timed or calls.out_of_time()
-
-    def _status(self, stopped: bool) -> Status | None:
+    def _converged(self, *, may_go_on: bool) -> bool:
         tol = self.limits.tol
-        if self.point.sqnorm == 0.0 or (tol > 0.0 and self.decrease <= tol):
-            return "converged"
-        if stopped:
-            return "stopped"
-        if self.iteration >= self.limits.max_iter:
-            return "max_iter"
-        return "max_time" if self._at_limit() else None
-
-    def _save(self) -> None:
-        assert self.checkpoint is not None
-        self.checkpoint.write(
-            SavedSparseRun(
-                self.point.U,
-                self.history,
-                self.iteration,
-                self.seconds,
-                self.power,
-                self.outside,
-                self.before,
-                self.decrease,
-            )
-        )
+        fallen = tol > 0.0 and float(self.state.memory["decrease"]) <= tol
+        return fallen or self.f.point(self.state).sqnorm == 0.0
