@@ -106,8 +106,19 @@ def random_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarr
 def scaled_random_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarray:
     """The uniform start times the s that minimises ||X - s^2 U U^T||_F, so it follows X's scale."""
     U = random_start(f, rank, random_state)
-    scale = f.best_multiple(Point(f.ops, f.ops.put(U)))
-    return (scale * U).astype(f.dtype)
+    return (_best_scale(f, Point(f.ops, f.ops.put(U))) * U).astype(f.dtype)
+
+
+def _best_scale(f: Objective, start: Point) -> float:
+    """Return the best multiple of a start, or where that is 0 the one with ||U_0||_F^2 = ||X||_F.
+
+    It is 0 for a start on an independent set of the graph, or where negative entries outweigh the
+    others (<X U_0, U_0> <= 0); from zeros no method would find its way back.
+    """
+    best = f.best_multiple(start)
+    if best > 0.0 or f.sqnorm == 0.0:
+        return best
+    return f.factor_norm / math.sqrt(start.size)
 
 
 def neighborhood_start(f: Objective, rank: int, random_state: RandomState) -> np.ndarray:
@@ -234,17 +245,13 @@ def at_scale(f: Objective, U: np.ndarray) -> np.ndarray:
     """Return a given U_0 in X's precision, brought to X's scale where it is absurdly far from it.
 
     Fourth powers of a start that is too large overflow, those of one that is too small vanish, and
-    no method is meant to find its way back from there. A start on an independent set of the graph
-    (<X U_0, U_0> = 0) has no best multiple but 0; its scale is that of ||U_0||_F^2 = ||X||_F.
+    no method is meant to find its way back from there.
     """
     largest = U.max(initial=0.0)
     if f.sqnorm == 0.0 or largest == 0.0:
         return U.astype(f.dtype)
     W = (U / largest).astype(f.dtype)
-    whole = Point(f.ops, f.ops.put(W))
-    best = f.best_multiple(whole)
-    if best == 0.0:
-        best = f.factor_norm / math.sqrt(whole.size)
+    best = _best_scale(f, Point(f.ops, f.ops.put(W)))
     if best / FAR_OFF <= largest <= best * FAR_OFF:
         return U.astype(f.dtype)
     return (best * W).astype(f.dtype)
