@@ -372,7 +372,7 @@ class GradientStep(Solver):
     name: ClassVar[str] = "gradient-step"
     summary: ClassVar[str] = "projected gradient with a fixed step"
     cost: ClassVar[str] = "1 product"
-    asks: ClassVar[frozenset[str]] = frozenset({"gradient"})
+    requires: ClassVar[tuple[str, ...]] = ("along",)
 
     relative_step: float = 0.1
 

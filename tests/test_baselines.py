@@ -369,7 +369,7 @@ class ProductsOnly(DenseMatrix):
 @every_solver
 def test_a_method_that_reads_entries_says_so_before_it_starts(solver):
     X = ProductsOnly(thinned(), Threads(1))
-    if "entries" in as_solver(solver).asks:
+    if "entries" in as_solver(solver).requires:
         with pytest.raises(symnmf.InputError, match=f"{solver}.*needs the entries of X"):
             run(X, 4, solver, 1)
     else:

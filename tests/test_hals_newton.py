@@ -511,11 +511,6 @@ def test_large_sparse_problems_begin_in_single_precision_and_end_in_double(
         rest = symnmf.factorize(X, 3, max_iter=5000, checkpoint=file, **options)
         np.testing.assert_array_equal(rest.U, whole.U)
         file.unlink()
-    double = as_symmetric(X)
-    assert double.as_float32.dtype == np.float32
-    assert as_symmetric(double, n_jobs=1).as_float32.threads.count == 1
-    small = as_symmetric(X.astype(np.float32))
-    assert small.as_float32 is small
 
 
 def types_of_a_run(X: Any, rank: int, **options: Any) -> tuple[list[str], symnmf.Result]:

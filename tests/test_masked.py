@@ -19,7 +19,7 @@ from symnmf.solvers import SOLVERS
 from symnmf.state import Point, State
 from symnmf.storage import as_symmetric
 
-WEIGHING = [name for name, solver in SOLVERS.items() if "plain" not in solver.asks]
+WEIGHING = [name for name, solver in SOLVERS.items() if "plain_misfit" not in solver.requires]
 
 
 def symmetric(A):
@@ -270,8 +270,8 @@ def test_the_curvature_of_theorem_1_is_that_of_the_weighted_residual():
         ({"missing": "zero"}, "missing must be"),
         ({"missing": "unstored"}, "needs a sparse X"),
         ({"ignore_diagonal": 2}, "ignore_diagonal must be"),
-        ({"mask": 1 - np.eye(4), "solver": "admm"}, "solver 'admm' needs .* does not take a mask"),
-        ({"mask": 1 - np.eye(4), "solver": "cd"}, "solver 'cd' needs .* does not take a mask"),
+        ({"mask": 1 - np.eye(4), "solver": "admm"}, "solver 'admm' needs a plain .* does not have"),
+        ({"mask": 1 - np.eye(4), "solver": "cd"}, "solver 'cd' needs a plain .* does not have"),
     ],
 )
 def test_wrong_masks_are_refused_in_one_sentence(told, says):

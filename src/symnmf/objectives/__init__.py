@@ -11,12 +11,11 @@ if TYPE_CHECKING:
     from symnmf.objectives.frobenius import Frobenius, MatrixObjective
     from symnmf.objectives.hyperedges import HyperedgeLikelihood
     from symnmf.objectives.likelihood import Likelihood
-    from symnmf.objectives.objective import CAPABILITIES, Measurement, Objective
+    from symnmf.objectives.objective import Measurement, Objective
     from symnmf.objectives.terms import L1, Links, Ridge, Term
     from symnmf.objectives.weighted import Weighted
 
 __all__ = [
-    "CAPABILITIES",
     "L1",
     "Attributed",
     "Frobenius",
@@ -38,7 +37,7 @@ __getattr__, __dir__ = offered(
         "frobenius": ("Frobenius", "MatrixObjective"),
         "hyperedges": ("HyperedgeLikelihood",),
         "likelihood": ("Likelihood",),
-        "objective": ("CAPABILITIES", "Measurement", "Objective"),
+        "objective": ("Measurement", "Objective"),
         "terms": ("L1", "Links", "Ridge", "Term"),
         "weighted": ("Weighted",),
     },

@@ -51,8 +51,6 @@ class Attributed(MatrixObjective):
         That root, by which W is divided before it is returned.
     """
 
-    offers = frozenset({"rows", "line", "gradient"})
-    beyond = "attributes"
     homogeneous = False
 
     def __init__(self, base: MatrixObjective, table: Table, weight: float = 1.0) -> None:

@@ -15,7 +15,7 @@ from symnmf.objectives.objective import (
     Objective,
     relative,
 )
-from symnmf.objectives.terms import TERMS, Term, check_quadratic, terms_in_float32
+from symnmf.objectives.terms import Term, check_quadratic, terms_in_float32
 from symnmf.ops import Factor, Line, RowSolver, quartic
 from symnmf.parallel import Threads
 from symnmf.state import Misfit, Point, State, Sums
@@ -44,8 +44,6 @@ class MatrixObjective(Objective):
             check_quadratic(term, self.ops, self.shape[0], self.dtype)
         other = copy.copy(self)
         other.terms = self.terms + terms
-        other.offers = self.offers - {"plain"}
-        other.beyond = f"added terms ({', '.join(TERMS)})"
         other.bounded = self.bounded and all(term.nonnegative for term in terms)
         other.homogeneous = self.homogeneous and other.term_slope == 0.0
         return other
@@ -201,7 +199,9 @@ class Frobenius(MatrixObjective):
     residual is formed entry by entry instead.
     """
 
-    offers = frozenset({"plain", "rows", "line", "gradient"})
+    @property
+    def plain_misfit(self) -> bool:
+        return not self.terms
 
     def __init__(self, storage: SymmetricMatrix, sqnorm: float | None = None) -> None:
         super().__init__(storage)

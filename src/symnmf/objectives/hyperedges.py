@@ -48,9 +48,10 @@ class HyperedgeLikelihood(Likelihood):
         The part of each row's hyperedges that counts as spread evenly over the columns.
     """
 
-    offers = frozenset({"likelihood"})
-    beyond = "a likelihood of hyperedges"
     default_solver: ClassVar[str] = "em"
+
+    #: hyperedges are no pairs of rows
+    swept: Any = None
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -47,9 +47,7 @@ class Likelihood(Objective):
         1 where an entry was not observed, 0 elsewhere; symmetric.
     """
 
-    offers = frozenset({"likelihood", "pairs"})
     default_solver: ClassVar[str] = "row-newton"
-    beyond = "a likelihood"
     homogeneous = False
 
     def __init__(
@@ -207,13 +205,10 @@ class Likelihood(Objective):
     def with_threads(self, threads: Threads) -> Self:
         return self.with_storage(self.storage.with_threads(threads))
 
-    # --- what only methods ask that a likelihood refuses, see ``offers``
-
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise NotImplementedError("a likelihood has no quadratic to split or to follow a line on")
-
-    split_sums = twice_split = product_at = along = advance = _refuse
-    split_step = coupling_bound = split_gradients = split_curvature = _refuse
+    #: there is no quadratic to split, or to follow a line on
+    split_sums: Any = None
+    twice_split = product_at = along = advance = split_sums
+    split_step = coupling_bound = split_gradients = split_curvature = split_sums
 
 
 def likelihood_of(

@@ -25,17 +25,6 @@ REFERENCE_SHARE = 0.1
 #: as good as U = 0.
 LEAST_SIZE = 1e-140
 
-#: What an objective may offer to solvers, and how a refusal names what is missing.
-CAPABILITIES = {
-    "plain": "nothing but 1/2 ||X - U U^T||^2 with every entry of X counted once",
-    "rows": "rows of a factor that can be solved on their own",
-    "line": "a polynomial along every line",
-    "gradient": "a gradient and the change of f between two points",
-    "entries": "single entries of X",
-    "likelihood": "a Poisson or Bernoulli loss (loss='poisson')",
-    "pairs": "a loss that is a sum over pairs of rows",
-}
-
 Coefficients = tuple[float, ...]
 
 
@@ -86,10 +75,6 @@ class Objective(ABC):
         Whether level sets are bounded, so that bounds on lambda hold.
     """
 
-    #: what solvers may ask for, of :data:`CAPABILITIES`
-    offers: frozenset[str] = frozenset()
-    #: what there is beyond 1/2 ||X - U U^T||^2, for a refusal
-    beyond: str = "this objective"
     homogeneous: bool = True
     bounded: bool = True
     #: what is added to the misfit
@@ -129,6 +114,16 @@ class Objective(ABC):
     def signed(self) -> bool:
         """Whether X has negative entries."""
         return self.storage.signed
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether X has none."""
+        return not self.signed
+
+    @property
+    def plain_misfit(self) -> bool:
+        """Whether f is 1/2 ||X - U U^T||^2 with every entry of X counted once, and nothing else."""
+        return False
 
     @property
     def sqnorm(self) -> float:

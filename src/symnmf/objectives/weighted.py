@@ -52,8 +52,6 @@ class Weighted(MatrixObjective):
         Entries of each row that are observed.
     """
 
-    offers = frozenset({"rows", "line", "gradient"})
-    beyond = "a mask or weights"
     homogeneous = False
     passes: Pairs | Parts
 

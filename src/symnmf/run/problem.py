@@ -114,10 +114,10 @@ class Problem:
         """The storage of X; where entries have weights, of W o X or X."""
         return self.objective.storage
 
-    def must_be_plain(self, what: str, *others: str) -> None:
+    def must_be_plain(self, what: str) -> None:
         """Refuse hidden entries, weights and terms, which ``what`` would have to leave out."""
         f = self.objective
-        if not f.offers & {"plain", *others} or getattr(f, "hidden", None) is not None:
+        if not f.plain_misfit or getattr(f, "hidden", None) is not None:
             raise InputError(
                 f"{what} needs every entry of X and no terms, and the Problem is to minimise "
                 f"{f.describe()}; pass X alone."

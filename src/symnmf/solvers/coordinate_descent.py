@@ -23,7 +23,7 @@ class CoordinateDescent(Solver):
     summary: ClassVar[str] = "exact coordinate descent, entry by entry (Vandaele et al. 2016)"
     needs: ClassVar[str] = "the entries of X, row by row"
     cost: ClassVar[str] = "the flops of 1 product and at most 4nr^2, on one thread"
-    asks: ClassVar[frozenset[str]] = frozenset({"plain", "entries"})
+    requires: ClassVar[tuple[str, ...]] = ("plain_misfit", "entries")
 
     def step(self, f: Objective, state: State) -> None:
         assert f.entries is not None

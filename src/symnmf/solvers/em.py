@@ -34,8 +34,7 @@ class ExpectationMaximization(Solver):
     summary: ClassVar[str] = "expectation-maximisation for a Poisson or Bernoulli loss"
     needs: ClassVar[str] = "the entries of a sparse X, and loss='poisson' or 'bernoulli'"
     cost: ClassVar[str] = "1 pass over X, 2 if a longer step fails"
-    asks: ClassVar[frozenset[str]] = frozenset({"likelihood"})
-    needs_nonnegative: ClassVar[bool] = True
+    requires: ClassVar[tuple[str, ...]] = ("improved", "nonnegative")
 
     furthest: float = 1.9
 
@@ -75,7 +74,7 @@ class RowNewton(ExpectationMaximization):
     name: ClassVar[str] = "row-newton"
     summary: ClassVar[str] = "Newton on rows for a Poisson or Bernoulli loss"
     cost: ClassVar[str] = "2 passes over X, and O(nnz r^2)"
-    asks: ClassVar[frozenset[str]] = frozenset({"likelihood", "pairs"})
+    requires: ClassVar[tuple[str, ...]] = ("improved", "swept", "nonnegative")
 
     def step(self, f: Objective, state: State) -> None:
         if f.has_diagonal:  # type: ignore[attr-defined]

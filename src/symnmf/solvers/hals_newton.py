@@ -54,7 +54,7 @@ class HalsNewton(Solver):
     summary: ClassVar[str] = "sweeps, then quasi-Newton or Gauss-Newton, on the original problem"
     cost: ClassVar[str] = "1 product and 6nr^2, or 10 inner steps of 6nr^2"
     starts_at_random: ClassVar[bool] = False
-    asks: ClassVar[frozenset[str]] = frozenset({"line"})
+    requires: ClassVar[tuple[str, ...]] = ("along",)
 
     depth: int | None = None
     newton_below: float = 0.05

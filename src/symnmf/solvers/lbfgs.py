@@ -32,7 +32,7 @@ class LBFGS(OriginalSolver):
     name: ClassVar[str] = "lbfgs"
     summary: ClassVar[str] = "L-BFGS-B on the original problem, a few of its iterations per step"
     cost: ClassVar[str] = "about 1.1 products for each of its 50 inner iterations"
-    asks: ClassVar[frozenset[str]] = frozenset({"gradient"})
+    requires: ClassVar[tuple[str, ...]] = ("along",)
 
     iterations: int = 50
     pairs: int = 10

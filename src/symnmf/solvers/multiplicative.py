@@ -22,7 +22,7 @@ class MultiplicativeSolver(OriginalSolver):
     """
 
     cost: ClassVar[str] = "1 product, 2 if the safeguard steps in"
-    needs_nonnegative: ClassVar[bool] = True
+    requires: ClassVar[tuple[str, ...]] = ("plain_misfit", "nonnegative")
 
     @property
     @abstractmethod

@@ -40,7 +40,7 @@ class Newton(OriginalSolver):
     summary: ClassVar[str] = "projected Newton, one Hessian block per column (Kuang et al. 2015)"
     needs: ClassVar[str] = "the entries of X and two dense n x n arrays in memory, sparse X or not"
     cost: ClassVar[str] = "r Cholesky factorisations of up to n x n, 1 product per trial step"
-    asks: ClassVar[frozenset[str]] = frozenset({"plain", "entries"})
+    requires: ClassVar[tuple[str, ...]] = ("plain_misfit", "entries")
 
     eps: float = 1e-6
     sufficient: float = 0.1

@@ -43,7 +43,7 @@ def gradient(f: Objective, U: Point) -> Factor:
 def move_to(f: Objective, state: State, U: Factor) -> Move:
     """Try a point, at the cost of one product: f on the way is a quartic, and this is its end."""
     ops, here = f.ops, state.U
-    if "plain" not in f.offers:
+    if not f.plain_misfit:
         way = f.along(here.values, here.product(f), here.gram, ops.copy(U), ops.empty(U))
         return Move(U, None, sum(way[1]))
     product = f.product_at(U, U)

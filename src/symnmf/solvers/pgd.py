@@ -46,7 +46,7 @@ class PGD(OriginalSolver):
     name: ClassVar[str] = "pgd"
     summary: ClassVar[str] = "projected gradient with Lin's line search (2007)"
     cost: ClassVar[str] = "1 product per trial step, usually 2 or 3 trials"
-    asks: ClassVar[frozenset[str]] = frozenset({"gradient"})
+    requires: ClassVar[tuple[str, ...]] = ("along",)
 
     first_step: float = 1.0
     shrink: float = 0.1

@@ -8,9 +8,20 @@ from typing import ClassVar
 
 from symnmf.arguments import check_fields
 from symnmf.errors import InputError
-from symnmf.objectives import CAPABILITIES, Objective
+from symnmf.objectives import Objective
 from symnmf.ops import Factor, RowSolver
 from symnmf.state import Layout, Point, State
+
+#: What attributes of an objective mean to a user.
+NEEDED = {
+    "plain_misfit": "a plain 1/2 ||X - U U^T||^2 over all entries",
+    "along": "f along every line",
+    "split_step": "rows of a factor that can be solved on their own",
+    "entries": "the entries of X",
+    "nonnegative": "X >= 0",
+    "improved": "loss='poisson' or 'bernoulli'",
+    "swept": "a loss that is a sum over pairs of rows",
+}
 
 
 class Solver(ABC):
@@ -28,10 +39,8 @@ class Solver(ABC):
     default_coupling: ClassVar[str | None] = None
     #: whether this is a method of the literature, whose runs begin from random numbers
     starts_at_random: ClassVar[bool] = True
-    #: what the method asks of the objective: some of symnmf.objectives.CAPABILITIES
-    asks: ClassVar[frozenset[str]] = frozenset({"plain"})
-    #: whether the argument for the method needs X >= 0
-    needs_nonnegative: ClassVar[bool] = False
+    #: attributes that an objective must have, and that must not be None or False: see NEEDED
+    requires: ClassVar[tuple[str, ...]] = ("plain_misfit",)
     #: whether V is a second factor, and whether it may have negative entries
     second_factor: ClassVar[bool] = False
     free_second_factor: ClassVar[bool] = False
@@ -47,21 +56,14 @@ class Solver(ABC):
 
     def check(self, f: Objective) -> None:
         """Refuse an objective this method cannot work on, before any work is done."""
-        for missing in sorted(self.asks - f.offers - {"entries"}):
-            raise InputError(
-                f"solver {self.name!r} needs {CAPABILITIES[missing]}, and does not take "
-                f"{f.beyond}; use 'auto', 'a-symhals' or another that does."
-            )
-        if "entries" in self.asks and f.entries is None:
-            raise InputError(
-                f"solver {self.name!r} needs the entries of X, which {type(f.storage).__name__} "
-                f"cannot give; use 'a-symhals' or another method that needs products only."
-            )
-        if f.signed and self.needs_nonnegative:
-            raise InputError(
-                f"solver {self.name!r} needs X >= 0 and X has negative entries; use 'auto', or "
-                f"clip them, for instance with np.maximum(X, 0)."
-            )
+        for name in self.requires:
+            value = getattr(f, name, None)
+            if value is None or value is False:
+                raise InputError(
+                    f"solver {self.name!r} needs {NEEDED.get(name, name)}, which this problem does "
+                    f"not have (minimise {f.describe()} for a {type(f.storage).__name__}); use "
+                    f"'auto' or another solver."
+                )
         if self.rows is not None and not f.ops.supports(self.rows):
             raise InputError(
                 f"solver {self.name!r} solves rows by {type(self.rows).__name__}, which "
@@ -93,7 +95,7 @@ class SplitSolver(Solver):
     g(U, V) = 1/2 ||X - U V^T||_F^2 + lambda/2 ||U - V||_F^2 over U, V >= 0.
     """
 
-    asks: ClassVar[frozenset[str]] = frozenset({"rows"})
+    requires: ClassVar[tuple[str, ...]] = ("split_step",)
     has_coupling: ClassVar[bool] = True
     second_factor: ClassVar[bool] = True
 

@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,8 +34,6 @@ class TensorMisfit(Objective):
     is that of T without gaps.
     """
 
-    offers = frozenset({"rows"})
-    beyond = "tensors"
     problem_name: ClassVar[str] = "symmetric tensor factorization"
     default_solver: ClassVar[Any] = TensorNewton()
     homogeneous = False
@@ -241,7 +239,6 @@ class TensorMisfit(Objective):
     def with_threads(self, threads: Threads) -> TensorMisfit:
         return self.with_storage(self.storage.with_threads(threads))
 
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise NotImplementedError("f along a line is no quartic; see change_along")
-
-    along = advance = _refuse
+    #: f along a line is no quartic; see change_along
+    along: Any = None
+    advance = along
