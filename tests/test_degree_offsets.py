@@ -76,9 +76,9 @@ def test_groups_without_tails_need_no_offset_and_a_stricter_limit_would_add_one(
     monkeypatch.setattr(degree_offsets, "SPREAD", 1.0)
     plain = Coarse.labelled
 
-    def noted(self: Coarse, tau: float, clusters: int, **options: bool) -> object:
+    def noted(self: Coarse, tau: float, clusters: int) -> object:
         tried.append(tau)
-        return plain(self, tau, clusters, **options)
+        return plain(self, tau, clusters)
 
     monkeypatch.setattr(Coarse, "labelled", noted)
     choose_degree_offset(A, 3)
@@ -133,7 +133,7 @@ def test_a_contracted_graph_is_the_normalized_one_restricted(tau: float) -> None
     A, _ = with_tails(3, 200, 20, 4)
     coarse = Coarse.of(A, 3)
     X = symnmf.graphs.normalize(A, degree_offset=tau).toarray()
-    scaled = coarse.labelled(tau, 3, by_factorization=False)[0].graph
+    scaled = coarse.labelled(tau, 3)[0].graph
     group = np.arange(A.shape[0])
     B = A
     while B.shape[0] > coarse.graph.shape[0]:
@@ -154,9 +154,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[float]]:
     def script(gain: dict[float, float], sizes: tuple[int, ...] = (999, 1)) -> list[float]:
         tried: list[float] = []
 
-        def labelled(
-            self: Coarse, tau: float, clusters: int, *, by_factorization: bool
-        ) -> tuple[Scaled, np.ndarray]:
+        def labelled(self: Coarse, tau: float, clusters: int) -> tuple[Scaled, np.ndarray]:
             tried.append(tau)
             found = gain.get(tau, 0.0)
             return Scaled(tau, None, None, 0.5, found), np.repeat(range(len(sizes)), sizes)
@@ -192,9 +190,7 @@ def test_truly_unequal_groups_do_not_get_an_offset_that_splits_the_largest() -> 
     upper = np.triu(rng.random((800, 800)) < np.where(y[:, None] == y, inside[y], 0.008), 1)
     A = sp.csr_array((upper + upper.T).astype(float))
     coarse = Coarse.of(A, 4)
-    (plain, labels), (split, _) = (
-        coarse.labelled(tau, 4, by_factorization=True) for tau in (0.0, 20.0)
-    )
+    (plain, labels), (split, _) = (coarse.labelled(tau, 4) for tau in (0.0, 20.0))
     assert coarse.effective_number(labels) < 0.7 * 4
     assert split.modularity > plain.modularity + 0.01  # type: ignore[operator]
     assert choose_degree_offset(A, 4) == 0.0

@@ -96,19 +96,6 @@ def test_a_degree_in_the_clique_graph_is_the_weight_of_the_hyperedges(seed):
     assert names == H.names
 
 
-def test_shuffling_keeps_sizes_and_degrees_and_splitting_loses_nothing():
-    H, truth = planted(0, groups=2000)
-    mixed = H.shuffled(np.random.default_rng(0))
-    assert np.mean(mixed.sizes == H.sizes) > 0.9
-    before, after = (np.bincount(G.members, minlength=200) for G in (H, mixed))
-    assert np.abs(before - after).max() <= 4
-    known, held = H.split(0.25, random_state=1)
-    assert sorted([*known, *held]) == sorted(H)
-    assert 400 < len(held) < 600
-    inside = [len({truth[i] for i in e}) == 1 for e in mixed]
-    assert np.mean(inside) < 0.2
-
-
 @pytest.mark.parametrize(
     ("make", "said"),
     [

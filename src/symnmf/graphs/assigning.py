@@ -36,7 +36,6 @@ from symnmf.storage.sparse import narrow
 
 #: How rows get their labels.
 LIKELIHOOD, LARGEST = "likelihood", "largest"
-ASSIGNMENTS = (LIKELIHOOD, LARGEST)
 
 #: Rounds, at most. Small graphs settle in two or three; on com-DBLP each of the first five raises
 #: the modularity, and later ones hardly move anything.

@@ -146,25 +146,14 @@ def _is_text(value: Any) -> bool:
 
 def _tfidf(table: Any) -> Any:
     """Return counts times log((1 + n) / (1 + n_j)) + 1, n_j rows having column j; unit rows."""
-    n = table.shape[0]
-    having = np.asarray((table > 0).sum(axis=0)).ravel()
-    weighted = _times(table, columns=np.log((1.0 + n) / (1.0 + having)) + 1.0)
-    lengths = np.sqrt(_squares(weighted, axis=1))
-    return _times(weighted, rows=1.0 / np.where(lengths > 0, lengths, 1.0))
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    weighted = TfidfTransformer().fit_transform(table)
+    return sp.csr_array(weighted) if sp.issparse(table) else weighted.toarray()
 
 
 def _by_column(table: Any) -> Any:
-    size = np.sqrt(_squares(table, axis=0) / max(table.shape[0], 1))
-    return _times(table, columns=1.0 / np.where(size > 0, size, 1.0))
-
-
-def _squares(table: Any, axis: int) -> np.ndarray:
-    squared = table.multiply(table) if sp.issparse(table) else table**2
-    return np.asarray(squared.sum(axis=axis)).ravel()
-
-
-def _times(table: Any, *, rows: Any = None, columns: Any = None) -> Any:
-    if not sp.issparse(table):
-        return table * (columns if rows is None else rows[:, None])
-    scaled = table @ sp.diags_array(columns) if rows is None else sp.diags_array(rows) @ table
-    return sp.csr_array(scaled)
+    squares = table.multiply(table) if sp.issparse(table) else table**2
+    size = np.sqrt(np.asarray(squares.mean(axis=0)).ravel())
+    scaled = table @ sp.diags_array(1.0 / np.where(size > 0, size, 1.0))
+    return sp.csr_array(scaled) if sp.issparse(table) else scaled

@@ -76,11 +76,8 @@ class Scaled:
     gain: float | None = None
 
 
-def with_degree_offset(A: Any, clusters: int, *, by_factorization: bool = True) -> Scaled:
-    """Return A normalised with the tau of :func:`choose_degree_offset`.
-
-    Labels off eigenvectors decide instead of those of a factorization if that is to be quick.
-    """
+def with_degree_offset(A: Any, clusters: int) -> Scaled:
+    """Return A normalised with the tau of :func:`choose_degree_offset`."""
     away = isinstance(A, SymmetricArray)
     if clusters < 2 or (A.signed if away else A.min() < 0):  # signed graphs have no such rule yet
         return Scaled(0.0, normalized(A))
@@ -95,7 +92,7 @@ def with_degree_offset(A: Any, clusters: int, *, by_factorization: bool = True) 
     coarse = Coarse.of(A, clusters)
     tried: list[Scaled] = []
     for tau in OFFSETS[1:] if pieces > clusters else OFFSETS:
-        scaled, labels = coarse.labelled(tau, clusters, by_factorization=by_factorization)
+        scaled, labels = coarse.labelled(tau, clusters)
         tried.append(scaled)
         spread = coarse.effective_number(labels) >= SPREAD * clusters
         if (tau == 0.0 and spread) or calls.out_of_time():
@@ -140,16 +137,14 @@ class Coarse:
                 known, sizes = (np.bincount(group, one, count) for one in (known, sizes))
         return cls(A, known, sizes, int(entries))
 
-    def labelled(
-        self, tau: float, clusters: int, *, by_factorization: bool
-    ) -> tuple[Scaled, np.ndarray]:
+    def labelled(self, tau: float, clusters: int) -> tuple[Scaled, np.ndarray]:
         """Return the graph normalised with D + tau I, and quick labels."""
         mean = self.degrees.sum() / max(self.sizes.sum(), 1.0)
         scaled = normalized(self.graph, known=self.degrees + tau * mean * self.sizes)
         X: Any = scaled if isinstance(scaled, SymmetricArray) else stored(scaled)
         with one_blas_thread():
             basis = leading_subspace(X, clusters)
-            if by_factorization and not calls.out_of_time():
+            if not calls.out_of_time():
                 U = improved(X, basis.start(X, None), tol=QUICK_TOL, steps=QUICK_STEPS)
                 labels = U.argmax(axis=1)
             else:

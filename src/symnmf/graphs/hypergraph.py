@@ -187,20 +187,6 @@ class Hypergraph:
         held = np.random.default_rng(random_state).random(len(self)) < share
         return self.kept(~held), self.kept(held)
 
-    def shuffled(self, rng: np.random.Generator) -> Hypergraph:
-        """Return random hyperedges of the same sizes, whose nodes have about the same degrees.
-
-        All places in hyperedges are dealt out anew. A node that would come twice in one is left
-        out of it the second time.
-        """
-        own = np.repeat(np.arange(len(self)), self.sizes)
-        dealt = rng.permutation(self.members)
-        order = np.lexsort((dealt, own))
-        dealt, own = dealt[order], own[order]
-        new = np.ones(len(dealt), bool)
-        new[1:] = (np.diff(dealt) != 0) | (np.diff(own) != 0)
-        return self.with_members(dealt[new], own[new])
-
     def with_members(self, members: np.ndarray, own: np.ndarray) -> Hypergraph:
         """Return the hypergraph with other nodes in its hyperedges.
 
