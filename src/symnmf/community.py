@@ -15,6 +15,7 @@ from symnmf.cluster import Fitted, Pipeline
 from symnmf.cluster.about import about
 from symnmf.cluster.outside import outlier_scores
 from symnmf.cluster.quality import Quality
+from symnmf.cluster.similarities import GraphOfPoints
 from symnmf.cluster.sparse import SparseFitted, SparsePipeline
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.edge_tables import with_edges_read
@@ -327,6 +328,9 @@ def communities(
     >>> [len(community) for community in found]
     [18, 16]
     """
+    points = None
+    if isinstance(G, GraphOfPoints):
+        G, points = G.graph, G.points
     hypergraph = graphs.hypergraph_of(G, weight)
     G = with_edges_read(G, weight) if hypergraph is None else hypergraph
     given = defaults(names_in(ClusterOptions)) | dict(options)
@@ -344,6 +348,7 @@ def communities(
         negative_weight=negative_weight,
         objective=objective,
         is_graph=True,
+        points=points,
         argument="G",
         rows="nodes",
         **given,

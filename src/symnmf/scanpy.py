@@ -8,6 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from symnmf.arguments import checked
+from symnmf.cluster.similarities import GraphOfPoints
 from symnmf.community import communities
 from symnmf.errors import InputError
 from symnmf.interchange import is_anndata
@@ -60,6 +61,8 @@ def cluster(
 
     Notes
     -----
+    Clusters are judged by the coordinates that the graph was made of, in ``adata.obsm``.
+
     This function writes ``obs[key_added]``, the cluster as a category ("-1" for a cell in none);
     ``obsm["X_" + key_added]``, the factor U; and ``uns[key_added]``, parameters and quality.
     """
@@ -81,6 +84,9 @@ def cluster(
         key_added = f"{key_added}_R" if key_added == "symnmf" else key_added
     graph = adata.obsp[place]
     graph = graph if inside.all() else graph[inside][:, inside]
+    points = _coordinates(adata, neighbors_key) if obsp is None else None
+    if points is not None:
+        graph = GraphOfPoints(graph, points[inside])
     found = communities(graph, n_clusters, **options)
     adata.obs[key_added] = _categories(adata, found.labels, inside, restrict_to)
     adata.uns.pop(f"{key_added}_colors", None)  # they belong to the clusters before
@@ -158,3 +164,13 @@ def _graph_key(adata: Any, neighbors_key: str | None) -> str:
             f"key_added={neighbors_key!r}) first."
         )
     return "connectivities"
+
+
+def _coordinates(adata: Any, neighbors_key: str | None) -> np.ndarray | None:
+    """The points that scanpy made the graph of, where they are in ``adata.obsm``."""
+    params = adata.uns.get("neighbors" if neighbors_key is None else neighbors_key, {})
+    params = params.get("params", {})
+    place = params.get("use_rep") or "X_pca"
+    if place not in adata.obsm:
+        return None
+    return np.asarray(adata.obsm[place], dtype=np.float64)[:, : params.get("n_pcs")]

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-from symnmf.cluster.partition import fine_partition, numbered
+from symnmf.cluster.partition import as_graph, fine_partition, numbered
 from symnmf.graphs.adjacency import normalized
 
 #: The part of the edges that comes first, and the parts that the rest comes in.
@@ -38,6 +38,10 @@ CLOSED = 1 / 15
 
 #: Draws of the ends of edges within groups, to know what groups explain, and edges looked at.
 SWAPS, LOOKED_AT = 20, 20_000
+
+
+#: Orders of the ends of held-out hyperedges that their own is ranked among.
+ORDERS = 999
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +73,37 @@ def p_value(edges: sp.csr_array, rng: np.random.Generator) -> float:
 
     chances = binom.sf(inside - 1, held, np.clip(expected / held, 1e-12, 1.0))
     return float(min(1.0, 2.0 * chances.min()))
+
+
+def p_of_hyperedges(incidence: sp.csr_array, rng: np.random.Generator) -> float:
+    """Return the same of hyperedges, the rows of ``incidence``.
+
+    Pairs in one hyperedge depend on each other. So the pairs inside groups are ranked among those
+    that the same hyperedges have with their ends in other orders.
+    """
+    count = incidence.shape[0]
+    if count < FEWEST:
+        return 1.0
+    incidence = sp.csr_array(incidence[rng.permutation(count)])
+    inside = np.zeros((2, ORDERS + 1))
+    for begin, end in pairwise(np.linspace(FIRST * count, count, PARTS + 1).round().astype(int)):
+        known = clique_graph(incidence[:begin])
+        held = sp.csr_array(incidence[begin:end])
+        edge = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
+        for kind, labels in enumerate((halves_of(known), fine_partition(known, rng))):
+            groups = int(labels.max()) + 1
+            ends = labels[held.indices]
+            for order in range(ORDERS + 1):
+                sizes = np.bincount(edge * groups + ends, minlength=held.shape[0] * groups)
+                inside[kind, order] += float((sizes * (sizes - 1)).sum()) / 2
+                ends = rng.permutation(ends)
+    chances = np.mean(inside >= inside[:, :1], axis=1)
+    return float(min(1.0, 2.0 * chances.min()))
+
+
+def clique_graph(incidence: sp.csr_array) -> sp.csr_array:
+    """Return how often two nodes are in one hyperedge."""
+    return as_graph(incidence.T @ incidence)
 
 
 def splits(

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from symnmf.cluster import held_out_edges, separation
 from symnmf.cluster.description import by_eigenvectors, by_merging
-from symnmf.cluster.partition import as_graph, between, fine_partition, numbered
+from symnmf.cluster.partition import as_graph, between, fine_partition, members_of, numbered
 from symnmf.run.result import OUTSIDE
 
 CLEAR, WEAK, CHANCE, UNKNOWN = "clear", "weak", "no more than chance", "cannot tell"
@@ -33,6 +33,7 @@ NEIGHBOURS = 4
 SPECTRAL_UP_TO = 5000
 
 DEGREES = "random graphs with the same degrees"
+HYPERGRAPHS = "random hypergraphs with the same sizes and degrees"
 CLOUD = "one cloud of points with a log-concave density"
 
 
@@ -143,6 +144,15 @@ class Evidence:
         """A fine partition of the rows inside."""
         return fine_partition(self._inner, np.random.default_rng(self.seed))
 
+    def fine_labels(self) -> np.ndarray:
+        """Return the fine partition of all rows; -1 for one without similarities."""
+        return self._of_all(self.fine)
+
+    def _of_all(self, labels: np.ndarray) -> np.ndarray:
+        every = np.full(self.graph.shape[0], OUTSIDE)
+        every[self.inside] = labels
+        return every
+
     @cached_property
     def _inner(self) -> sp.csr_array:
         if len(self.inside) == self.graph.shape[0]:
@@ -184,8 +194,7 @@ class Evidence:
     def _selected(
         self, count: int, reason: str, table: dict[str, np.ndarray], labels: np.ndarray
     ) -> RankSelection:
-        every = np.full(self.graph.shape[0], OUTSIDE)
-        every[self.inside] = labels if count > 1 else 0
+        every = self._of_all(labels if count > 1 else np.zeros_like(labels))
         return RankSelection(count, reason, table or {"rank": np.array([count])}, every)
 
     def judge(self, labels: np.ndarray, clusters: int) -> Judgement:
@@ -304,6 +313,54 @@ class Network(Evidence):
 
 
 @dataclass(frozen=True, eq=False)
+class Hyperedges(Evidence):
+    """Hyperedges, of which ``similarities`` are the clique graph."""
+
+    incidence: Any = field(default=None, repr=False)
+    null = HYPERGRAPHS
+
+    @cached_property
+    def p(self) -> float:
+        """The chance of as many pairs of held-out hyperedges inside groups."""
+        rng = np.random.default_rng(self.seed)
+        return held_out_edges.p_of_hyperedges(self.incidence, rng)
+
+    def p_apart(self, one: np.ndarray, other: np.ndarray) -> float:
+        """Return the same of the nodes of two clusters."""
+        return self._among(np.sort(np.concatenate([one, other]))).p
+
+    def part(self, rows: np.ndarray) -> Hyperedges:
+        """Return the evidence in some nodes alone."""
+        return self._among(rows)
+
+    def _among(self, rows: np.ndarray) -> Hyperedges:
+        inside = sp.csr_array(self.incidence[:, rows])
+        several = sp.csr_array(inside[np.diff(inside.indptr) > 1])
+        return replace(self, similarities=restricted(self.graph, rows), incidence=several)
+
+    @cached_property
+    def selection(self) -> RankSelection:
+        """How many groups there are: those of a fine partition, if there are any."""
+        if self.p > LEVEL:
+            return self._selected(1, f"{self._alike()}.", {}, self.fine)
+        count = int(self.fine.max()) + 1
+        reason = f"{self._apart()}; a fine partition of the clique graph has {count}"
+        return self._selected(count, f"{reason[0].upper()}{reason[1:]}.", {}, self.fine)
+
+    def _alike(self) -> str:
+        return (
+            f"hyperedges that were held out are inside groups found from the others about as often "
+            f"as in {self.null} (p = {self.p:.2g})"
+        )
+
+    def _apart(self) -> str:
+        return (
+            f"hyperedges that were held out are inside groups found from the others more often "
+            f"than in {self.null} (p = {self.p:.2g})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Points(Evidence):
     """Points behind a graph of their similarities."""
 
@@ -321,20 +378,37 @@ class Points(Evidence):
 
     def p_apart(self, one: np.ndarray, other: np.ndarray) -> float:
         """Return the chance of the gap between two clusters if they are one cloud."""
-        return separation.p_value(self.points, one, other)
+        if min(len(one), len(other)) < separation.FEWEST:
+            return 1.0
+        return separation.p_apart(self.points, one, other)
 
-    @property
-    def p(self) -> float:
-        """The largest chance among the pairs that are left, or of the last two that were merged."""
-        return self._merged[1]
+    def pairs(self, labels: np.ndarray) -> list[tuple[int, int]]:
+        """Return neighbours; one of a cluster without ties is that with the nearest centre."""
+        found = super().pairs(labels)
+        count = int(labels.max()) + 1
+        tied = {one for pair in found for one in pair}
+        if count > 1 and len(tied) < count:
+            X = self.points[self.inside]
+            members = members_of(labels)
+            centres = (members.T @ X) / np.maximum(np.bincount(labels), 1)[:, None]
+            for one in sorted(set(range(count)) - tied):
+                away = np.linalg.norm(centres - centres[one], axis=1)
+                away[one] = np.inf
+                other = int(np.argmin(away))
+                found.append((min(one, other), max(one, other)))
+        return list(dict.fromkeys(found))
+
+    def _p_one(self, rows: np.ndarray) -> float:
+        """Return the chance of a gap that is found and seen in some rows, if there is none."""
+        rows = np.sort(rows)
+        return separation.p_one(self.points[rows], restricted(self.graph, rows))
 
     @cached_property
-    def _merged(self) -> tuple[np.ndarray, float, dict[str, np.ndarray]]:
+    def _merged(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Fine clusters, of which those that are least separate were merged one after another."""
         labels, known = self.fine, {}
         ranks: list[int] = []
         chances: list[float] = []
-        largest = 0.0
         while (count := int(labels.max(initial=0)) + 1) > 1:
             sizes = np.bincount(labels)
             first = np.unique(labels, return_index=True)[1]
@@ -348,24 +422,68 @@ class Points(Evidence):
                     worst, pair = known[key], (i, j)
             ranks.append(count)
             chances.append(worst)
-            largest = worst
             if worst <= LEVEL:
                 break
             labels = numbered(np.where(labels == pair[1], pair[0], labels))
-        if not ranks:
-            largest = 1.0
-        return labels, largest, {"rank": np.array(ranks), "p": np.array(chances)}
+        return labels, {"rank": np.array(ranks), "p": np.array(chances)}
+
+    @cached_property
+    def _whole(self) -> dict[int, float]:
+        """The chance of a gap inside each cluster that was merged of several."""
+        labels = self._merged[0]
+        several = [
+            number
+            for number in range(int(labels.max(initial=-1)) + 1)
+            if len(np.unique(self.fine[labels == number])) > 1
+        ]
+        return {number: self._p_one(self.inside[labels == number]) for number in several}
+
+    @cached_property
+    def p(self) -> float:
+        """The chance of the widest gap, between two clusters or inside one, times their number."""
+        labels = self._merged[0]
+        chances = list(self._whole.values())
+        for i, j in self.pairs(labels) if len(labels) else []:
+            chances.append(self._p_one(self.inside[(labels == i) | (labels == j)]))
+        return min(1.0, len(chances) * min(chances, default=1.0))
 
     @cached_property
     def selection(self) -> RankSelection:
-        """How many clusters there are: as many as are separate from all their neighbours."""
-        labels, _, table = self._merged
-        count = int(labels.max(initial=0)) + 1
-        if count == 1:
+        """How many clusters there are: as many as are separate from all their neighbours.
+
+        Where one of them was merged of several and is not one cloud, there are gaps that no two of
+        its parts show: it is cut into halves until these are, and the number is a granularity.
+        """
+        labels, table = self._merged
+        if self.p > LEVEL:
             return self._selected(1, f"{self._alike()}.", table, labels)
-        return self._selected(
-            count, f"{self._apart()}; {count} clusters are separate.", table, labels
-        )
+        separate, cut = int(labels.max()) + 1, []
+        for number, chance in self._whole.items():
+            if chance <= LEVEL:
+                rows = np.flatnonzero(labels == number)
+                for part in self._clouds(rows)[1:]:
+                    labels = labels.copy()
+                    labels[part] = labels.max() + 1
+                cut.append(number)
+        if labels.max() == 0:
+            labels = self.fine
+        count = int(labels.max()) + 1
+        reason = f"{self._apart()}; {separate} clusters are separate"
+        if cut:
+            reason += (
+                f", and {len(cut)} of them {'are' if len(cut) > 1 else 'is'} more than one cloud "
+                f"without a border that shows, so {count} is a granularity that no test decides"
+            )
+        return self._selected(count, f"{reason[0].upper()}{reason[1:]}.", table, labels)
+
+    def _clouds(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Cut rows into halves until each is one cloud."""
+        if self._p_one(self.inside[rows]) > LEVEL:
+            return [rows]
+        right = separation.halves(restricted(self.graph, self.inside[rows]))
+        if min(right.sum(), (~right).sum()) < separation.FEWEST:
+            return [rows]
+        return self._clouds(rows[~right]) + self._clouds(rows[right])
 
     def _alike(self) -> str:
         return f"no gap is seen in points that were held out: they may be {self.null}"
@@ -384,7 +502,14 @@ def restricted(graph: sp.csr_array, rows: np.ndarray) -> sp.csr_array:
     return part
 
 
-def evidence_of(graph: Any, *, points: Any = None, seed: int = 0, why_not: str = "") -> Evidence:
+def evidence_of(
+    graph: Any,
+    *,
+    points: Any = None,
+    incidence: sp.csr_array | None = None,
+    seed: int = 0,
+    why_not: str = "",
+) -> Evidence:
     """Return what data say of the number of clusters.
 
     Parameters
@@ -393,10 +518,14 @@ def evidence_of(graph: Any, *, points: Any = None, seed: int = 0, why_not: str =
         Similarities; of a signed graph the positive ones count.
     points : table or None
         The points that they were made of.
+    incidence : csr_array or None
+        Hyperedges by nodes, whose clique graph they are.
     seed : int
     why_not : str
         Why there can be no test, where that is known.
     """
     if why_not:
         return Evidence(graph, seed, why_not)
+    if incidence is not None:
+        return Hyperedges(graph, seed, incidence=incidence)
     return Network(graph, seed) if points is None else Points(graph, seed, table=points)

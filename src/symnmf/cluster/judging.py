@@ -35,8 +35,16 @@ def evidence_for(
         points = data if sp.issparse(data) else np.asarray(data, dtype=np.float64)
     elif building.points is not None:
         points = building.points
+    incidence = None
+    if (H := similar.hypergraph) is not None:
+        ones = np.ones(len(H.members))
+        incidence = sp.csr_array((ones, H.members, H.indptr), shape=(len(H.sizes), len(H.names)))
     return evidence_of(
-        graph, points=points, seed=seed, why_not=_why_not(similar, building, points, attributes)
+        graph,
+        points=points,
+        incidence=incidence,
+        seed=seed,
+        why_not=_why_not(similar, building, points, attributes),
     )
 
 
@@ -58,8 +66,6 @@ def _why_not(similar: Similarities, building: Building, points: Any, attributes:
         return "attributes decide too, and no null covers edges and attributes"
     if similar.layers is not None:
         return "layers of the same rows depend on each other"
-    if similar.hypergraph is not None:
-        return "the pairs of a hyperedge depend on each other"
     if points is None and not sp.issparse(similar.graph):
         return "the similarities of all pairs are given, and no null is known for them"
     return ""

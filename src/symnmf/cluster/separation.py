@@ -1,18 +1,22 @@
-"""Whether two clusters of points are separate: the gap must be seen in points held out.
+"""Whether points are one cloud: a gap between them must be seen in points held out.
 
-The direction that tells two clusters apart is found from four fifths of their points, and the
-others are projected on it. Points of one cloud with a log-concave density, whatever its shape, have
-projections with one mode in every direction, so the dip test of these needs no draws.
+The direction across the gap is found from four fifths of the points, and the others are projected
+on it. Points of one cloud with a log-concave density, whatever its shape, have projections with one
+mode in every direction, so the dip test of these needs no draws. The direction tells two given
+clusters apart, or the two halves of a graph without the points that are held out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from symnmf.cluster.dip import dip_test
+from symnmf.graphs.adjacency import normalized
 
 #: Parts of the points that are held out in turn, and orders of the points that are tried.
 FOLDS, ORDERS = 5, 3
@@ -22,6 +26,9 @@ FEWEST = 4
 
 #: Points of the larger cluster for each of the smaller: the mode of a small one is lost in many.
 LARGER = 3
+
+#: Points up to which all eigenvectors at once are cheaper.
+SMALL = 150
 
 #: Leading directions of a table that are looked at, and of two clusters.
 DIRECTIONS, OF_TWO = 100, 30
@@ -42,35 +49,96 @@ def coordinates(table: Any) -> np.ndarray:
     return _leading(points, count) if columns > count else points
 
 
-def p_value(points: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
+def p_apart(points: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
     """Return the chance of such a gap between two clusters if they are one cloud of points."""
-    sizes = len(one), len(other)
-    if min(sizes) < FEWEST:
-        return 1.0
-    X, right = points[np.r_[one, other]], np.repeat([False, True], sizes)
-    if X.shape[1] > OF_TWO:
-        X = _leading(X, OF_TWO)
-    rng, chances = np.random.default_rng(0), []
-    for _ in range(ORDERS):
-        fold = np.empty(len(X), dtype=int)
-        for side in (right, ~right):
-            fold[side] = rng.permutation(np.arange(side.sum()) % FOLDS)
+    right = np.repeat([False, True], [len(one), len(other)])
+    X = _in_few_directions(points[np.r_[one, other]])
+    chances = []
+    for order in range(ORDERS):
         place = np.empty(len(X))
-        for part in range(FOLDS):
-            seen = fold != part
-            if min(np.count_nonzero(seen & right), np.count_nonzero(seen & ~right)) < 2:
+        for held in _parts(right, order):
+            place[held] = _discriminant(X, ~held, right)
+            if np.isnan(place[held]).any():
                 return 1.0
-            place[~seen] = _discriminant(X, seen, right)
-        most = LARGER * min(sizes)
-        drawn = [rng.permutation(np.flatnonzero(side))[:most] for side in (right, ~right)]
-        chances.append(dip_test(place[np.concatenate(drawn)]))
+        chances.append(_dip_of_sides(place, right, order))
     return float(np.median(chances))
 
 
+def p_one(points: np.ndarray, graph: sp.csr_array) -> float:
+    """Return the chance of such a gap in points if they are one cloud; ``graph`` joins them.
+
+    The two sides are found without the points that are held out. So this is a test wherever the
+    gap was looked for, and weaker than :func:`p_apart` where clusters are known.
+    """
+    if len(points) < 2 * FEWEST:
+        return 1.0
+    X = _in_few_directions(points)
+    whole = halves(graph)
+    place = np.empty(len(X))
+    for held in _parts(whole, 0):
+        seen = np.flatnonzero(~held)
+        part = sp.csr_array(graph[seen][:, seen])
+        side = halves(part)
+        right = np.zeros(len(X), dtype=bool)
+        right[seen] = side if np.mean(side == whole[seen]) >= 0.5 else ~side
+        place[held] = _discriminant(X, ~held, right)
+        if np.isnan(place[held]).any():
+            return 1.0
+    return _dip_of_sides(place, place > 0.0, 0)
+
+
+def halves(graph: sp.csr_array) -> np.ndarray:
+    """Return one of the halves of a graph, by the sign of its second eigenvector."""
+    n = graph.shape[0]
+    scaled = normalized(graph)
+    first = np.sqrt(np.asarray(graph.sum(axis=1)).ravel())
+    first /= max(float(np.linalg.norm(first)), 1e-300)
+    if n <= SMALL:
+        values = scaled.toarray() - np.outer(first, first)
+        return np.asarray(np.linalg.eigh(values)[1][:, -1] > 0.0)
+
+    def product(v: np.ndarray) -> np.ndarray:
+        v = v.ravel()
+        return np.asarray(scaled @ v - first * (first @ v))
+
+    start = 1.0 + np.random.default_rng(0).random(n)
+    without = LinearOperator((n, n), matvec=product, dtype=np.float64)
+    try:
+        vectors = eigsh(without, k=1, which="LA", v0=start, tol=1e-3)[1]
+    except ArpackNoConvergence as error:
+        vectors = error.eigenvectors
+    return np.asarray(vectors[:, 0] > 0.0) if vectors.shape[1] else np.zeros(n, dtype=bool)
+
+
+def _parts(right: np.ndarray, order: int) -> Iterator[np.ndarray]:
+    """Yield points to be held out, a fifth of either side each time."""
+    rng = np.random.default_rng(order)
+    fold = np.empty(len(right), dtype=int)
+    for side in (right, ~right):
+        fold[side] = rng.permutation(np.arange(side.sum()) % FOLDS)
+    for part in range(min(FOLDS, len(right))):
+        yield fold == part
+
+
+def _dip_of_sides(place: np.ndarray, right: np.ndarray, order: int) -> float:
+    """Return the p-value of the dip, with not too many points of the larger side."""
+    if min(right.sum(), (~right).sum()) < FEWEST:
+        return 1.0
+    rng = np.random.default_rng(order)
+    most = LARGER * int(min(right.sum(), (~right).sum()))
+    drawn = [rng.permutation(np.flatnonzero(side))[:most] for side in (right, ~right)]
+    return dip_test(place[np.concatenate(drawn)])
+
+
 def _discriminant(X: np.ndarray, seen: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return where points that were not seen lie on the discriminant of those that were."""
+    """Return where points that were not seen lie on the discriminant of those that were.
+
+    NaN where a side has too few of these.
+    """
     from sklearn.covariance import ledoit_wolf
 
+    if min(np.count_nonzero(seen & right), np.count_nonzero(seen & ~right)) < 2:
+        return np.full(np.count_nonzero(~seen), np.nan)
     means = X[seen & ~right].mean(axis=0), X[seen & right].mean(axis=0)
     inner = X[seen] - np.where(right[seen][:, None], means[1], means[0])
     spread = ledoit_wolf(inner, assume_centered=True)[0]
@@ -78,6 +146,10 @@ def _discriminant(X: np.ndarray, seen: np.ndarray, right: np.ndarray) -> np.ndar
     direction = np.linalg.solve(spread, means[1] - means[0])
     scale = np.sqrt(direction @ spread @ direction)
     return np.asarray((X[~seen] - sum(means) / 2) @ (direction / max(scale, 1e-300)))
+
+
+def _in_few_directions(X: np.ndarray) -> np.ndarray:
+    return _leading(X, OF_TWO) if X.shape[1] > OF_TWO else X
 
 
 def _leading(X: np.ndarray, count: int) -> np.ndarray:

@@ -105,6 +105,14 @@ class Similarities:
         return sp.csr_array(sp.diags_array(left) @ sp.csr_array(rows) @ sp.diags_array(right))
 
 
+@dataclass(frozen=True, eq=False)
+class GraphOfPoints:
+    """A graph, and the points that it was made of, which clusters are judged by."""
+
+    graph: Any
+    points: Any
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Building:
     """How data become similarities; checked when it is made, before data are looked at.
