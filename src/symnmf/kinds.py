@@ -114,7 +114,9 @@ NONE = Kind("None", "None", lambda value: value is None)
 FLAG = Kind("True or False", "bool", lambda value: isinstance(value, bool | np.bool_))
 TEXT = Kind("text", "str", lambda value: isinstance(value, str))
 PATH = Kind("the path of a file", "path", _is_path)
-FUNCTION = Kind("a function", "callable", callable)
+FUNCTION = Kind(
+    "a function", "callable", lambda value: callable(value) and not isinstance(value, type)
+)
 SEED = Kind(
     "a whole number of at least 0, a numpy Generator or a RandomState",
     "int, Generator, RandomState",
@@ -146,7 +148,6 @@ SOLVER = Kind("a solver", "Solver", lambda value: hasattr(value, "step"))
 COUPLING = Kind("a rule for lambda", "Coupling", lambda value: hasattr(value, "next"))
 QUALITY = Kind("a Quality", "Quality", lambda value: hasattr(value, "modularity"))
 CERTIFICATE = Kind("a certificate", "Certificate", lambda value: hasattr(value, "certified"))
-ANYTHING = Kind("anything", "object", lambda value: True)
 
 Kinds = tuple[Kind, ...]
 

@@ -16,7 +16,6 @@ from typing import Any, TypedDict, TypeVar
 import numpy as np
 
 from symnmf.kinds import (
-    ANYTHING,
     COUPLING,
     DEVICE,
     FLAG,
@@ -26,6 +25,7 @@ from symnmf.kinds import (
     MATRIX,
     NONE,
     PATH,
+    RESULT,
     SEED,
     SEQUENCE,
     SOLVER,
@@ -185,7 +185,7 @@ _option("coupling", TEXT, number(), COUPLING, NONE, text="""
     lambda for methods that split U into U and V: "rising", "adaptive" (the paper's), "shrinking",
     "theory", "theory-paper", "geometric", "kuang-fixed", a number (fixed) or an object; None for
     the default of the solver.""")
-_option("init", TEXT, FUNCTION, ANYTHING, default=AUTO, text="""
+_option("init", TEXT, FUNCTION, TABLE, RESULT, default=AUTO, text="""
     The start: "spectral" (leading eigenvectors, rotated), "sketch" (a run on a sketch of X),
     "scaled-random", "random" (the paper's), "neighborhoods", U_0 itself, a Result or a function of
     X, rank and random_state. "auto" chooses by X and the method.""")

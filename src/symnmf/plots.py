@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.arguments import checked
+from symnmf.arguments import check, checked
 from symnmf.errors import InputError, said_as_input_errors
+from symnmf.kinds import AXES, NONE
 from symnmf.naming import lookup
 from symnmf.run.result import OUTSIDE, Result, membership_shares
 from symnmf.storage.indices import check_indices
@@ -57,6 +58,7 @@ def new_axes(ax: Axes | None, size: tuple[float, float] = (7.5, 4.5)) -> tuple[F
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("symnmf.plots needs matplotlib: pip install 'symnmf[plots]'.") from error
+    check("ax", ax, (AXES, NONE))
     if ax is not None:
         return cast("Figure", ax.get_figure()), ax
     # not through pyplot: nothing to close afterwards, and no window where none is wanted

@@ -128,7 +128,6 @@ def _fitting(communities: Any) -> dict[str, Sound]:
         "modularity_scorer": Sound(symnmf.modularity_scorer, {"model": fitted, "X": POINTS}),
         "hierarchy": Sound(symnmf.hierarchy, {"X": GROUPS, "random_state": 0}),
         "Hierarchy.cut": Sound(tree.cut, {"n_clusters": 2}),
-        "Hierarchy.size": Sound(tree.size, {"node": 0}),
         "Communities.about": Sound(described.about, {}),
     }
 

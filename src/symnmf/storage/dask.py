@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from symnmf.calls import read_once
 from symnmf.errors import InputError
+from symnmf.interchange import is_dask
 from symnmf.parallel import Threads, one_blas_thread
 from symnmf.storage.border import check_shape
 from symnmf.storage.dtypes import float_dtype
@@ -87,6 +88,8 @@ class DaskMatrix(TiledMatrix):
         n_jobs: int | None = None,
         name: str = "X",
     ) -> None:
+        if not is_dask(X):
+            raise InputError(f"{name} must be a Dask array, got {type(X).__name__}.")
         if X.ndim == 2 and any(np.isnan(size) for axis in X.chunks for size in axis):
             raise InputError(
                 f"{name} is a Dask array with unknown chunk sizes; call "
