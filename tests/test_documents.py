@@ -197,13 +197,6 @@ def test_the_changelog_has_the_form_it_says_it_has():
     assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
 
-def test_info_shows_every_extra():
-    from symnmf.cli.info import EXTRAS
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert set(EXTRAS) == set(project["optional-dependencies"]) - {"all", "test", "docs", "dev"}
-
-
 def test_the_page_of_promises_states_the_versions_of_pyproject():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     page = (ROOT / "docs" / "development" / "policy.md").read_text()

@@ -131,7 +131,7 @@ def objects(values: list[Any]) -> np.ndarray:
         ("plots.similarity", "labels", lambda one: [one] * 12),
         ("plots.similarity", "labels", lambda one: objects([one] * 12)),
         ("metrics.clustering_accuracy", "labels_true", lambda one: (one,) * 12),
-        ("read_matrix", "columns", lambda one: [one, one]),
+        ("read", "columns", lambda one: [one, one]),
         ("write_table", "columns", lambda one: {"a": one}),
     ],
 )

@@ -43,7 +43,6 @@ class Clusters:
     membership: Any
     strength: Any
     quality: Any
-    certificate: Any
     seed: Any
     selection: Any
     status: str
@@ -103,7 +102,7 @@ def _clusters(loaded: Input, data: Any, options: dict[str, Any]) -> Clusters:
     """Cluster points by SymNMF, and graphs and similarities by communities."""
     from symnmf import SymNMF, communities
 
-    same: Any = ("labels", "membership", "strength", "quality", "certificate", "seed")
+    same: Any = ("labels", "membership", "strength", "quality", "seed")
     if loaded.kind != "points":
         options.pop("affinity", None)
         fit: Any = communities(data, options.pop("n_clusters"), **options)
@@ -208,13 +207,13 @@ def _lines(clusters: Clusters, scores: dict[str, float], about: list[list[Any]])
     if scores:
         agreement = (f"{name.replace('_', ' ')} {value:.3f}" for name, value in scores.items())
         lines.append(f"Against the known classes: {', '.join(agreement)}.")
-    return [*lines, f"The run {how_it_ended(clusters)}. {clusters.certificate.verdict}"]
+    return [*lines, f"The run {how_it_ended(clusters)}."]
 
 
 def _as_json(
     clusters: Clusters, loaded: Input, scores: dict[str, float], about: list[list[Any]]
 ) -> dict[str, Any]:
-    quality, selection = clusters.quality, clusters.selection
+    fit, quality, selection = clusters.fit, clusters.quality, clusters.selection
     labels, sizes = np.unique(clusters.labels[clusters.labels >= 0], return_counts=True)
     return {
         "verdict": asdict(quality.verdict) | {"word": quality.word},
@@ -232,7 +231,7 @@ def _as_json(
         "status": clusters.status,
         "iterations": clusters.n_iter,
         "error": clusters.error,
-        "certificate": asdict(clusters.certificate),
+        "certificate": asdict(getattr(fit, "certificate_", None) or fit.certificate),
     }
 
 

@@ -20,7 +20,7 @@ FORMATS = {"seconds": "{:.3f}", "error": "{:.6g}"}
 
 
 def compare(
-    input: str, rank: int, solvers: list[str] | None, output: str | None, scale: str | None,
+    input: str, rank: int, solvers: list[str] | None, output: str | None,
     plot: str | None, json: bool, **options: Any,
 ) -> int:  # fmt: skip
     """Run the solvers, print a line for each run and return the exit code."""
@@ -28,8 +28,8 @@ def compare(
     from symnmf.comparison import compare as compared
 
     check_files({"INPUT": input}, {"-o": (output, TABLES), "--plot": (plot, PICTURES)})
-    loaded = inputs.scaled(inputs.load(input, options), scale)
-    A = inputs.similarities(loaded, options)
+    loaded = inputs.load(input, options)
+    A = inputs.similarities(loaded)
     comparison = compared(A, rank, list(dict.fromkeys(solvers or DEFAULT_SOLVERS)), **options)
     if not comparison.results:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""``symnmf info``: what is installed, which solvers there are."""
+"""``symnmf info``: what is installed, and which solvers there are."""
 
 from __future__ import annotations
 
@@ -10,19 +10,10 @@ from symnmf import __version__
 from symnmf.cli import DONE
 from symnmf.cli.output import print_json
 
-CORE = ("numpy", "scipy", "scikit-learn", "numba")
-EXTRAS = {
-    "plots": ("matplotlib",),
-    "pandas": ("pandas",),
-    "tables": ("pyarrow",),
-    "graphs": ("networkx", "igraph"),
-    "approximate": ("pynndescent",),
-    "blocks": ("zarr", "h5py"),
-    "distributed": ("dask", "distributed"),
-    "gpu": ("torch", "triton"),
-    "progress": ("tqdm",),
-    "anndata": ("anndata",),
-}
+PACKAGES = (
+    *("numpy", "scipy", "scikit-learn", "numba", "matplotlib", "pandas", "pyarrow", "networkx"),
+    *("igraph", "pynndescent", "zarr", "h5py", "anndata", "dask", "torch", "triton", "tqdm"),
+)
 
 
 def info(json: bool) -> int:
@@ -33,18 +24,19 @@ def info(json: bool) -> int:
     content: dict[str, Any] = {
         "symnmf": __version__,
         "python": platform.python_version(),
-        "versions": {name: _version(name) for name in CORE},
-        "extras": {
-            extra: {name: _version(name) for name in names} for extra, names in EXTRAS.items()
-        },
+        "versions": {name: _version(name) for name in PACKAGES},
         "threads": available_cores(),
         "devices": _devices(),
         "solvers": [vars(solver) for solver in available()],
     }
     if json:
         print_json(content)
-    else:
-        _show(content, [str(solver) for solver in available()])
+        return DONE
+    print(f"symnmf {__version__} on Python {content['python']}, {content['threads']} threads")
+    for name, version in content["versions"].items():
+        print(f"  {name:14} {version or 'absent'}")
+    print(f"devices: {', '.join(content['devices']) or 'none that torch can use'}")
+    print("solvers:", *available(), sep="\n  ")
     return DONE
 
 
@@ -64,17 +56,3 @@ def _devices() -> list[str]:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     known = enumerate(map(torch.cuda.get_device_properties, range(count)))
     return [f"cuda:{k} {it.name}, {it.total_memory / 2**30:.0f} GiB" for k, it in known]
-
-
-def _show(content: dict[str, Any], solvers: list[str]) -> None:
-    core = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
-    print(f"symnmf {content['symnmf']} on Python {content['python']}: {core}")
-    print(f"threads: {content['threads']}")
-    print(f"devices: {', '.join(content['devices']) or 'none that torch can use'}")
-    print("\nextras:")
-    for extra, packages in content["extras"].items():
-        found = ", ".join(f"{name} {version or '(absent)'}" for name, version in packages.items())
-        print(f"  {extra:12} {found}")
-    print("\nsolvers:")
-    for line in solvers:
-        print(f"  {line}")

@@ -13,12 +13,6 @@ from symnmf.errors import InputError
 #: What io.read takes, and how points become a graph.
 READ = ("columns", "name_column", "header", "decimal", "missing")
 SCALERS = {"standard": "StandardScaler", "robust": "RobustScaler"}
-AFFINITIES = {
-    "self-tuning": "self_tuning",
-    "nearest_neighbors": "nearest_neighbors",
-    "rbf": "rbf",
-    "cosine": "cosine",
-}
 PRECOMPUTED = "precomputed"
 #: Asymmetry, relative to the largest entry, that is a fault rather than a table of points.
 NEARLY_SYMMETRIC = 0.01
@@ -149,21 +143,14 @@ def scaled(loaded: Input, scale: str | None) -> Input:
     return replace(loaded, data=scaler.fit_transform(loaded.data))
 
 
-def similarities(loaded: Input, options: dict[str, Any]) -> Any:
+def similarities(loaded: Input) -> Any:
     """The similarities of INPUT for ``compare``, which does not cluster by them."""
     from symnmf import graphs
 
-    affinity = options.pop("affinity", "self-tuning")
-    neighbors = options.pop("n_neighbors", None)
-    normalize = options.pop("normalize", None)
     if loaded.kind == "points":
-        from symnmf.naming import lookup
-
-        build = getattr(graphs, lookup(affinity, AFFINITIES, "--affinity"))
-        return build(loaded.data, **({} if neighbors is None else {"n_neighbors": neighbors}))
+        return graphs.self_tuning(loaded.data)
     data = loaded.data.clique_graph() if loaded.kind == "hypergraph" else loaded.data
-    wanted = loaded.kind != "similarities" if normalize in (None, "auto") else normalize
-    return graphs.normalize(data) if wanted else data
+    return data if loaded.kind == "similarities" else graphs.normalize(data)
 
 
 def truth_of(loaded: Input, path: str | None) -> Any:

@@ -110,8 +110,7 @@ COMMANDS = {
         ("digits -r 10", "X.npz -r 20 -s a-symhals -s pgd --plot curves.png -o table.csv"),
         {
             "options": ("rank", "solvers", "output", "plot", "json"),
-            "tables": (*TABLE, "scale"),
-            "from data to a graph": ("affinity", "n_neighbors", "normalize"),
+            "tables": TABLE,
             "the run": ("coupling", "init", "n_init", *LIMITS),
         },
     ),
