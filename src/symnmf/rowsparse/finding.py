@@ -13,14 +13,14 @@ import scipy.sparse as sp
 from symnmf import calls
 from symnmf.errors import InputError
 from symnmf.parallel import Threads
+from symnmf.rowsparse.certificate import SparseCertificate
 from symnmf.rowsparse.factor import RowSparse
 from symnmf.rowsparse.fitting import RowSparseLikelihood, RowSparseSteps, SparseRun
 from symnmf.rowsparse.sparse_loss import Loss, Point
-from symnmf.rowsparse.sparse_result import SparseCertificate, SparseResult
 from symnmf.run.checkpoint import Checkpointing
 from symnmf.run.interrupts import watching
 from symnmf.run.problem import Problem
-from symnmf.run.result import OUTSIDE, Callback, Status
+from symnmf.run.result import OUTSIDE, Callback, Result, Status
 from symnmf.run.seeds import Seeds, as_edges, neighborhood_seeds
 from symnmf.run.settings import Limits, Settings
 
@@ -44,7 +44,7 @@ class SparseFound:
     ----------
     A : csr_array
         The graph.
-    result : SparseResult
+    result : Result
         Its columns are in the order of the communities.
     sets : list of ndarray
         The members of each.
@@ -53,7 +53,7 @@ class SparseFound:
     """
 
     A: sp.csr_array
-    result: SparseResult
+    result: Result
     sets: list[np.ndarray]
     seeds: int
 
@@ -191,7 +191,7 @@ def _members(U: RowSparse, background: float) -> tuple[np.ndarray, np.ndarray]:
     return rows[np.argsort(columns, kind="stable")], np.bincount(columns, minlength=U.rank)
 
 
-def _result(run: SparseRun, point: Point, U: RowSparse, status: Status) -> SparseResult:
+def _result(run: SparseRun, point: Point, U: RowSparse, status: Status) -> Result:
     loss, limits = run.f.poisson, run.limits
     size = max(point.sqnorm, 1e-300)
     outside = loss.grown(point, 0)[1]
@@ -206,7 +206,7 @@ def _result(run: SparseRun, point: Point, U: RowSparse, status: Status) -> Spars
         tol=limits.tol,
     )
     matrix = U.to_csr()
-    return SparseResult(
+    return Result(
         U=matrix,
         V=matrix,
         value=run.latest.value,
@@ -218,7 +218,7 @@ def _result(run: SparseRun, point: Point, U: RowSparse, status: Status) -> Spars
         solver=run.solver.name,
         tol=float(limits.tol),
         background=loss.background,
-        checked=certificate,
+        measured=certificate,
     )
 
 

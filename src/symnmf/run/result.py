@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+import scipy.sparse as sp
 
 from symnmf.arguments import checked
 from symnmf.calls import Call, Seconds
@@ -17,13 +18,13 @@ from symnmf.interchange import as_given, is_dlpack, is_tensor, to_host
 from symnmf.naming import lookup
 from symnmf.notebook import card
 from symnmf.storage import SymmetricArray
+from symnmf.storage.indices import check_indices
 from symnmf.storage.wrapping import in_memory
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from symnmf.bounds import Bound
-    from symnmf.run.certificate import Certificate
     from symnmf.run.problem import Problem
 
 Status = Literal["converged", "max_iter", "max_time", "stopped", "diverged"]
@@ -133,14 +134,20 @@ class History:
         return pd.DataFrame(dict(self))
 
 
-def membership_shares(U: np.ndarray) -> np.ndarray:
+def membership_shares(U: Any) -> Any:
     """Return U with rows scaled to sum to 1; a row of zeros stays zero."""
+    if sp.issparse(U):
+        totals = np.repeat(np.asarray(U.sum(axis=1)).ravel(), np.diff(U.indptr))
+        return sp.csr_array((U.data / totals, U.indices, U.indptr), U.shape)
     totals = U.sum(axis=1, keepdims=True)
     return U / np.where(totals > 0, totals, 1)
 
 
-def cluster_labels(U: np.ndarray) -> np.ndarray:
+def cluster_labels(U: Any) -> np.ndarray:
     """Return the column of the largest entry of each row; -1 for a row of zeros."""
+    if sp.issparse(U):
+        filled = np.diff(U.indptr) > 0
+        return np.where(filled, np.asarray(U.argmax(axis=1)).ravel() if U.nnz else 0, OUTSIDE)
     return np.where(U.any(axis=1), np.argmax(U, axis=1), OUTSIDE)
 
 
@@ -216,7 +223,7 @@ class Result:
 
     Attributes
     ----------
-    U, V : ndarray of shape (n, r), or torch tensor if X is one
+    U, V : ndarray of shape (n, r), torch tensor if X is one, or csr_array if U is row-sparse
         The factors. V equals U for methods on the original problem, and up to ``tol`` once a split
         method has converged.
     value : float
@@ -246,10 +253,12 @@ class Result:
         sweep over its entries.
     attached : Attached or None
         The factor of a table of attributes, scaled as in the run; ``W`` is in the table's units.
+    background : float
+        The rate of an edge that no community explains, where U is row-sparse; else NaN.
     """
 
-    U: np.ndarray
-    V: np.ndarray
+    U: Any
+    V: Any
     value: float
     error: float
     n_iter: int
@@ -264,6 +273,9 @@ class Result:
     seconds: Seconds = field(default_factory=lambda: Seconds(float("nan")), repr=False)
     passes: int = field(default=0, repr=False)
     attached: Attached | None = field(default=None, repr=False)
+    background: float = field(default=float("nan"), repr=False)
+    #: what a run of a row-sparse U measured at its end
+    measured: Any = field(default=None, repr=False)
     #: what was factorized; a result that was saved or pickled has left it behind
     problem: Problem | None = field(default=None, repr=False)
     #: the fingerprint of that, where it was left behind
@@ -333,7 +345,7 @@ class Result:
         return as_given(cluster_labels(to_host(self.U)), self.U)
 
     @property
-    def membership(self) -> np.ndarray:
+    def membership(self) -> Any:
         """U with rows scaled to sum 1; a row of zeros stays zero."""
         return as_given(membership_shares(to_host(self.U)), self.U)
 
@@ -351,9 +363,11 @@ class Result:
     @property
     def dead_columns(self) -> np.ndarray:
         """The columns of U that are zero: a cluster asked for and not found."""
+        if sp.issparse(self.U):
+            return np.flatnonzero(np.bincount(self.U.indices, minlength=self.U.shape[1]) == 0)
         return np.flatnonzero(~to_host(self.U).any(axis=0))
 
-    def certificate(self, problem: Any = None, *, tol: float | None = None) -> Certificate:
+    def certificate(self, problem: Any = None, *, tol: float | None = None) -> Any:
         """Check this result against the theorems; see :class:`symnmf.Certificate`.
 
         Parameters
@@ -364,6 +378,10 @@ class Result:
         tol : float, optional
             The tolerance to meet; by default that of the run, or 1e-5 if it had none.
         """
+        if sp.issparse(self.U):
+            if self.measured is None:
+                raise InputError("this result was read from a file, which keeps no certificate.")
+            return self.measured if tol is None else replace(self.measured, tol=float(tol))
         from symnmf.run.certificate import certify
 
         return certify(problem, self, tol=tol if tol is not None else self.tol or 1e-5)
@@ -415,9 +433,10 @@ class Result:
 
         ``names`` of the rows, if given, are stored with the factors as ``names``.
         """
-        if names is not None and len(names) != len(self.U):
+        n = self.U.shape[0]
+        if names is not None and len(names) != n:
             raise InputError(
-                f"names must have one entry for each of the {len(self.U)} rows, got {len(names)}."
+                f"names must have one entry for each of the {n} rows, got {len(names)}."
             )
         labels = {} if names is None else {"names": _name_array(names)}
         from symnmf.archives import write_archive
@@ -430,8 +449,8 @@ class Result:
                 "problem": np.array(self.digest()),
                 "elsewhere": np.array(self.elsewhere()),
                 "value": np.array(self.value),
-                "U": to_host(self.U),
-                "V": to_host(self.V),
+                **_kept_factors(to_host(self.U), to_host(self.V)),
+                "background": np.array(self.background),
                 "error": np.array(self.error),
                 "n_iter": np.array(self.n_iter),
                 "status": np.array(self.status),
@@ -454,9 +473,11 @@ class Result:
 
         stored = read_archive(path, RESULT)
         try:
+            U, V = _read_factors(stored)
             loaded = cls(
-                U=stored["U"],
-                V=stored["V"],
+                U=U,
+                V=V,
+                background=float(stored["background"]),
                 value=float(stored["value"]),
                 error=float(stored["error"]),
                 n_iter=int(stored["n_iter"]),
@@ -485,11 +506,13 @@ class Result:
         for name, factor in (("U", self.U), ("V", self.V), *others):
             if factor.dtype not in (np.float32, np.float64) or factor.dtype != self.U.dtype:
                 raise ValueError(f"{name} has the type {factor.dtype}")
-            if self.status != "diverged" and not np.isfinite(factor).all():
+            entries = factor.data if sp.issparse(factor) else factor
+            if self.status != "diverged" and not np.isfinite(entries).all():
                 raise ValueError(f"{name} has infinite or NaN entries")
             if factor.shape != self.U.shape:
                 raise ValueError(f"{name} has the shape {factor.shape}")
-        if (self.U < 0).any():  # the second factor of a multiplier method may be
+        entries = self.U.data if sp.issparse(self.U) else self.U
+        if (entries < 0).any():  # the second factor of a multiplier method may be
             raise ValueError("U has negative entries")
         if self.status not in get_args(Status):
             raise ValueError(f"the status is {self.status[:20]!r}")
@@ -497,6 +520,23 @@ class Result:
             raise ValueError("its numbers are not finite")
         if self.n_iter < 0 or not self.coupling >= 0 or not self.tol >= 0:
             raise ValueError("a number that cannot be negative is")
+
+
+def _kept_factors(U: Any, V: Any) -> dict[str, np.ndarray]:
+    if not sp.issparse(U):
+        return {"U": U, "V": V}
+    parts = {"data": U.data, "indices": U.indices, "indptr": U.indptr}
+    return {"U_columns": np.array(U.shape[1])} | {f"U_{k}": part for k, part in parts.items()}
+
+
+def _read_factors(stored: dict[str, np.ndarray]) -> tuple[Any, Any]:
+    if "U_indptr" not in stored:
+        return stored["U"], stored["V"]
+    indptr, columns = stored["U_indptr"], int(stored["U_columns"])
+    parts = (stored["U_data"], stored["U_indices"], indptr)
+    U = sp.csr_array(parts, shape=(len(indptr) - 1, columns))
+    check_indices(U, "U")  # SciPy's own check overlooks some
+    return U, U
 
 
 def _kept_below(attached: Attached | None) -> dict[str, np.ndarray]:
