@@ -19,34 +19,42 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 import symnmf
 import symnmf.cli
 from symnmf.run import checkpoint
 from symnmf.solvers import SOLVERS
+from symnmf.storage import LowRank
 
 checkpoint.SECONDS_BETWEEN = 0.0  # so that a kill meets a state that was saved
 
 Work = Callable[[Path], None]
 
 
-def problem() -> np.ndarray:
-    rng = np.random.default_rng(1)
-    factor = np.abs(rng.standard_normal((60, 5)))
-    noise = np.abs(rng.standard_normal((60, 60)))
-    return factor @ factor.T + 0.1 * (noise + noise.T)
+RNG = np.random.default_rng(1)
+FACTOR, NOISE = (np.abs(RNG.standard_normal((60, width))) for width in (5, 60))
+X = FACTOR @ FACTOR.T + 0.1 * (NOISE + NOISE.T)
+
+#: What runs are killed on: noisy and exact, in both precisions, in several storages.
+KINDS: dict[str, Callable[[], Any]] = {
+    "noisy": lambda: X,
+    "noisy, float32": lambda: X.astype(np.float32),
+    "exact": lambda: FACTOR @ FACTOR.T,
+    "exact, float32": lambda: (FACTOR @ FACTOR.T).astype(np.float32),
+    "sparse": lambda: sp.csr_array(np.where(np.median(X) < X, X, 0.0)),
+    "low rank": lambda: LowRank(X[:, :8], np.eye(8)),
+}
 
 
-X = problem()
-
-
-def by_factorize(solver: str) -> Work:
+def by_factorize(solver: str, kind: str) -> Work:
     def work(folder: Path) -> None:
         path = folder / "run.npz"
         options = {"solver": solver, "random_state": 0, "tol": 0.0, "n_jobs": 1, "max_iter": 40}
-        result = symnmf.factorize(X, 5, checkpoint=path, **options)
+        result = symnmf.factorize(KINDS[kind](), 5, checkpoint=path, **options)
         result.save(folder / "result.npz")
 
     return work
@@ -85,7 +93,12 @@ def command(line: str) -> Work:
 
 KEPT = "--seed 0 --tol 0 --max-iter 40"
 WORK: dict[str, Work] = {
-    **{f"factorize {name}": by_factorize(name) for name in SOLVERS if name != "lbfgs"},
+    **{
+        f"factorize {name}, {kind}": by_factorize(name, kind)
+        for name in SOLVERS
+        for kind in KINDS
+        if name != "lbfgs"
+    },
     "SymNMF": by_estimator,
     "symnmf factorize": command(f"factorize X.npy -r 5 -o U.csv {KEPT}"),
     "symnmf cluster": command(

@@ -14,7 +14,6 @@ from symnmf.errors import ConvergenceWarning, InputError
 from symnmf.objectives import Frobenius
 from symnmf.run import multistart
 from symnmf.run.multistart import Plan
-from symnmf.run.problem import Problem
 from symnmf.run.settings import Settings
 from symnmf.storage import LowRank, as_symmetric
 
@@ -129,13 +128,6 @@ def test_a_start_moved_from_one_fit_to_another_is_refused(X, tmp_path):
     files[0].replace(files[1])
     with pytest.raises(InputError, match=r"another run.*owner"):
         plan(checkpoint=tmp_path / "fit2.npz", random_state=2, options=options).best(X)
-
-
-@pytest.mark.parametrize(("n_jobs", "seconds"), [(1, 2.0), (2, 10.0 / 3), (5, 10.0)])
-def test_starts_at_the_same_time_have_the_same_seconds(n_jobs, seconds):
-    problem = Problem.of(np.ones((50, 50)))
-    assert plan(n_jobs=n_jobs, max_time=10.0).seconds_each(problem) == pytest.approx(seconds)
-    assert plan(n_jobs=n_jobs).seconds_each(problem) is None
 
 
 def test_what_the_search_found_can_be_looked_at_afterwards(X):

@@ -255,10 +255,6 @@ class Plan:
             return [range(1), range(1, self.starts)]
         return [range(self.starts)]
 
-    def seconds_each(self, problem: Problem) -> float | None:
-        """Return the most seconds one start may take: all at the same time have the same ones."""
-        return self._seconds(self._workers(problem.objective))
-
     def _seconds(self, at_once: int) -> float | None:
         seconds = self.settings.limits.max_time
         if seconds is None:

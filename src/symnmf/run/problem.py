@@ -174,12 +174,6 @@ class Problem:
         other.objective = self.objective.with_threads(threads)
         return other
 
-    def with_storage(self, storage: SymmetricArray) -> Problem:
-        """Return it with another storage of the X of its runs, which several starts share, say."""
-        other = copy.copy(self)
-        other.objective = self.objective.with_storage(storage)
-        return other
-
 
 def _objective(X: Any, options: dict[str, Any], n_jobs: int | None, device: Any) -> Objective:
     """Return what is minimised for X with the options that are not at their defaults."""

@@ -83,11 +83,6 @@ class History:
     def append(self, row: tuple[float, ...]) -> None:
         self._numbers.extend(row)
 
-    def amend(self, **values: float) -> None:
-        """Put other values in the last row, by column."""
-        for column, value in values.items():
-            self._numbers[COLUMNS.index(column) - len(COLUMNS)] = value
-
     def drop_last(self) -> None:
         """Leave out the last row."""
         del self._numbers[-len(COLUMNS) :]
