@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from extras import optional
-from symnmf import graphs
+from symnmf import SymNMF, graphs
 from symnmf.datasets import available, load
 from symnmf.errors import InputError
 from symnmf.graphs import GraphWarning
@@ -333,3 +333,27 @@ def test_components_up_to_the_number_of_clusters_are_no_surprise():
             graphs.build(X, affinity, n_clusters=2)
     with pytest.warns(GraphWarning, match="3 components:"):
         graphs.self_tuning(X)
+
+
+def test_new_points_are_compared_by_the_kernel_of_the_graph():
+    """The width of a new point is the distance of its 7th neighbour, as that of a fitted one."""
+    rng = np.random.default_rng(0)
+    X, new = rng.standard_normal((120, 4)), rng.standard_normal((5, 4))
+    model = SymNMF(2, n_neighbors=60, random_state=0).fit(X)
+    found = model._fitted.similarities.compared.similarities(new)
+    apart, D = cdist(new, X), np.sort(dense_distances(X), axis=1)
+    near = apart <= np.sort(apart, axis=1)[:, 59:60]
+    widths = np.outer(np.sort(apart, axis=1)[:, 6], D[:, 7])
+    raw = np.where(near, np.exp(-(apart**2) / widths), 0)
+    degrees = graphs.self_tuning(X, n_neighbors=60, normalize=False).sum(axis=1)
+    expected = raw / np.sqrt(np.outer(raw.sum(axis=1), degrees))
+    np.testing.assert_allclose(found.toarray(), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("affinity", ["self-tuning", "nearest_neighbors", "rbf"])
+def test_a_point_far_from_all_others_is_in_no_cluster(affinity):
+    X = np.random.default_rng(0).standard_normal((100, 3))
+    model = SymNMF(2, affinity=affinity, random_state=0).fit(X)
+    new = np.vstack([[1e3, 0.0, 0.0], X[0] + 1e-3])
+    assert (model.predict(new) == [-1, model.labels_[0]]).all()
+    assert not model.transform(new)[0].any()

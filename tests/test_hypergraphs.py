@@ -39,6 +39,13 @@ def planted(seed, *, n=200, k=4, pairs=0, groups=500, sizes=(3, 4), pairs_inside
     return Hypergraph(drawn, nodes=range(n)), truth
 
 
+def test_splitting_loses_nothing():
+    H, _ = planted(0, groups=2000)
+    known, held = H.split(0.25, random_state=1)
+    assert sorted([*known, *held]) == sorted(H)
+    assert 400 < len(held) < 600
+
+
 def by_definition(H, U, prior):
     value = 0.5 * np.sum(U.sum(axis=0) ** 2)
     degrees = np.zeros(len(U))
