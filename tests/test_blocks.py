@@ -5,6 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -126,6 +127,39 @@ def test_float32_and_integers_are_worked_in_their_precision():
     assert symnmf.factorize(single, 3, max_iter=3, tol=0).U.dtype == np.float32
     V = np.ones((N, 2))
     assert np.array_equal(whole.matmul(V), np.round(10 * similarities()) @ V)
+
+
+def mapped_graph(folder, change=None):
+    """Put a graph on disk as the three arrays of a CSR matrix; return it as memory maps."""
+    A = sp.random_array((400, 400), density=0.05, rng=np.random.default_rng(0))
+    A = sp.csr_array(A + A.T)
+    if change is not None:
+        A.data[change] += 0.5
+    for name in ("indptr", "indices", "data"):
+        np.save(folder / f"{name}.npy", getattr(A, name))
+    maps = [
+        np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("data", "indices", "indptr")
+    ]
+    return sp.csr_array(tuple(maps), shape=A.shape), A, maps
+
+
+@pytest.mark.parametrize("solver", ["a-symhals", "auto"])
+def test_a_sparse_matrix_of_memory_maps_stays_on_disk(solver, tmp_path):
+    on_disk, A, maps = mapped_graph(tmp_path)
+    X = symnmf.storage.as_symmetric(on_disk)
+    for own, mapped in zip((X.data, X.indices, X.indptr), maps, strict=True):
+        assert np.shares_memory(own, mapped)
+    assert X.digest() == symnmf.storage.as_symmetric(A).digest()
+    run = {"solver": solver, "random_state": 0, "max_iter": 8, "tol": 0}
+    there, here = (symnmf.factorize(M, 4, **run) for M in (on_disk, A))
+    np.testing.assert_array_equal(there.U, here.U)
+
+
+@pytest.mark.parametrize("place", [0, 1234, -1])
+def test_an_entry_that_differs_from_its_mirror_image_on_disk_is_refused(place, tmp_path):
+    on_disk, *_ = mapped_graph(tmp_path, place)
+    with pytest.raises(InputError, match="is not symmetric"):
+        symnmf.storage.as_symmetric(on_disk)
 
 
 def test_small_files_are_read_whole_and_large_ones_in_blocks(tmp_path, monkeypatch):
