@@ -8,13 +8,12 @@ from symnmf.objectives import Frobenius, MatrixObjective, Objective, Term
 from symnmf.ops import Factor, HostOps, Ops
 from symnmf.solvers import Solver, SplitSolver
 from symnmf.state import Kept, Layout, Point, State
-from symnmf.storage import HostMatrix, SymmetricArray, SymmetricMatrix, as_symmetric
+from symnmf.storage import SymmetricArray, SymmetricMatrix, as_symmetric
 
 __all__ = [
     "Coupling",
     "Factor",
     "Frobenius",
-    "HostMatrix",
     "HostOps",
     "Kept",
     "Layout",

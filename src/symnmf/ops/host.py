@@ -56,12 +56,12 @@ class HostOps(Ops):
 
     Parameters
     ----------
-    threads : Threads
-        The pool that shares the rows out.
+    threads : Threads or None
+        The pool that shares the rows out; None for all cores.
     """
 
-    def __init__(self, threads: Threads) -> None:
-        self.threads = threads
+    def __init__(self, threads: Threads | None = None) -> None:
+        self.threads = Threads() if threads is None else threads
 
     def _pass(
         self,
