@@ -83,7 +83,7 @@ def scores_of(A: Any, y: np.ndarray, k: int, seed: int) -> tuple[list[float], fl
     alone = symnmf.communities(positive, k, random_state=seed)
     found = (signed.labels, alone.labels, sponge_sym(A, k, seed))
     assert signed.negative_weight is not None
-    return [adjusted_rand_score(y, labels) for labels in found], signed.negative_weight.weight
+    return [adjusted_rand_score(y, labels) for labels in found], signed.negative_weight.value
 
 
 def main() -> None:

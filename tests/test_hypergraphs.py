@@ -252,10 +252,11 @@ def test_pairs_are_taken_where_only_pairs_have_groups():
 
 def test_no_size_is_left_out_where_all_help_or_none_does(high_school):
     H, _ = high_school
-    assert choose_sizes(H, 9).sizes == "all"
+    assert choose_sizes(H, 9).value == "all"
     rng = np.random.default_rng(0)
-    noise = Hypergraph([rng.choice(100, s, replace=False) for s in rng.integers(2, 5, 1000)])
-    assert [choose_sizes(noise, 4, seed).sizes for seed in range(5)] == ["all"] * 5
+    for _ in range(3):
+        noise = Hypergraph([rng.choice(100, s, replace=False) for s in rng.integers(2, 5, 1000)])
+        assert choose_sizes(noise, 4).value == "all"
 
 
 def test_random_hypergraphs_are_no_more_than_chance():

@@ -96,9 +96,9 @@ def test_a_layer_of_noise_counts_less():
     (noise,), _ = planted(layers=1, inside=0.05, between=0.05, seed=5)
     found = symnmf.communities([good, noise], 3, random_state=0)
     equal = symnmf.communities([good, noise], 3, layer_weights=None, random_state=0)
-    assert found.layer_weights.weights[0] > 0.7
+    assert found.layer_weights.value[0] > 0.7
     assert adjusted_rand_score(y, found.labels) > adjusted_rand_score(y, equal.labels) + 0.02
-    np.testing.assert_array_equal(equal.layer_weights.weights, [0.5, 0.5])
+    assert equal.layer_weights.value == (0.5, 0.5)
 
 
 def test_graphs_are_matched_by_the_names_of_their_nodes():

@@ -25,10 +25,8 @@ from symnmf.run.result import OUTSIDE, Result
 from symnmf.run.start import RandomState
 
 if TYPE_CHECKING:
-    from symnmf.cluster.joint import AttributeWeight
     from symnmf.cluster.judgement import RankSelection
-    from symnmf.cluster.layers import LayerWeights
-    from symnmf.cluster.signed import NegativeWeight
+    from symnmf.run.choosing import Choice
 
 #: What a notebook shows at most.
 SHOWN_SETS, SHOWN_NODES = 20, 8
@@ -71,12 +69,12 @@ class Communities(Sequence[frozenset[Hashable]]):
         The seed of the starts.
     overlapping : bool
         Whether a node may be in several communities.
-    negative_weight : NegativeWeight or None
+    negative_weight : Choice or None
         How much negative edges counted, in a signed graph that was normalised.
-    layer_weights : LayerWeights or None
+    layer_weights : Choice or None
         How much each layer counted, if there were several.
-    attribute_weight : AttributeWeight or None
-        How much ``attributes`` counted, and how that was chosen.
+    attribute_weight : Choice or None
+        How much ``attributes`` counted, with the degree offset chosen along with it.
     """
 
     def __init__(self, fitted: Fitted | SparseFitted) -> None:
@@ -90,9 +88,9 @@ class Communities(Sequence[frozenset[Hashable]]):
         self.overlapping = fitted.threshold is not None
         signs = None if isinstance(fitted, SparseFitted) else fitted.similarities.signs
         layers = None if isinstance(fitted, SparseFitted) else fitted.similarities.layers
-        self.layer_weights: LayerWeights | None = layers
-        self.negative_weight: NegativeWeight | None = signs
-        self.attribute_weight: AttributeWeight | None = getattr(fitted, "attribute_weight", None)
+        self.layer_weights: Choice | None = layers
+        self.negative_weight: Choice | None = signs
+        self.attribute_weight: Choice | None = getattr(fitted, "attribute_weight", None)
 
     @cached_property
     def _sets(self) -> list[frozenset[Any]]:

@@ -176,8 +176,9 @@ _option("assign_labels", choice("likelihood", "largest"), default="likelihood", 
 
 # The run ------------------------------------------------------------------------------------------
 
-_option("rank", whole(1), default=REQUIRED, shell="-r", text="""
-    The number of columns of U, from 1 to the number of rows of X.""")
+_option("rank", whole(1), choice(AUTO), default=REQUIRED, shell="-r", text="""
+    The number of columns of U, from 1 to the number of rows of X. "auto", in factorize, chooses it
+    for a dense X by entries that are held out.""")
 _option("solver", TEXT, SOLVER, default=AUTO, text="""
     A name from ``symnmf.solvers.available()`` or an object; the methods of the paper are "symanls",
     "symhals" and "a-symhals".""")

@@ -34,7 +34,7 @@ from symnmf.run.start import RandomState
 from symnmf.storage import SymmetricArray, SymmetricMatrix
 
 if TYPE_CHECKING:
-    from symnmf.cluster.joint import AttributeWeight
+    from symnmf.run.choosing import Choice
 
 
 def by_size(belongs: np.ndarray) -> np.ndarray:
@@ -112,7 +112,7 @@ class Fitted:
         :mod:`symnmf.membership`.
     selection : object
         How the number of clusters was found, where it was not given.
-    attribute_weight : AttributeWeight or None
+    attribute_weight : Choice or None
         How much a table of attributes counted, and how that was chosen.
     objective : mapping
         What the problem was told besides X.
@@ -131,7 +131,7 @@ class Fitted:
     advice: str
     threshold: float | str | None = None
     selection: RankSelection | None = None
-    attribute_weight: AttributeWeight | None = None
+    attribute_weight: Choice | None = None
     objective: Mapping[str, Any] = field(default_factory=dict)
     evidence: Evidence | None = None
     assigned: np.ndarray | None = None
@@ -146,7 +146,7 @@ class Fitted:
         labels = None
         if by_likelihood:
             clusters = best.U.shape[1]
-            signs = 0.0 if similar.signs is None else similar.signs.weight
+            signs = 0.0 if similar.signs is None else similar.signs.value
             labels = reassigned(
                 similar.graph, to_host(best.labels), clusters, negative_weight=signs
             )

@@ -8,7 +8,7 @@ ones of the same sizes with nodes drawn by their degrees.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 
@@ -16,100 +16,58 @@ from symnmf.graphs.adjacency import degrees
 from symnmf.graphs.degree_offsets import with_degree_offset
 from symnmf.graphs.hypergraph import Hypergraph
 from symnmf.interchange import to_host
+from symnmf.run.choosing import MOST_ITERATIONS, TOL, Answers, Choice, choose
 from symnmf.run.multistart import Plan
 from symnmf.run.settings import Settings
 
-#: Hyperedges that are held out.
-SHARE = 0.2
-
-#: Hyperedges of two nodes, and of more, below which nothing can be said of either.
+#: Hyperedges of either kind below which nothing can be said of it.
 FEWEST = 50
 
-#: Hyperedges beyond which all sizes are taken: three more fits would take most of the time.
-MOST = 200_000
+#: The part of the hyperedges that is held out: more than of pairs, since there are fewer.
+SHARE = 0.2
 
-#: Hyperedges up to which several fifths are held out in turn, and how many of them.
-FEW, REPEATS = 20_000, 3
-
-#: Standard errors by which fewer sizes must do better before any are left out.
-CLEARLY = 3.0
-
-#: The fits that are compared need not be exact.
-TOL, MOST_ITERATIONS = 1e-3, 100
-
-ALL, PAIRS, LARGER = CHOICES = ("all", "pairs", "larger")
+ALL, PAIRS, LARGER = "all", "pairs", "larger"
 
 
-@dataclass(frozen=True)
-class SizeChoice:
-    """Which sizes were taken, and what held-out hyperedges said.
-
-    Attributes
-    ----------
-    sizes : {"all", "pairs", "larger"}
-    auc : dict
-        For each choice the probability that it puts a real hyperedge above a random one, the mean
-        of that of pairs and of larger ones; empty if there was nothing to compare.
-    """
-
-    sizes: str
-    auc: dict[str, float]
-
-    def of(self, H: Hypergraph) -> Hypergraph:
-        """Return the hyperedges of these sizes."""
-        return _of(H, self.sizes)
-
-    @property
-    def reason(self) -> str | None:
-        """What is to be said where some were left out."""
-        if self.sizes == ALL:
-            return None
-        gone = "three nodes or more" if self.sizes == PAIRS else "two nodes"
-        return (
-            f"hyperedges of {gone} were left out, since those that were held out are told from "
-            f"random ones better without (AUC {self.auc[self.sizes]:.2f}, with all sizes "
-            f"{self.auc[ALL]:.2f})"
-        )
+def reason(choice: Choice) -> str | None:
+    """Return what is to be said where some sizes were left out."""
+    if choice.value == ALL:
+        return None
+    gone = "three nodes or more" if choice.value == PAIRS else "two nodes"
+    auc = dict(choice.tried)
+    return (
+        f"hyperedges of {gone} were left out, since those that were held out are told from "
+        f"random ones better without (AUC {auc[choice.value]:.2f}, with all sizes {auc[ALL]:.2f})"
+    )
 
 
-def choose_sizes(H: Hypergraph, clusters: int, seed: int = 0) -> SizeChoice:
-    """Return which sizes of hyperedges to cluster by."""
-    counts = [int(np.count_nonzero(part)) for part in (H.sizes == 2, H.sizes > 2)]
-    if min(counts) < FEWEST or len(H) > MOST or clusters < 2:
-        return SizeChoice(ALL, {})
-    rng = np.random.default_rng(seed)
-    fold = rng.integers(round(1 / SHARE), size=len(H))
-    repeats = REPEATS if len(H) <= FEW else 1
-    pairs = np.concatenate([H.sizes[fold == number] == 2 for number in range(repeats)])
-    wins = [_wins(H, fold == number, clusters, rng) for number in range(repeats)]
-    won = {choice: np.concatenate([one[choice] for one in wins]) for choice in CHOICES}
-    parts = (pairs, ~pairs)
-    auc = {c: float(np.mean([won[c][part].mean() for part in parts])) for c in CHOICES}
-    best = max((PAIRS, LARGER), key=auc.__getitem__)
-    gains = [(won[best] - won[ALL])[part] for part in parts]
-    spread = 0.5 * np.sqrt(sum(gain.var() / len(gain) for gain in gains))
-    clear = auc[best] - auc[ALL] > CLEARLY * spread
-    return SizeChoice(best if clear else ALL, auc)
+def choose_sizes(H: Hypergraph, clusters: int) -> Choice:
+    """Return which sizes of hyperedges to cluster by: "all", "pairs" or "larger"."""
+    if min(np.count_nonzero(H.sizes == 2), np.count_nonzero(H.sizes > 2)) < FEWEST or clusters < 2:
+        return Choice(ALL)
+
+    def split(rng: np.random.Generator) -> Callable[[str], Answers]:
+        held = rng.random(len(H)) < SHARE
+        known, real = H.kept(~held), H.kept(held)
+        random = _drawn_by_degree(H, real, rng)
+        pairs = real.sizes == 2
+
+        def answers(sizes: str) -> Answers:
+            B = _fitted(of_sizes(known, sizes), clusters)
+            ahead = real.rates(B) - random.rates(B)
+            wins = np.where(ahead == 0, 0.5, ahead > 0)
+            return [wins[pairs], wins[~pairs]]
+
+        return answers
+
+    return choose(ALL, lambda sizes: (PAIRS, LARGER), split)
 
 
-def _wins(
-    H: Hypergraph, held: np.ndarray, clusters: int, rng: np.random.Generator
-) -> dict[str, np.ndarray]:
-    """Return for each choice whether a held-out hyperedge has a higher rate than a random one."""
-    known, real = H.kept(~held), H.kept(held)
-    random = _drawn_by_degree(H, real, rng)
-    wins = {}
-    for choice in CHOICES:
-        B = _fitted(_of(known, choice), clusters)
-        ahead = real.rates(B) - random.rates(B)
-        wins[choice] = np.where(ahead == 0, 0.5, ahead > 0)
-    return wins
-
-
-def _of(H: Hypergraph, choice: str) -> Hypergraph:
-    if choice == ALL:
+def of_sizes(H: Hypergraph, sizes: str) -> Hypergraph:
+    """Return the hyperedges of these sizes."""
+    if sizes == ALL:
         return H
-    return H.kept(H.sizes == 2 if choice == PAIRS else H.sizes > 2)
+    return H.kept(H.sizes == 2 if sizes == PAIRS else H.sizes > 2)
 
 
 def _fitted(H: Hypergraph, clusters: int) -> np.ndarray:

@@ -2,52 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from symnmf import calls
-from symnmf.cluster.holding_out import HeldOut, hold_out
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import normalized
+from symnmf.run.choosing import Answers, Choice, choose, hold_out, quick_fit
 from symnmf.run.problem import Problem
-from symnmf.run.settings import Settings
-from symnmf.run.solving import solve
-from symnmf.run.start import as_generator
 
-#: By how much the weight of a layer is changed to see whether held-out links are predicted better,
-#: and how often all layers are gone through.
-FACTOR, ROUNDS = 4.0, 2
+#: By how much the weight of a layer is changed to see whether held-out links are predicted better.
+FACTOR = 4.0
 
-#: The gain in the mean chance to rank a held-out link right that is worth unequal weights.
-WORTH = 0.005
-
-#: How far the runs go, and how often entries are held out.
-TOL, MOST_ITERATIONS, SPLITS = 1e-3, 150, 2
-
-
-@dataclass(frozen=True, eq=False)
-class LayerWeights:
-    """How much each layer counts, and how that was chosen.
-
-    Attributes
-    ----------
-    weights : ndarray
-        Their sum is 1.
-    tried : tuple of (ndarray, float)
-        Weights that were compared, each with the chance that a held-out link is ranked above a pair
-        without one, a mean over the layers; empty where weights were given.
-    """
-
-    weights: np.ndarray
-    tried: tuple[tuple[np.ndarray, float], ...] = ()
-
-    @classmethod
-    def of(cls, weights: np.ndarray, choice: LayerWeights | None) -> LayerWeights:
-        """Return the choice, or weights that were given."""
-        return cls(weights) if choice is None else choice
+Weights = tuple[float, ...]
 
 
 def same_rows(layers: Sequence[Any], argument: str) -> list[Any]:
@@ -77,52 +45,32 @@ def same_rows(layers: Sequence[Any], argument: str) -> list[Any]:
 
 def choose_layer_weights(
     graphs: Sequence[Any], clusters: int, offsets: Sequence[float | None]
-) -> LayerWeights:
+) -> Choice:
     """Choose how much each layer counts by how well held-out links of all are predicted.
 
     It begins with the same for all. No labels are looked at.
     """
-    count = len(graphs)
-    equal = np.full(count, 1.0 / count)
-    if clusters < 2 or count < 2:
-        return LayerWeights(equal)
-    rng = as_generator(0)
-    splits = [[hold_out(graph, rng, symmetric=True) for graph in graphs] for _ in range(SPLITS)]
-    tried: list[tuple[np.ndarray, float]] = []
 
-    def score(weights: np.ndarray) -> float:
-        found = [_predicted(split, weights, clusters, offsets) for split in splits]
-        tried.append((weights, float(np.mean(found))))
-        return tried[-1][1]
-
-    best, top = equal, score(equal)
-    for _ in range(ROUNDS):
-        before = top
-        for layer in range(count):
+    def near(weights: Weights) -> Iterator[Weights]:
+        for layer in range(len(weights)):
             for factor in (1.0 / FACTOR, FACTOR):
-                if calls.out_of_time():
-                    break
-                weights = best.copy()
-                weights[layer] *= factor
-                weights /= weights.sum()
-                reached = score(weights)
-                if reached > top + WORTH:
-                    best, top = weights, reached
-                    break
-        if top == before:
-            break
-    return LayerWeights(best, tuple(tried))
+                other = np.array(weights)
+                other[layer] *= factor
+                yield tuple((other / other.sum()).round(12).tolist())
 
+    def split(rng: np.random.Generator) -> Callable[[Weights], Answers]:
+        held = [hold_out(graph, rng, symmetric=True) for graph in graphs]
+        kept = [
+            one.kept if tau is None else normalized(one.kept, tau)
+            for one, tau in zip(held, offsets, strict=True)
+        ]
 
-def _predicted(
-    split: Sequence[HeldOut], weights: np.ndarray, clusters: int, offsets: Sequence[float | None]
-) -> float:
-    """Return the chance that a held-out link is ranked right, a mean over the layers."""
-    kept = [
-        held.kept if tau is None else normalized(held.kept, tau)
-        for held, tau in zip(split, offsets, strict=True)
-    ]
-    problem = Problem(kept, layer_weights=weights, allow_negative=True)
-    settings = Settings.of(tol=TOL, max_iter=MOST_ITERATIONS, record_every=10)
-    U = solve(problem, clusters, settings, init="auto", random_state=0).U
-    return float(np.mean([held.ranked(U, U) for held in split]))
+        def answers(weights: Weights) -> Answers:
+            problem = Problem(kept, layer_weights=list(weights), allow_negative=True)
+            U = quick_fit(problem, clusters).U
+            return [one.ranked(U, U) for one in held]
+
+        return answers
+
+    equal = (1.0 / len(graphs),) * len(graphs)
+    return choose(equal, near, split) if clusters > 1 else Choice(equal)

@@ -36,8 +36,8 @@ from symnmf.storage import SymmetricMatrix
 from symnmf.storage.wrapping import in_memory
 
 if TYPE_CHECKING:
-    from symnmf.cluster.joint import AttributeWeight
     from symnmf.coupling import Coupling
+    from symnmf.run.choosing import Choice
 
 #: Part of ``max_time`` for the graph, the starts and the search; labels take the rest.
 SEARCH_SHARE = 0.9
@@ -241,7 +241,7 @@ class Pipeline(Building):
 
     def _with_attributes(
         self, similar: Similarities, count: int
-    ) -> tuple[Similarities, AttributeWeight, dict[str, Any]]:
+    ) -> tuple[Similarities, Choice, dict[str, Any]]:
         """Return the similarities, the weight of the attributes and what the Problem is told."""
         if isinstance(similar.A, Problem):
             raise InputError(
@@ -249,6 +249,7 @@ class Pipeline(Building):
                 f"made."
             )
         from symnmf.cluster.joint import OFFSETS, AttributeWeight, choose_weight
+        from symnmf.run.choosing import Choice
 
         table = aligned(self.attributes, similar.names, "attributes")
         F = scale_attributes(table, self.attribute_scaling)
@@ -265,13 +266,13 @@ class Pipeline(Building):
         weight = self.attribute_weight
         if isinstance(weight, str):
             free = tau is not None and self.degree_offset is None
-            offsets = sorted({tau, *OFFSETS}) if free else [tau]  # type: ignore[type-var]
-            choice = choose_weight(similar.graph, F, count, offsets, self.random_state, self.n_jobs)
-            if choice.degree_offset != tau:
-                similar = self.normalised_by(similar, float(choice.degree_offset or 0.0))
+            offsets = [tau, *OFFSETS] if free else [tau]
+            choice = choose_weight(similar.graph, F, count, offsets, self.n_jobs)
+            if choice.value.degree_offset != tau:
+                similar = self.normalised_by(similar, float(choice.value.degree_offset or 0.0))
         else:
-            choice = AttributeWeight(float(weight), tau)
-        return similar, choice, {"attributes": F, "attribute_weight": choice.weight}
+            choice = Choice(AttributeWeight(float(weight), tau))
+        return similar, choice, {"attributes": F, "attribute_weight": choice.value.weight}
 
     def _check_hypergraph(self) -> None:
         if self.loss == "bernoulli":
@@ -322,7 +323,7 @@ class Prepared:
     problem: Problem
     plan: Plan
     selection: RankSelection | None = None
-    choice: AttributeWeight | None = None
+    choice: Choice | None = None
     evidence: Evidence | None = None
 
     def search(self, watcher: StartProgress | None = None) -> Searched:
@@ -402,7 +403,7 @@ class Searched:
         pipeline, similar = self.prepared.pipeline, self.prepared.similarities
         others = pipeline.constrained or pipeline.hides or pipeline.order != 2
         others |= self.prepared.choice is not None or similar.hypergraph is not None
-        others |= similar.signs is not None and similar.signs.weight > 0.0
+        others |= similar.signs is not None and similar.signs.value > 0.0
         if pipeline.assign_labels != LIKELIHOOD or pipeline.threshold is not None or others:
             return False
         weighted = not self.prepared.problem.objective.unit_weights

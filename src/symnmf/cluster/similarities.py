@@ -28,6 +28,7 @@ from symnmf.graphs.pairwise import DISTANCES, KERNELS
 from symnmf.graphs.scales import describe_dominance, dominant_columns
 from symnmf.graphs.warning import warn
 from symnmf.options import OPTIONS
+from symnmf.run.choosing import Choice
 from symnmf.run.problem import Problem, says
 from symnmf.run.spectral import Basis
 from symnmf.storage import LowRank, SymmetricArray, as_symmetric
@@ -36,8 +37,6 @@ from symnmf.storage.layers import Layers, is_layers, layer_weights
 from symnmf.storage.wrapping import in_memory, is_storage, stored
 
 if TYPE_CHECKING:
-    from symnmf.cluster.layers import LayerWeights
-    from symnmf.cluster.signed import NegativeWeight
     from symnmf.graphs.building import NewRows
 
 PRECOMPUTED = "precomputed"
@@ -66,9 +65,9 @@ class Similarities:
         The roots of the degrees, tau included, that A was divided by.
     basis : Basis or None
         The leading eigenvectors of A, where they were looked at.
-    signs : NegativeWeight or None
+    signs : Choice or None
         How much negative edges count, where a signed graph was normalised.
-    layers : LayerWeights or None
+    layers : Choice or None
         How much each layer counts, if there are several.
     expected : float or None
         The modularity that the tau was chosen by, where it was chosen.
@@ -89,8 +88,8 @@ class Similarities:
     basis: Basis | None = None
     checked: SymmetricArray | None = None
     hypergraph: graphs.Hypergraph | None = None
-    signs: NegativeWeight | None = None
-    layers: LayerWeights | None = None
+    signs: Choice | None = None
+    layers: Choice | None = None
     expected: float | None = None
     compared: NewRows | None = None
 
@@ -368,12 +367,12 @@ class Building:
             return Similarities(T, inside, H.names, int(np.count_nonzero(T.rows_in_use)))
         if not clusters:
             return replace(self._normalised(inside, inside, H.names, 0), hypergraph=H)
-        from symnmf.cluster.hyperedges import choose_sizes
+        from symnmf.cluster.hyperedges import choose_sizes, of_sizes, reason
 
         choice = choose_sizes(H, clusters)
-        if choice.reason is not None:
-            warn(f"{choice.reason}; pass {self.argument}.of_sizes(...) to decide it.")
-        taken = choice.of(H)
+        if (said := reason(choice)) is not None:
+            warn(f"{said}; pass {self.argument}.of_sizes(...) to decide it.")
+        taken = of_sizes(H, choice.value)
         A = inside if taken is H else taken.clique_graph()
         found = self._normalised(A, A, H.names, clusters)
         connected = int(np.count_nonzero(degrees(inside)))
@@ -392,7 +391,7 @@ class Building:
                 f"order=2 and no missing entries; make a symnmf.Problem of layers "
                 f"with masks."
             )
-        from symnmf.cluster.layers import LayerWeights, choose_layer_weights, same_rows
+        from symnmf.cluster.layers import choose_layer_weights, same_rows
 
         single = replace(self, layer_weights=None)
         parts = [single._of_matrix(layer, clusters) for layer in same_rows(data, self.argument)]
@@ -401,8 +400,9 @@ class Building:
         if isinstance(weights, str):
             taus = [part.degree_offset for part in parts]
             choice = choose_layer_weights([part.graph for part in parts], clusters, taus)
-            weights = choice.weights
+            weights = choice.value
         shares = layer_weights(weights, len(parts))
+        choice = choice or Choice(tuple(shares.tolist()))
         stored = Layers(
             [part.A for part in parts],
             shares,
@@ -412,9 +412,7 @@ class Building:
         )
         graph: Any = sum(share * part.graph for share, part in zip(shares, parts, strict=True))
         graph = sp.csr_array(graph) if sp.issparse(graph) else np.asarray(graph)
-        return Similarities(
-            stored, graph, parts[0].names, _connected(graph), layers=LayerWeights.of(shares, choice)
-        )
+        return Similarities(stored, graph, parts[0].names, _connected(graph), layers=choice)
 
     def _of_storage(self, X: SymmetricArray, clusters: int) -> Similarities:
         """Take X where it is: only products with it are made."""
@@ -504,7 +502,6 @@ class Building:
     def _signed(self, A: Any, seen: Any, names: Any, clusters: int) -> Similarities:
         """Normalise a graph with negative edges, which count as much as they tell."""
         from symnmf.cluster.signed import (
-            NegativeWeight,
             choose_negative_weight,
             signed_parts,
             weighted_signs,
@@ -517,8 +514,8 @@ class Building:
         if isinstance(weight, str):
             signs = choose_negative_weight(seen, clusters, float(tau), self.n_jobs)
         else:
-            signs = NegativeWeight(float(weight))
-        scaled, known = weighted_signs(A, seen, signs.weight, float(tau))
+            signs = Choice(float(weight))
+        scaled, known = weighted_signs(A, seen, signs.value, float(tau))
         roots = np.sqrt(known + tau * known[known > 0].mean())
         connected = int(np.count_nonzero(known))
         return Similarities(scaled, seen, names, connected, float(tau), roots, signs=signs)

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
+
 from symnmf import calls
 from symnmf.arguments import checked
 from symnmf.bars import bar, together
@@ -23,7 +25,7 @@ from symnmf.run.start import RandomState
 @documented
 def factorize(
     X: Any,
-    rank: int,
+    rank: int | str,
     *,
     solver: Any = "auto",
     coupling: Any = None,
@@ -88,7 +90,7 @@ def factorize(
         from symnmf.run.multistart import Plan
 
         plan = Plan(
-            rank,
+            1 if isinstance(rank, str) else rank,
             settings,
             n_init=n_init,
             init=init,
@@ -102,11 +104,13 @@ def factorize(
     with calls.opened(max_time) as call, bar(progress, n_init) as shown:
         watcher = together(shown, of_each)
         with calls.timed("check"):
-            posed = Problem.of(X, **problem, n_jobs=n_jobs, device=device).for_rank(rank)
+            posed = Problem.of(X, **problem, n_jobs=n_jobs, device=device)
+            columns = rank if isinstance(rank, int | np.integer) else rank_for(posed)
+            posed = posed.for_rank(int(columns))
         if plan is None:
             result = solve(
                 posed,
-                rank,
+                int(columns),
                 settings,
                 init=init,
                 random_state=random_state,
@@ -114,6 +118,13 @@ def factorize(
                 checkpointing=checkpointing,
             ).as_given(posed.given)
         else:
-            result = replace(plan, progress=watcher).search(posed).best
+            result = replace(plan, rank=int(columns), progress=watcher).search(posed).best
         warn_unless_converged(result, settings.limits, n_init)
         return result.of_call(call)
+
+
+def rank_for(problem: Problem) -> int:
+    """Choose the number of columns where it is left open."""
+    from symnmf.run.choosing import choose_rank
+
+    return int(choose_rank(problem).value)
