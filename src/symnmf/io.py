@@ -36,7 +36,7 @@ import stat
 import tempfile
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -438,10 +438,11 @@ def _csv(file: Path, options: _Options) -> FileData:
     return _table(header, [table[name] for name, _ in kinds], options)
 
 
-def _loaded(lines: Iterable[str], **settings: Any) -> np.ndarray:
+def _loaded(lines: Any, **settings: Any) -> np.ndarray:
+    settings = {"comments": None, "quotechar": '"', "ndmin": 1} | settings
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of lines that hold nothing, which callers look for
-        return np.loadtxt(lines, comments=None, quotechar='"', ndmin=1, **settings)
+        return np.loadtxt(lines, **settings)
 
 
 def _separator(line: str, options: _Options) -> str:
@@ -588,20 +589,24 @@ def _edge_table(header: list[str], columns: list[np.ndarray], places: list[int])
 
 
 def _edges(file: Path, _: _Options) -> FileData:
-    lines = [*_lines(file, "#%", everywhere=True), ""]
-    first = lines[named_ends(lines[0].replace(",", " ").split()) is not None]
-    mark = "," if "," in first else None
-    width = len(first.split(mark))
+    lines = _lines(file, "#%", everywhere=True)
+    first = next(lines, "")
+    if named_ends(first.replace(",", " ").split()) is not None:
+        first = next(lines, "")
     if not first:
         raise InputError("it holds no edges")
+    mark = "," if "," in first else None
+    width = len(first.split(mark))
     if width not in (2, 3):
         raise InputError(f"it has {width} fields in a line, and an edge is 'u v' or 'u v weight'")
-    lines = lines[lines[0] is not first : -1]
     weight = [("w", float)] * (width == 3)
-    try:
-        edges = _loaded(lines, dtype=[("u", int), ("v", int), *weight], delimiter=mark)
-    except ValueError:  # names
-        edges = _loaded(lines, dtype=[("u", object), ("v", object), *weight], delimiter=mark)
+    kinds = [("u", int), ("v", int), *weight]
+    try:  # whole numbers, which NumPy reads fastest from the file itself
+        marks = {"comments": ["#", "%"], "quotechar": None}
+        edges = _loaded(file.absolute(), dtype=kinds, delimiter=mark, **marks)
+    except ValueError:  # names, which may hold the signs of a comment
+        kinds = [("u", object), ("v", object), *weight]
+        edges = _loaded(chain([first], lines), dtype=kinds, delimiter=mark)
     return _graph(edges["u"], edges["v"], edges["w"] if weight else None)
 
 
