@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from symnmf.kernels import directions, pairs
-from symnmf.kernels.small_products import multiplier
+from symnmf.kernels.dense_products import multiplier
 from symnmf.ops import Hals, Line, Ops
 from symnmf.storage import SymmetricMatrix
 from symnmf.storage.symmetric import as_float32
@@ -58,13 +58,6 @@ class StrictOps(Ops):
         kind = xp.float32 if dtype == np.float32 else xp.float64
         return xp.zeros(shape, dtype=kind, device=DEVICE)
 
-    def beside(self, *parts):
-        return put(np.hstack([get(part) for part in parts]))
-
-    def columns(self, T, left, right, out):
-        out[:, :] = T[:, left:right]
-        return out
-
     def small(self, T, matrix):
         return self.cast(put(matrix), self.dtype(T))
 
@@ -80,14 +73,8 @@ class StrictOps(Ops):
     def clip(self, T):
         return xp.where(T > 0.0, T, xp.zeros_like(T))
 
-    def descend(self, U, D, step):
-        return self.clip(U - float(step) * D)
-
     def times(self, T, small):
         return T @ self.small(T, small)
-
-    def gradient(self, U, product, gram):
-        return 2.0 * (self.times(U, gram) - product)
 
     def multiplied(self, U, product, gram, power, share):
         below = self.times(U, gram)
@@ -100,26 +87,11 @@ class StrictOps(Ops):
     def inner(self, A, B):
         return float(xp.sum(self.cast(A, np.float64) * self.cast(B, np.float64)))
 
-    def gram(self, T):
-        return self.cross(T, T)
-
     def cross(self, A, B):
         return get(xp.matrix_transpose(self.cast(A, np.float64)) @ self.cast(B, np.float64))
 
     def column_sums(self, T):
         return get(xp.sum(self.cast(T, np.float64), axis=0))
-
-    def pair(self, U, V):
-        apart = U - V
-        return self.inner(apart, apart), self.inner(U, V), self.inner(V, V)
-
-    def split(self, product, U, V):
-        apart, _, size = self.pair(U, V)
-        return self.inner(product, U), self.inner(product, V), apart, size
-
-    def natural_residual(self, U, product, gram, step):
-        moved = U - self.descend(U, self.gradient(U, product, gram), step)
-        return float(np.sqrt(self.inner(moved, moved)))
 
     def solve_rows(self, rows, factor, product, anchor, gram, coupling):
         cross = product + float(coupling) * anchor
@@ -135,9 +107,6 @@ class StrictOps(Ops):
                         value = value - float(gram[j, k]) * column
                 columns[j] = self.clip(value / diagonal)
         return xp.stack(columns, axis=1)
-
-    def sweep(self, rows, U, product, gram, coupling, out):
-        return self.solve_rows(rows, U, product, U, gram, coupling)
 
     def line(self, U, product, Z, image):
         D, image = Z - U, image - product
@@ -175,9 +144,9 @@ class StrictOps(Ops):
             changes[newest, ...] = y
             sums[pairs.NUMBERS, 0] = self.inner(s, s)
         gradient[...] = slope
-        gained = U - self.descend(U, slope, 1.0 / level if level > 0.0 else 0.0)
+        gained = U - self.clip(U - (1.0 / level if level > 0.0 else 0.0) * slope)
         sums[pairs.NUMBERS, 1] = self.inner(slope, gained)
-        natural = U - self.descend(U, slope, reach)
+        natural = U - self.clip(U - reach * slope)
         sums[pairs.NUMBERS, 2] = self.inner(natural, natural)
         free = xp.where((U > 0.0) | (slope < 0.0), slope, zero)
         for j in (int(k) for k in slots):
@@ -204,11 +173,9 @@ class StrictOps(Ops):
         residual = product - self.times(U, gram)
         pull, Z = residual - weight * dual, U
         for _ in range(steps):
-            coupling = np.empty(vectors.shape)
             moment = np.ascontiguousarray(self.cross(basis, pull))
-            directions.couple_into(
+            coupling = directions.coupled(
                 multiplier(np.dtype(np.float64)),
-                coupling,
                 moment,
                 np.ascontiguousarray(vectors),
                 values,

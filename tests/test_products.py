@@ -1,4 +1,4 @@
-"""The product kernels against NumPy's and SciPy's products."""
+"""The sparse product against SciPy's."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from symnmf.errors import InputError
-from symnmf.kernels import products
-from symnmf.kernels.products import balanced_chunks, csr_rows, dense_rows, prefers_dense_rows
+from symnmf.kernels.products import balanced_chunks, csr_rows
 
 RANKS = [1, 2, 3, 5, 7, 8, 9, 16, 17, 31, 32, 33, 50, 63, 64, 65, 100]
 DTYPES = [np.float64, np.float32]
@@ -42,87 +41,6 @@ def assert_rounding(result: np.ndarray, X: np.ndarray, V: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("r", RANKS)
-def test_dense_product_for_every_width(dtype: type, r: int) -> None:
-    X, V = symmetric(37, dtype), thin(37, r, dtype)
-    out = np.full_like(V, np.nan)
-    dense_rows(X, V, out, 0, 37)
-    assert_rounding(out, X, V)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [1, 2, 5, 6, 7, 11, 12, 13, 101])
-def test_dense_product_for_every_size(dtype: type, n: int) -> None:
-    X, V = symmetric(n, dtype), thin(n, 10, dtype)
-    out = np.full_like(V, np.nan)
-    dense_rows(X, V, out, 0, n)
-    assert_rounding(out, X, V)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("r", [97, 100])
-def test_dense_product_in_several_slabs_of_unequal_length(dtype: type, r: int) -> None:
-    n = 1501
-    X, V = symmetric(n, dtype), thin(n, r, dtype)
-    assert V.nbytes > products._SLAB_BYTES
-    assert n % (products._SLAB_BYTES // V[0].nbytes) != 0
-    out = np.full_like(V, np.nan)
-    dense_rows(X, V, out, 0, n)
-    assert_rounding(out, X, V)
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("factor_order", ["C", "F"])
-@pytest.mark.parametrize("n", [4, 45])
-def test_dense_product_takes_both_orders(order: str, factor_order: str, n: int) -> None:
-    X, V = symmetric(n, np.float64), thin(n, 9, np.float64)
-    out = np.full_like(V, np.nan)
-    dense_rows(np.array(X, order=order), np.array(V, order=factor_order), out, 0, n)
-    assert_rounding(out, X, V)
-
-
-@pytest.mark.parametrize(("begin", "end"), [(0, 0), (0, 1), (3, 5), (7, 20), (38, 41), (40, 41)])
-def test_dense_range_leaves_other_rows_untouched(begin: int, end: int) -> None:
-    X, V = symmetric(41, np.float64), thin(41, 5, np.float64)
-    out = np.full_like(V, -7.0)
-    dense_rows(X, V, out, begin, end)
-    whole = np.empty_like(V)
-    dense_rows(X, V, whole, 0, 41)
-    np.testing.assert_array_equal(out[begin:end], whole[begin:end])
-    assert np.all(out[:begin] == -7.0)
-    assert np.all(out[end:] == -7.0)
-
-
-def test_infinite_entries_stay_in_their_rows() -> None:
-    """The padding of V must not turn an infinity into NaN anywhere but where BLAS would."""
-    X, V = symmetric(20, np.float64), np.ones((20, 3))
-    X[4, 7] = X[7, 4] = np.inf
-    out = np.empty_like(V)
-    dense_rows(X, V, out, 0, 20)
-    np.testing.assert_allclose(out, X @ V)
-
-
-def test_dense_rejects_strided_matrix() -> None:
-    X = symmetric(40, np.float64)[::2, ::2]
-    with pytest.raises(InputError, match="X has strides"):
-        dense_rows(X, np.ones((20, 2)), np.empty((20, 2)), 0, 20)
-
-
-def test_blas_keeps_what_the_dense_kernel_does_not_win() -> None:
-    large = np.empty((4000, 4000))
-    assert prefers_dense_rows(large, 32)
-    assert prefers_dense_rows(large.T, 32)
-    assert prefers_dense_rows(large, 64)
-    assert not prefers_dense_rows(large, 65)
-    single = large[:700, :700].astype(np.float32)
-    assert prefers_dense_rows(large[:700, :700].copy(), 32)
-    assert not prefers_dense_rows(single, 32)
-    assert not prefers_dense_rows(large[:300, :300].copy(), 32)
-    assert not prefers_dense_rows(large[::2, ::2], 32)
-    assert not prefers_dense_rows(large.astype(np.float16), 32)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("r", [1, 2, 5, 8, 17, 50, 100])
 def test_sparse_product(dtype: type, index: type, r: int) -> None:
@@ -151,20 +69,15 @@ def test_sparse_product_with_empty_rows_and_unsorted_repeated_indices() -> None:
     np.testing.assert_allclose(out, expected, rtol=1e-14)
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_result_is_the_same_to_the_last_bit_for_every_chunking(kind: str) -> None:
+def test_result_is_the_same_to_the_last_bit_for_every_chunking() -> None:
     n = 211
     A, V = graph(n, np.float64, np.int32), thin(n, 20, np.float64)
-    X = A.toarray()
     results = []
     for parts in (1, 2, 7, n):
         out = np.full_like(V, np.nan)
 
         def compute(rows: tuple[int, int], out: np.ndarray = out) -> None:
-            if kind == "dense":
-                dense_rows(X, V, out, *rows)
-            else:
-                csr_rows(A.indptr, A.indices, A.data, V, out, *rows)
+            csr_rows(A.indptr, A.indices, A.data, V, out, *rows)
 
         with ThreadPoolExecutor(3) as pool:
             list(pool.map(compute, balanced_chunks(A.indptr, parts)))

@@ -295,7 +295,7 @@ def test_kernels_are_compiled_again_when_another_one_changes(tmp_path):
         return done.stdout
 
     assert [hits_and_misses() for _ in range(2)] == ["0 1\n", "1 0\n"]
-    other = package / "kernels" / "small_products.py"
+    other = package / "kernels" / "dense_products.py"
     kept = other.stat()
     other.write_text(other.read_text() + "\n# as another version has it\n")
     os.utime(other, ns=(kept.st_atime_ns, kept.st_mtime_ns))

@@ -1,4 +1,4 @@
-"""Turns of axes and nearest rotations, held to NumPy's and LAPACK's."""
+"""The nearest rotation, by products alone."""
 
 from __future__ import annotations
 
@@ -10,34 +10,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.linalg import polar
 
-from symnmf.kernels.small_products import multiplier
-from symnmf.kernels.turning import rotate, turned_moment
+from symnmf.kernels.dense_products import multiplier
+from symnmf.kernels.turning import rotate
 from symnmf.run.spectral import nearest_rotation
 
 Array = np.ndarray[Any, Any]
-
-
-@given(
-    st.integers(1, 500),
-    st.integers(1, 40),
-    st.sampled_from([np.float32, np.float64]),
-    st.floats(1.0, 1.9),
-    st.integers(0, 2**32 - 1),
-)
-@example(256, 8, np.float64, 1.8, 0)  # one block of rows, and just more
-@example(257, 8, np.float32, 1.8, 0)
-def test_what_is_below_zero_counts_by_a_part_of_its_size(
-    n: int, r: int, dtype: type, reach: float, seed: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    rows, axes = (rng.standard_normal(shape).astype(dtype) for shape in ((n, r), (r, r)))
-    moment = np.full((r, r), np.nan)
-    kept = turned_moment(rows, axes, reach, multiplier(np.dtype(dtype)), moment)
-    turned = rows.astype(float) @ axes.astype(float)
-    expected = rows.T.astype(float) @ np.where(turned > 0, turned, (1 - reach) * turned)
-    close = 1e-4 if dtype is np.float32 else 1e-12
-    assert kept == pytest.approx(float((np.maximum(turned, 0) ** 2).sum()), rel=close)
-    np.testing.assert_allclose(moment, expected, rtol=0, atol=close * n * r)
 
 
 @given(st.integers(1, 60), st.floats(0.0, 8.0), st.integers(-100, 100), st.integers(0, 2**32 - 1))
@@ -56,4 +33,4 @@ def test_the_nearest_rotation_is_the_polar_factor(
 
 @pytest.mark.parametrize("M", [np.zeros((3, 3)), np.diag([1.0, 1.0, 0.0]), np.full((3, 3), np.inf)])
 def test_products_alone_find_no_rotation_where_a_direction_is_missing(M: Array) -> None:
-    assert not rotate(M.copy(), multiplier(np.dtype(float)))
+    assert not rotate(multiplier(np.dtype(float)), M.copy())

@@ -93,9 +93,9 @@ class Adaptive(Coupling):
         return self.initial
 
     def next(self, f: Objective, state: State) -> float:
-        pairs = itertools.combinations(state.factors, 2)
-        sums = np.sum([f.ops.pair(p.values, q.values) for p, q in pairs], axis=0)
-        apart, together = float(sums[0]), float(sums[1])
+        pairs = [(p.values, q.values) for p, q in itertools.combinations(state.factors, 2)]
+        apart = sum(f.ops.apart(*pair) for pair in pairs)
+        together = sum(f.ops.inner(*pair) for pair in pairs)
         if together <= 0.0:  # orthogonal factors (both zero, say): the formula is not defined
             return state.coupling
         grown = state.coupling * (1.0 + apart / (2.0 * together))
@@ -135,8 +135,8 @@ class Geometric(Coupling):
         return self.initial
 
     def next(self, f: Objective, state: State) -> float:
-        apart, _, second = f.ops.pair(state.U.values, state.V.values)
-        if math.sqrt(apart) < self.until * math.sqrt(second):
+        apart = f.ops.apart(state.U.values, state.V.values)
+        if math.sqrt(apart) < self.until * math.sqrt(state.V.size):
             return state.coupling
         grown = state.coupling * self.factor
         return grown if np.isfinite(grown) else state.coupling
@@ -261,7 +261,7 @@ class Rising(Coupling):
 
     def next(self, f: Objective, state: State) -> float:
         previous = state.schedule["previous"]
-        apart, moved = f.ops.distances(state.U.values, state.V.values, previous)
+        apart, moved = (f.ops.apart(state.U.values, V) for V in (state.V.values, previous))
         state.schedule["previous"] = f.ops.copy(state.U.values, out=previous)
         rounding = (1e3 * np.finfo(f.dtype).eps) ** 2 * float(np.trace(state.V.gram))
         stuck = state.iteration > 5 and apart > max(25.0 * moved, rounding)

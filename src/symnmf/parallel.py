@@ -1,4 +1,4 @@
-"""The one thread pool: every compiled kernel and every dense product runs on it, by row chunks.
+"""The threads of the process: compiled kernels and dense products run on them, by row chunks.
 
 BLAS is held to one thread while a factorization runs and the rows of X are shared out here
 instead. Two pools that both want all cores spin against each other: OpenBLAS beside numba's own
@@ -7,6 +7,7 @@ made small iterations 60 times slower in a trial.
 
 from __future__ import annotations
 
+import _thread
 import functools
 import itertools
 import operator
@@ -15,27 +16,18 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
-import numpy as np
-
 from symnmf.errors import InputError
-from symnmf.pools import Pool, Task
 
 T = TypeVar("T")
 
-#: Parts of one pass of compiled code, at most.
-MOST_PARTS = 256
-
 Bounds = tuple[int, int]
 
-#: Floating point operations below which another thread costs more than it brings: one of the pool,
-#: which needs the interpreter to begin and to report, and one that waits in compiled code.
-SMALLEST_SHARE, SMALLEST_PART = 1_500_000, 250_000
-
-#: Floating point operations, some tenths of a millisecond, below which a pass has one thread only:
-#: what shares it out would have to be compiled first, which takes seconds.
-LEAST_SHARED = 1_000_000
+#: Floating point operations below which another thread costs more than it brings, since it needs
+#: the interpreter to begin and to report.
+SMALLEST_SHARE = 1_000_000
 
 
 def available_cores() -> int:
@@ -46,37 +38,82 @@ def available_cores() -> int:
         return os.cpu_count() or 1
 
 
-class _Workers:
-    """One pool for the whole process, whatever ``n_jobs`` its users have.
+class _Work:
+    """The calls of one task, which the caller and its helpers take one after another.
 
-    ``n_jobs`` says into how many parts work is cut; more threads than cores would only wait.
+    So nobody waits for a helper that the system has put aside before it began.
+    """
+
+    def __init__(self, task: Callable[..., Any], parts: Sequence[tuple[Any, ...]]) -> None:
+        self.task, self.parts = task, parts
+        self.results: list[Any] = [None] * len(parts)
+        self.left = iter(range(len(parts)))
+        self.error: BaseException | None = None
+        self.at_work: list[Any] = []  # a lock for each helper, held while it is at work
+
+    def take(self) -> None:
+        """Do what nobody else has begun."""
+        for number in self.left:
+            self.results[number] = self.task(*self.parts[number])
+
+    def help(self, at_work: Any) -> None:
+        with at_work:
+            try:
+                self.take()
+            except BaseException as error:  # whoever waits raises it
+                self.error = error
+
+    def settle(self) -> None:
+        """Return when no helper is at work on this, or will be."""
+        for _ in self.left:
+            pass
+        for lock in self.at_work:
+            with lock:
+                pass
+
+
+class _Workers:
+    """The threads of the process, whatever ``n_jobs`` their users have; more than cores only wait.
+
+    Python's own pools wait for ever for a thread that could not start for want of memory. Here
+    whoever waits does the work, and threads that are there help.
     """
 
     def __init__(self) -> None:
         self.here = threading.local()
         self._begin()
-        if hasattr(os, "register_at_fork"):  # a child has the pool object but not its threads
+        if hasattr(os, "register_at_fork"):  # a child has the queue but not its threads
             os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
-        self._starting = threading.Lock()
-        self._pool: Pool | None = None
-
-    def _enter(self) -> None:
-        self.here.inside = True
+        self._queue: SimpleQueue[tuple[_Work, Any]] = SimpleQueue()
+        self._started = 0
 
     @property
     def inside(self) -> bool:
-        """Whether the caller runs on the pool, where waiting for its other tasks may never end."""
+        """Whether the caller is one of the threads, all of which may wait like this one."""
         return getattr(self.here, "inside", False)
 
-    @property
-    def pool(self) -> Pool:
-        with self._starting:
-            if self._pool is None:
-                # threads start when they are first needed, so a generous limit costs nothing
-                self._pool = Pool(os.cpu_count() or 1, self._enter)
-            return self._pool
+    def ask(self, work: _Work, helpers: int) -> None:
+        """Ask so many threads to help."""
+        while self._started < min(helpers, os.cpu_count() or 1):
+            self._started += 1
+            try:
+                _thread.start_new_thread(self._serve, (self._queue,))
+            except (RuntimeError, MemoryError):  # the system has none: the caller does more
+                self._started -= 1
+                break
+        for _ in range(min(helpers, self._started)):
+            lock = _thread.allocate_lock()
+            work.at_work.append(lock)
+            self._queue.put((work, lock))
+
+    def _serve(self, queue: SimpleQueue[tuple[_Work, Any]]) -> None:
+        self.here.inside = True
+        while True:
+            work, lock = queue.get()
+            work.help(lock)
+            del work  # and what it holds of its caller, while this waits
 
 
 _workers = _Workers()
@@ -195,7 +232,6 @@ class Threads:
             )
         self.count: int = jobs if jobs > 0 else max(1, cores + 1 + jobs)
         self._cut: dict[tuple[int, float], list[Bounds]] = {}
-        self._bounds: dict[tuple[int, float, int], np.ndarray | None] = {}
 
     def parts(self, cost: float) -> int:
         """Return into how many parts to cut work of so many floating point operations."""
@@ -210,36 +246,18 @@ class Threads:
             self._cut[key] = list(itertools.pairwise(edges))
         return self._cut[key]
 
-    def bounds(self, n: int, cost_per_row: float, each: int = 1) -> np.ndarray | None:
-        """Cut ``range(n)`` for threads that wait in compiled code; None where one does all of it.
-
-        ``each`` is how many parts there are for each thread if there is enough work.
-        """
-        key = n, cost_per_row, each
-        if key not in self._bounds:
-            parts = min(self.shared_parts(n * cost_per_row, each), n)
-            cut = [n * part // parts for part in range(parts + 1)]
-            self._bounds[key] = np.array(cut, np.int64) if parts > 1 else None
-        return self._bounds[key]
-
-    def shared_parts(self, cost: float, each: int = 1) -> int:
-        """Return into how many parts threads that wait in compiled code cut such work."""
-        if self.count == 1 or cost < LEAST_SHARED:
-            return 1
-        return max(1, min(int(cost // SMALLEST_PART), each * self.count, MOST_PARTS))
-
-    def run(self, task: Callable[[int, int], T], bounds: Sequence[Bounds]) -> list[T]:
-        """Return ``[task(begin, end) for begin, end in bounds]``, computed at the same time."""
-        if len(bounds) == 1 or _workers.inside:
-            return [task(*part) for part in bounds]
-        pool = _workers.pool
-        others: list[Task[T]] = []
+    def run(self, task: Callable[..., T], parts: Sequence[tuple[Any, ...]]) -> list[T]:
+        """Return ``[task(*part) for part in parts]``, computed at the same time."""
+        if len(parts) == 1 or self.count == 1 or _workers.inside:
+            return [task(*part) for part in parts]
+        work = _Work(task, parts)
+        _workers.ask(work, min(self.count, len(parts)) - 1)
         try:
-            for begin, end in bounds[1:]:
-                others.append(pool.submit(task, begin, end))
-            first = task(*bounds[0])
-            return [first, *(other.result() for other in others)]
+            work.take()
+            work.settle()
         except BaseException:
-            for other in others:  # none may write into an array that the caller has left
-                other.settle()
+            work.settle()  # none may write into an array that the caller has left
             raise
+        if work.error is not None:
+            raise work.error
+        return work.results

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 import numba
 from numba.core.caching import FunctionCache, NullCache
-from numba.core.runtime import rtsys
 
 from symnmf.errors import InputError, warn
 
@@ -61,28 +60,12 @@ class ForgivingCache:
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the compiled kernel from the disk; None if there is none that can be used."""
         try:
-            return self._read(signature, target)
+            return self._cache.load_overload((signature, sources()), target)
         except Exception as error:
             with contextlib.suppress(Exception):
                 self._cache.flush()  # an index that cannot be read could not be added to either
             self._say(error)
             return None
-
-    def _read(self, signature: Any, target: Any) -> Any:
-        """Return what the cache holds, without numba's own functions where numba allows that.
-
-        ``load_overload`` of numba first registers every function that numba can compile: 62 modules
-        and a tenth of a second, which machine code does not need. It needs the reference counts of
-        arrays alone. If a kernel has to be compiled after all, compiling registers the functions.
-        """
-        signature = signature, sources()
-        quickly = getattr(self._cache, "_load_overload", None)
-        guard = getattr(self._cache, "_guard_against_spurious_io_errors", None)
-        if quickly is None or guard is None:
-            return self._cache.load_overload(signature, target)
-        rtsys.initialize(target)
-        with guard():
-            return quickly(signature, target)
 
     def save_overload(self, signature: Any, data: Any) -> None:
         """Keep a compiled kernel, where that works."""
@@ -110,8 +93,8 @@ def compiled(*, inner: bool = False, **options: Any) -> Callable[[Callable[..., 
     An ``inner`` function is called by kernels alone. What makes it callable from Python, a seventh
     of the time to compile :func:`symnmf.kernels.coordinate.sweep_csr`, is left out.
 
-    Threads come from :mod:`symnmf.parallel`, never from numba: ``parallel=True`` would start a
-    second pool beside the one that runs the products, and the two slow each other down.
+    Threads come from :mod:`symnmf.parallel`, never from numba: its barriers wait for threads that
+    the system has put aside, and what waits spins beside those that work.
     """
     settings = {
         "nogil": True,

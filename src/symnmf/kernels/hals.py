@@ -10,30 +10,38 @@ product X V, the anchor V and the r x r Gram matrix, and any range of rows is a 
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 from symnmf.kernels.compiling import compiled
-from symnmf.kernels.products import VECTOR_BYTES, multiply_tile
-from symnmf.kernels.spans import span
+from symnmf.kernels.dense_products import address_of, multiply_tile
+from symnmf.kernels.spans import VECTOR_BYTES, span
 
 VECTORS = 8  # of rows worked on together, so that SIMD runs across rows and sums stay in registers
 
 
 @compiled(fastmath={"contract", "nsz"})
-def hals_rows(given: Any, part: int, begin: int, end: int) -> None:
-    """Sweep over the columns of rows ``begin..end`` of a factor, in place.
+def hals_rows(
+    factor: np.ndarray,
+    product: np.ndarray,
+    anchor: np.ndarray,
+    gram: np.ndarray,
+    coupling: float,
+    sweeps: int,
+    begin: int,
+    end: int,
+) -> None:
+    """Sweep over the columns of rows ``begin..end`` of ``factor``, in place, so many times.
 
-    ``given`` is the factor, X V, the anchor, V^T V, lambda, how many sweeps, and room.
+    ``product`` is X V, ``anchor`` V, ``gram`` V^T V and ``coupling`` lambda.
     """
-    factor, product, anchor, gram, coupling, sweeps, room = given
     r = factor.shape[1]
-    tile = VECTORS * (VECTOR_BYTES // factor.itemsize)
+    item = factor.itemsize
+    tile = VECTORS * (VECTOR_BYTES // item)
     kind = factor.dtype.type
-    start = part * room.shape[1]
-    cross, rows = span(room, start, r * tile), span(room, start + r * tile, r * tile)
-    start += 2 * r * tile
-    value, weights = span(room, start, tile), span(room, start + tile, r * r)
-    inverse = span(room, start + tile + r * r, r)
+    cross, rows = np.empty(r * tile, factor.dtype), np.empty(r * tile, factor.dtype)
+    value, weights = np.empty(tile, factor.dtype), np.empty(r * r, factor.dtype)
+    inverse = np.empty(r, factor.dtype)
+    moving, sums, last = address_of(rows, 0), address_of(value, 0), tile - VECTOR_BYTES // item
     shift, zero = kind(coupling), kind(0)
     for j in range(r):
         for k in range(r):
@@ -56,7 +64,10 @@ def hals_rows(given: Any, part: int, begin: int, end: int) -> None:
             for j in range(r):
                 if inverse[j] == zero:  # a column of zeros and no coupling: nothing decides it
                     continue
-                multiply_tile(weights, j * r, r, rows, 0, r, value, VECTORS, 1, 1)
+                multiply_tile(
+                    zero, address_of(weights, j * r), moving, r, moving, moving, 0, sums,
+                    r, 1, tile, 0, last, VECTORS, VECTOR_BYTES, 1,
+                )  # fmt: skip
                 target, moved = span(cross, j * tile, size), span(rows, j * tile, size)
                 scale = inverse[j]
                 for t in range(size):
@@ -65,9 +76,3 @@ def hals_rows(given: Any, part: int, begin: int, end: int) -> None:
             moved = span(rows, j * tile, size)
             for t in range(size):
                 own[t * r + j] = moved[t]
-
-
-def room_of(rank: int, itemsize: int) -> int:
-    """Return how many numbers of room :func:`hals_rows` needs for each part."""
-    tile = VECTORS * (VECTOR_BYTES // itemsize)
-    return (2 * rank + 1) * tile + rank * (rank + 1)

@@ -8,12 +8,11 @@ The usual two loops then run on coefficients alone, and the direction is formed 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from symnmf.kernels.compiling import BLOCK, REORDER, compiled
-from symnmf.kernels.small_products import multiply_rows
+from symnmf.kernels.dense_products import multiply_rows
 from symnmf.kernels.spans import span
 
 # rows of what `gradient_rows` returns: dot products with each slot, then three numbers
@@ -21,26 +20,34 @@ STEP_CHANGE, CHANGE_STEP, CHANGE_CHANGE, STEP_SLOPE, CHANGE_SLOPE, NUMBERS = ran
 
 
 @compiled(fastmath=REORDER)
-def gradient_rows(given: Any, part: int, begin: int, end: int) -> None:
+def gradient_rows(
+    address: int,
+    U: np.ndarray,
+    product: np.ndarray,
+    gram: np.ndarray,
+    level: float,
+    reach: float,
+    gradient: np.ndarray,
+    steps: np.ndarray,
+    changes: np.ndarray,
+    newest: int,
+    slots: np.ndarray,
+    begin: int,
+    end: int,
+) -> np.ndarray:
     """Bring ``gradient`` = U G - X U, half of grad f, up to date and note how it changed.
 
-    ``given`` is U, X U, G, level, reach, gradient, the rings of steps and of changes, ``newest``,
-    ``slots``, the address of products, room of two blocks of rows, sums. If ``newest`` >= 0,
-    ``steps[newest]`` is the step made since ``gradient`` was last computed, and
-    ``changes[newest]`` is written: zero where U did not move, for there a bound stops the step and
-    not curvature. Sums are the dot products of s
-    and y of the newest slot with those of ``slots``, and of these with the gradient g on the free
-    entries {U > 0 or g < 0}; then the squared length of the newest s,
-    <g, U - max(U - g / level, 0)> and ||U - max(U - reach g, 0)||^2.
+    ``address`` is that of products, ``product`` X U, ``gram`` G = U^T U, ``steps`` and ``changes``
+    the rings. If ``newest`` >= 0, ``steps[newest]`` is the step made since ``gradient`` was last
+    computed, and ``changes[newest]`` is written: zero where U did not move, for there a bound stops
+    the step and not curvature. Return the dot products of s and y of the newest slot with those of
+    ``slots``, and of these with the gradient g on the free entries {U > 0 or g < 0}; then the
+    squared length of the newest s, <g, U - max(U - g / level, 0)> and
+    ||U - max(U - reach g, 0)||^2.
     """
-    (
-        U, product, gram, level, reach, gradient, steps, changes, newest, slots, address, room, sums
-    ) = given  # fmt: skip
     n, r = U.shape
-    width = sums.shape[1] // (NUMBERS + 1)
-    own = span(sums, part * sums.shape[1], sums.shape[1])
-    curved = span(room, 2 * part * BLOCK * r, BLOCK * r)
-    slope = span(room, (2 * part + 1) * BLOCK * r, BLOCK * r)
+    sums = np.zeros((NUMBERS + 1, max(len(steps), 3)))
+    curved, slope = np.empty(BLOCK * r, U.dtype), np.empty(BLOCK * r, U.dtype)
     small = span(gram, 0, r * r)
     scale = 1.0 / level if level > 0.0 else 0.0
     zero = U.dtype.type(0)
@@ -56,7 +63,7 @@ def gradient_rows(given: Any, part: int, begin: int, end: int) -> None:
             for k in range(size):
                 y[k] = curved[k] - xu[k] - g[k] if s[k] != zero else zero
                 length += np.float64(s[k]) * np.float64(s[k])
-            own[NUMBERS * width] += length
+            sums[NUMBERS, 0] += length
         residual, natural = 0.0, 0.0
         for k in range(size):
             value = curved[k] - xu[k]
@@ -68,8 +75,8 @@ def gradient_rows(given: Any, part: int, begin: int, end: int) -> None:
             held = before if before < move else move
             natural += held * held
             slope[k] = value if u[k] > zero or value < zero else zero
-        own[NUMBERS * width + 1] += residual
-        own[NUMBERS * width + 2] += natural
+        sums[NUMBERS, 1] += residual
+        sums[NUMBERS, 2] += natural
         for j in slots:
             other_s = span(steps, j * n * r + at, size)
             other_y = span(changes, j * n * r + at, size)
@@ -82,11 +89,12 @@ def gradient_rows(given: Any, part: int, begin: int, end: int) -> None:
                 c += w * q
                 d += p * m
                 e += q * m
-            own[STEP_CHANGE * width + j] += a
-            own[CHANGE_STEP * width + j] += b
-            own[CHANGE_CHANGE * width + j] += c
-            own[STEP_SLOPE * width + j] += d
-            own[CHANGE_SLOPE * width + j] += e
+            sums[STEP_CHANGE, j] += a
+            sums[CHANGE_STEP, j] += b
+            sums[CHANGE_CHANGE, j] += c
+            sums[STEP_SLOPE, j] += d
+            sums[CHANGE_SLOPE, j] += e
+    return sums
 
 
 def direction_weights(
@@ -134,17 +142,26 @@ def _over(value: float, divisor: float) -> float:
 
 
 @compiled(fastmath=REORDER)
-def target_rows(given: Any, part: int, begin: int, end: int) -> None:
-    """Write max(U + direction, 0) to ``out``; entries not free stay.
+def target_rows(
+    U: np.ndarray,
+    gradient: np.ndarray,
+    steps: np.ndarray,
+    changes: np.ndarray,
+    own: float,
+    step_weights: np.ndarray,
+    change_weights: np.ndarray,
+    out: np.ndarray,
+    begin: int,
+    end: int,
+) -> None:
+    """Write max(U + direction, 0) to ``out``, which may be a slot; entries not free stay.
 
-    ``given`` is U, gradient, steps, changes, the weights of these three, ``out``, which may be one
-    of the slots, and room of a block of rows.
+    The direction is the gradient, the steps and the changes times their weights.
     """
-    U, gradient, steps, changes, own, step_weights, change_weights, out, room = given
     n, r = U.shape
     kind = U.dtype.type
     zero, weight = kind(0), kind(own)
-    direction = span(room, part * BLOCK * r, BLOCK * r)
+    direction = np.empty(BLOCK * r, U.dtype)
     for first in range(begin, end, BLOCK):
         at, size = first * r, min(BLOCK, end - first) * r
         u, g, target = span(U, at, size), span(gradient, at, size), span(out, at, size)

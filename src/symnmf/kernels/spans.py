@@ -7,8 +7,10 @@ C-ordered; others are refused while the kernel is compiled.
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
+import llvmlite.binding
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -16,6 +18,25 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 __all__ = ["CACHED_BYTES", "CACHE_LINE", "PREFETCH_AHEAD", "prefetch", "span"]
+
+
+def _host_tile() -> tuple[int, int]:
+    """Bytes per vector register, and how many vectors wide a tile of six rows may be.
+
+    ``6 * width`` sums, ``width`` vectors of ``V`` and one entry of ``X`` have to fit into the
+    register file: 29 of the 32 registers of AVX-512 and ARM, 15 of the 16 of older x86. A wrong
+    guess costs speed only, since LLVM splits vectors the processor lacks.
+    """
+    if platform.machine().lower() in {"arm64", "aarch64"}:
+        return 16, 4
+    features = llvmlite.binding.get_host_cpu_features()
+    if features.get("avx512f"):
+        return 64, 4
+    return (32, 2) if features.get("avx2") else (16, 2)
+
+
+# Compiled into the kernels; numba's disk cache is keyed by the same processor features.
+VECTOR_BYTES, TILE_VECTORS = _host_tile()
 
 I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 ADDRESS = I8.as_pointer()

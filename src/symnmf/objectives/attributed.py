@@ -182,11 +182,16 @@ class Attributed(MatrixObjective):
         return own
 
     def split_sums(self, state: State) -> tuple[float, float, float, float]:
-        apart, _, size = self.ops.pair(state.U.values, state.V.values)
-        return self.misfit(state.U), self._split_misfit(state), apart, relative(apart, size)
+        apart = self.ops.apart(state.U.values, state.V.values)
+        return (
+            self.misfit(state.U),
+            self._split_misfit(state),
+            apart,
+            relative(apart, state.V.size),
+        )
 
     def twice_split(self, state: State) -> float:
-        apart, _, _ = self.ops.pair(state.U.values, state.V.values)
+        apart = self.ops.apart(state.U.values, state.V.values)
         own = self._split_misfit(state) + 2.0 * self.split_added(state)
         return max(own, 0.0) + state.coupling * apart
 

@@ -243,21 +243,23 @@ class Frobenius(MatrixObjective):
 
     def split_sums(self, state: State) -> tuple[float, float, float, float]:
         U, V = state.U, state.V
-        own, mixed, apart, size = self.ops.split(U.product(self), U.values, V.values)
-        own += self.pulled(U.values, U.values)
-        mixed += self.pulled(U.values, V.values)
+        product, apart = U.product(self), self.ops.apart(U.values, V.values)
+        own, mixed = (
+            self.ops.inner(product, factor.values) + self.pulled(U.values, factor.values)
+            for factor in (U, V)
+        )
         return (
             self._trusted(self._identity(own, U, U), U.values, U.values),
             self._trusted(self._identity(mixed, U, V), U.values, V.values),
             apart,
-            relative(apart, size),
+            relative(apart, V.size),
         )
 
     def twice_split(self, state: State) -> float:
         U, V = state.U, state.V
-        _, mixed, apart, _ = self.ops.split(U.product(self), U.values, V.values)
-        mixed += self.pulled(U.values, V.values)
+        mixed = self.ops.inner(U.product(self), V.values) + self.pulled(U.values, V.values)
         misfit = max(self._identity(mixed, U, V), 0.0)
+        apart = self.ops.apart(U.values, V.values)
         return misfit + state.coupling * apart + 2.0 * self.split_added(state)
 
     def _identity(self, explained: float, U: Point, V: Point) -> float:

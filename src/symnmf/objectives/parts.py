@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from symnmf.interchange import namespace
 from symnmf.objectives.objective import Coefficients
 from symnmf.ops import Factor, Ops
 from symnmf.state import Sums
-from symnmf.storage.symmetric import Square, SymmetricMatrix, Work, weighted_kernels
+from symnmf.storage.symmetric import Square, SymmetricMatrix, Work
 
 #: Weights on a device that are summed together.
 SUMMED = 2**24
@@ -136,19 +135,12 @@ class Parts:
         """What there is to the weights, for a fingerprint."""
         return self.weights.arrays
 
-    @cached_property
-    def kernels(self) -> Any:
-        """Fused passes, where the storage has them for X as it lies; else None."""
-        return weighted_kernels(self.storage, self.weights.values)
-
     def flops(self, rank: int) -> float:
         """Return the floating point operations of a pass."""
         return 4.0 * self.storage.shape[0] ** 2 * rank
 
     def add(self, F: Factor, V: Factor, T: Factor, out: Factor) -> Sums:
         """Add S T to ``out``, S = W o (X - F V^T); return the sums."""
-        if self.kernels is not None and F.shape == T.shape and self.kernels.fit(F, V, T, out):
-            return self._sums(*self.kernels.add(F, V, T, out))
         misfit, explained = 0.0, 0.0
         factors = [F, T] if F is V else [F, V, T]
         for square, found in self.storage.visit(_product, factors, self.weights):
@@ -165,15 +157,11 @@ class Parts:
         return misfit, fit, fit - explained
 
     def sums(self, U: Factor, V: Factor) -> Sums:
-        if self.kernels is not None and self.kernels.fit(U, V):
-            return self._sums(*self.kernels.add(U, V, V, self.storage.ops.empty(U)))
         misfit, explained = self._totals(_misfit, [U] if U is V else [U, V])
         return self._sums(misfit, explained)
 
     def quartic(self, U: Factor, D: Factor) -> Coefficients:
         """Return c_1 to c_4 of f along U + t D."""
-        if self.kernels is not None and self.kernels.fit(U, D):
-            return tuple(self.kernels.quartic(U, D))
         return self._totals(_quartic, [U, D])
 
     def _totals(self, work: Work, factors: list[Factor]) -> tuple[float, ...]:

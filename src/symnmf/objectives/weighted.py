@@ -135,11 +135,11 @@ class Weighted(MatrixObjective):
 
     def split_sums(self, state: State) -> tuple[float, float, float, float]:
         U, V = state.U, state.V
-        apart, _, size = self.ops.pair(U.values, V.values)
-        return self.misfit(U), self._split_misfit(U, V), apart, relative(apart, size)
+        apart = self.ops.apart(U.values, V.values)
+        return self.misfit(U), self._split_misfit(U, V), apart, relative(apart, V.size)
 
     def twice_split(self, state: State) -> float:
-        apart, _, _ = self.ops.pair(state.U.values, state.V.values)
+        apart = self.ops.apart(state.U.values, state.V.values)
         misfit = self._split_misfit(state.U, state.V)
         return misfit + state.coupling * apart + 2.0 * self.split_added(state)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -103,14 +104,6 @@ class Ops(ABC):
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype) -> Factor:
         """Return a factor, or a stack of them, full of zeros."""
 
-    @abstractmethod
-    def beside(self, *parts: Factor) -> Factor:
-        """Return factors side by side, as one with more columns."""
-
-    @abstractmethod
-    def columns(self, T: Factor, left: int, right: int, out: Factor) -> Factor:
-        """Return some columns of a factor, written to ``out``."""
-
     def wait(self) -> None:  # noqa: B027
         """Return when all that was asked for so far is done, so that a clock may be read."""
 
@@ -128,17 +121,17 @@ class Ops(ABC):
     def clip(self, T: Factor) -> Factor:
         """Return max(T, 0); ``T`` may be overwritten."""
 
-    @abstractmethod
     def descend(self, U: Factor, D: Factor, step: float) -> Factor:
         """Return max(U - step D, 0)."""
+        return self.clip(self.combine((1.0, U), (-step, D)))
 
     @abstractmethod
     def times(self, T: Factor, small: np.ndarray) -> Factor:
         """Return T @ small."""
 
-    @abstractmethod
     def gradient(self, U: Factor, product: Factor, gram: np.ndarray) -> Factor:
         """Return 2 (U gram - product), grad f(U) where ``product`` = X U and ``gram`` = U^T U."""
+        return self.combine((2.0, self.times(U, gram)), (-2.0, product))
 
     @abstractmethod
     def multiplied(
@@ -152,9 +145,9 @@ class Ops(ABC):
     def inner(self, A: Factor, B: Factor) -> float:
         """Return <A, B> = trace(A^T B)."""
 
-    @abstractmethod
     def gram(self, T: Factor) -> np.ndarray:
         """Return T^T T."""
+        return self.cross(T, T)
 
     def gram_ahead(self, T: Factor) -> Callable[[], np.ndarray]:
         """Begin with T^T T; what is returned gives it. Until then ``T`` stays as it is."""
@@ -169,21 +162,15 @@ class Ops(ABC):
     def column_sums(self, T: Factor) -> np.ndarray:
         """Return the sum of each column."""
 
-    @abstractmethod
-    def pair(self, U: Factor, V: Factor) -> tuple[float, float, float]:
-        """Return ||U - V||^2, <U, V> and ||V||^2."""
+    def apart(self, U: Factor, V: Factor) -> float:
+        """Return ||U - V||_F^2."""
+        gap = self.combine((1.0, U), (-1.0, V))
+        return self.inner(gap, gap)
 
-    def distances(self, U: Factor, *others: Factor) -> tuple[float, ...]:
-        """Return ||U - V||^2 for each of the others."""
-        return tuple(self.pair(U, V)[0] for V in others)
-
-    @abstractmethod
-    def split(self, product: Factor, U: Factor, V: Factor) -> tuple[float, float, float, float]:
-        """Return <product, U>, <product, V>, ||U - V||^2 and ||V||^2."""
-
-    @abstractmethod
     def natural_residual(self, U: Factor, product: Factor, gram: np.ndarray, step: float) -> float:
         """Return ||U - max(U - step grad f(U), 0)||_F."""
+        ahead = self.descend(U, self.gradient(U, product, gram), step)
+        return math.sqrt(self.apart(U, ahead))
 
     # --- steps
 
@@ -203,7 +190,6 @@ class Ops(ABC):
         overwritten.
         """
 
-    @abstractmethod
     def sweep(
         self,
         rows: RowSolver,
@@ -217,6 +203,7 @@ class Ops(ABC):
 
         :meth:`solve_rows` with ``factor`` and ``anchor`` both U, which stays as it is.
         """
+        return self.solve_rows(rows, self.copy(U, out=out), product, U, gram, coupling)
 
     @abstractmethod
     def line(self, U: Factor, product: Factor, Z: Factor, image: Factor) -> Line:

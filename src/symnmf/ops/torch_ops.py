@@ -19,9 +19,6 @@ from symnmf.ops.operations import Hals, Line, Ops, RowSolver
 from symnmf.ops.torch_pivoting import pivot_factor
 from symnmf.ops.torch_sums import FullPrecision, summed_cross, summed_dot
 
-#: Entries of a factor that are processed together if that needs extra memory.
-CHUNK = 2**20
-
 #: Rows and columns of the tiles that a misfit is formed from.
 TILE = 2048
 
@@ -68,9 +65,9 @@ class TorchOps(Ops):
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
-    def product(self, X: Tensor, V: Tensor, out: Tensor | None, *, short: bool = False) -> Tensor:
-        """Return X @ V for a full X; ``short`` for float32 products in TF32."""
-        with FullPrecision("high" if short else "highest"):
+    def product(self, X: Tensor, V: Tensor, out: Tensor | None) -> Tensor:
+        """Return X @ V for a full X."""
+        with FullPrecision():
             return torch.mm(X, V) if out is None else torch.mm(X, V, out=out)
 
     def misfit(self, X: Tensor, U: Tensor) -> float:
@@ -113,12 +110,6 @@ class TorchOps(Ops):
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype) -> Tensor:
         return torch.zeros(shape, dtype=DTYPES[np.dtype(dtype)], device=self.device)
 
-    def beside(self, *parts: Tensor) -> Tensor:
-        return torch.cat(parts, dim=1)
-
-    def columns(self, T: Tensor, left: int, right: int, out: Tensor) -> Tensor:
-        return out.copy_(T[:, left:right])
-
     # --- entry by entry
 
     def combine(self, *terms: tuple[float, Tensor], plus: float = 0.0) -> Tensor:
@@ -134,15 +125,9 @@ class TorchOps(Ops):
     def clip(self, T: Tensor) -> Tensor:
         return T.clamp_(min=0)
 
-    def descend(self, U: Tensor, D: Tensor, step: float) -> Tensor:
-        return torch.sub(U, D, alpha=step).clamp_(min=0)
-
     def times(self, T: Tensor, small: np.ndarray) -> Tensor:
         with FullPrecision():
             return T @ self._small(small, T)
-
-    def gradient(self, U: Tensor, product: Tensor, gram: np.ndarray) -> Tensor:
-        return self.times(U, gram).sub_(product).mul_(2)
 
     def multiplied(
         self, U: Tensor, product: Tensor, gram: np.ndarray, power: float, share: float
@@ -161,9 +146,6 @@ class TorchOps(Ops):
 
     def inner(self, A: Tensor, B: Tensor) -> float:
         return float(summed_dot(A, B))
-
-    def gram(self, T: Tensor) -> np.ndarray:
-        return self.cross(T, T)
 
     def gram_ahead(self, T: Tensor) -> Callable[[], np.ndarray]:
         if self.device.type != "cuda":
@@ -190,30 +172,6 @@ class TorchOps(Ops):
     def column_sums(self, T: Tensor) -> np.ndarray:
         return T.sum(0, dtype=torch.float64).cpu().numpy()
 
-    def pair(self, U: Tensor, V: Tensor) -> tuple[float, float, float]:
-        apart = U.double() - V.double()
-        sums = self._read(summed_dot(apart, apart), summed_dot(U, V), summed_dot(V, V))
-        return float(sums[0]), float(sums[1]), float(sums[2])
-
-    def split(self, product: Tensor, U: Tensor, V: Tensor) -> tuple[float, float, float, float]:
-        apart = U.double() - V.double()
-        sums = self._read(
-            summed_dot(product, U),
-            summed_dot(product, V),
-            summed_dot(apart, apart),
-            summed_dot(V, V),
-        )
-        return float(sums[0]), float(sums[1]), float(sums[2]), float(sums[3])
-
-    def natural_residual(self, U: Tensor, product: Tensor, gram: np.ndarray, step: float) -> float:
-        total = torch.zeros((), dtype=torch.float64, device=U.device)
-        rows = max(1, CHUNK // U.shape[1])
-        for own, image in zip(U.split(rows), product.split(rows), strict=True):
-            move = self.times(own, gram).double().sub_(image).mul_(2.0 * step)
-            kept = torch.minimum(own.double(), move)  # u - max(u - move, 0)
-            total += summed_dot(kept, kept)
-        return float(total.sqrt())
-
     # --- steps
 
     def solve_rows(
@@ -237,9 +195,7 @@ class TorchOps(Ops):
         gram: np.ndarray,
         coupling: float,
         sweeps: int,
-        out: Tensor | None = None,
     ) -> Tensor:
-        factor = factor if out is None else out.copy_(factor)
         diagonal = np.diagonal(gram)
         off_diagonal = self._small(gram - np.diag(diagonal), factor)
         cross = torch.add(product, anchor, alpha=coupling)
@@ -250,19 +206,6 @@ class TorchOps(Ops):
                     value = cross[:, j] - factor @ off_diagonal[j]
                     factor[:, j] = value.div_(float(diagonal[j]) + coupling).clamp_(min=0)
         return factor
-
-    def sweep(
-        self,
-        rows: RowSolver,
-        U: Tensor,
-        product: Tensor,
-        gram: np.ndarray,
-        coupling: float,
-        out: Tensor,
-    ) -> Tensor:
-        if isinstance(rows, Hals):
-            return self._hals(U, product, U, gram, coupling, rows.sweeps, out)
-        return self.solve_rows(rows, out.copy_(U), product, U, gram, coupling)
 
     def line(self, U: Tensor, product: Tensor, Z: Tensor, image: Tensor) -> Line:
         D, image = Z.sub_(U), image.sub_(product)
@@ -365,7 +308,7 @@ class TorchOps(Ops):
         values, vectors = eigen
         weight, shift, relaxation = weights
         r = len(gram)
-        # what :func:`symnmf.kernels.directions.couple` divides by, and the share of B it takes
+        # what :func:`symnmf.kernels.directions.coupled` divides by, and the share of B it takes
         apart = 1.0 / (shift * (values[:, None] + values + shift))
         share = values / (values + shift)
         inverse = (vectors / (values + shift)) @ vectors.T

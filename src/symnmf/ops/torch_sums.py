@@ -12,12 +12,9 @@ ROWS = 256
 class FullPrecision:
     """Hold float32 products to float32 inside a ``with`` block, whatever the user allows torch."""
 
-    def __init__(self, precision: str = "highest") -> None:
-        self.precision = precision
-
     def __enter__(self) -> None:
         self.before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision(self.precision)
+        torch.set_float32_matmul_precision("highest")
 
     def __exit__(self, *_: object) -> None:
         torch.set_float32_matmul_precision(self.before)

@@ -52,177 +52,6 @@ def hals_kernel(
 
 
 @triton.jit
-def sums_kernel(P, U, V, sums, size, BLOCK: tl.constexpr):
-    """Sum <P, U>, <P, V>, ||U - V||^2, ||V||^2, <U, V> and ||U - P||^2 in float64."""
-    program, programs = tl.program_id(0), tl.num_programs(0)
-    a = tl.zeros((BLOCK,), tl.float64)
-    b = tl.zeros((BLOCK,), tl.float64)
-    c = tl.zeros((BLOCK,), tl.float64)
-    d = tl.zeros((BLOCK,), tl.float64)
-    e = tl.zeros((BLOCK,), tl.float64)
-    f = tl.zeros((BLOCK,), tl.float64)
-    for tile in range(program, tl.cdiv(size, BLOCK), programs):
-        place = (tile * BLOCK + tl.arange(0, BLOCK)).to(tl.int64)
-        inside = place < size
-        p = tl.load(P + place, inside, 0.0).to(tl.float64)
-        u = tl.load(U + place, inside, 0.0).to(tl.float64)
-        v = tl.load(V + place, inside, 0.0).to(tl.float64)
-        a += p * u
-        b += p * v
-        c += (u - v) * (u - v)
-        d += v * v
-        e += u * v
-        f += (u - p) * (u - p)
-    tl.store(sums + program * 6 + 0, tl.sum(a))
-    tl.store(sums + program * 6 + 1, tl.sum(b))
-    tl.store(sums + program * 6 + 2, tl.sum(c))
-    tl.store(sums + program * 6 + 3, tl.sum(d))
-    tl.store(sums + program * 6 + 4, tl.sum(e))
-    tl.store(sums + program * 6 + 5, tl.sum(f))
-
-
-@triton.jit
-def cross_kernel(A, B, sums, n, r, R: tl.constexpr, ROWS: tl.constexpr):
-    """Sum A^T B."""
-    program, programs = tl.program_id(0), tl.num_programs(0)
-    columns = tl.arange(0, R)
-    total = tl.zeros((R, R), tl.float32)
-    for tile in range(program, tl.cdiv(n, ROWS), programs):
-        rows = tile * ROWS + tl.arange(0, ROWS)
-        inside = (rows < n)[:, None] & (columns < r)[None, :]
-        place = rows.to(tl.int64)[:, None] * r + columns[None, :]
-        a, b = tl.load(A + place, inside, 0.0), tl.load(B + place, inside, 0.0)
-        total = tl.dot(tl.trans(a), b, total, input_precision="tf32x3")
-    small = (columns < r)[:, None] & (columns < r)[None, :]
-    entry = columns[:, None] * r + columns[None, :]
-    tl.store(sums + program * r * r + entry, total, small)
-
-
-@triton.jit
-def residual_kernel(U, product, gram, step, sums, n, r, R: tl.constexpr, ROWS: tl.constexpr):
-    """Sum the squares of U - max(U - step grad f(U), 0) in float64."""
-    tile = tl.program_id(0)
-    columns = tl.arange(0, R)
-    small = (columns < r)[:, None] & (columns < r)[None, :]
-    weights = tl.load(gram + columns[:, None] * r + columns[None, :], small, 0.0)
-    rows = tile * ROWS + tl.arange(0, ROWS)
-    inside = (rows < n)[:, None] & (columns < r)[None, :]
-    place = rows.to(tl.int64)[:, None] * r + columns[None, :]
-    u = tl.load(U + place, inside, 0.0)
-    half = tl.dot(u, weights, input_precision="tf32x3") - tl.load(product + place, inside, 0.0)
-    kept = tl.minimum(u.to(tl.float64), 2.0 * step * half.to(tl.float64))
-    tl.store(sums + tile, tl.sum(tl.sum(kept * kept, 1)))
-
-
-@triton.jit
-def line_kernel(U, product, Z, image, sums, n, r, R: tl.constexpr, ROWS: tl.constexpr):
-    """Turn Z into D = Z - U, X Z into X D; sum <X U, D>, <X D, D>, U^T D and D^T D."""
-    program, programs = tl.program_id(0), tl.num_programs(0)
-    columns = tl.arange(0, R)
-    slope = tl.zeros((ROWS,), tl.float64)
-    bend = tl.zeros((ROWS,), tl.float64)
-    cross = tl.zeros((R, R), tl.float32)
-    gram = tl.zeros((R, R), tl.float32)
-    for tile in range(program, tl.cdiv(n, ROWS), programs):
-        rows = tile * ROWS + tl.arange(0, ROWS)
-        inside = (rows < n)[:, None] & (columns < r)[None, :]
-        place = rows.to(tl.int64)[:, None] * r + columns[None, :]
-        u = tl.load(U + place, inside, 0.0)
-        xu = tl.load(product + place, inside, 0.0)
-        d = tl.load(Z + place, inside, 0.0) - u
-        xd = tl.load(image + place, inside, 0.0) - xu
-        tl.store(Z + place, d, inside)
-        tl.store(image + place, xd, inside)
-        slope += tl.sum(xu.to(tl.float64) * d.to(tl.float64), 1)
-        bend += tl.sum(xd.to(tl.float64) * d.to(tl.float64), 1)
-        cross = tl.dot(tl.trans(u), d, cross, input_precision="tf32x3")
-        gram = tl.dot(tl.trans(d), d, gram, input_precision="tf32x3")
-    own = sums + program.to(tl.int64) * (2 + 2 * r * r)
-    tl.store(own, tl.sum(slope))
-    tl.store(own + 1, tl.sum(bend))
-    small = (columns < r)[:, None] & (columns < r)[None, :]
-    entry = columns[:, None] * r + columns[None, :]
-    tl.store(own + 2 + entry, cross.to(tl.float64), small)
-    tl.store(own + 2 + r * r + entry, gram.to(tl.float64), small)
-
-
-@triton.jit
-def advance_kernel(U, product, D, image, step, size, BLOCK: tl.constexpr):
-    """Add the step to U and X U; D becomes the step made."""
-    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = place < size
-    d = tl.load(D + place, inside, 0.0) * step
-    # rounding could leave a crumb below zero where the step goes all the way to it
-    u = tl.maximum(tl.load(U + place, inside, 0.0) + d, 0.0)
-    xu = tl.load(product + place, inside, 0.0) + step * tl.load(image + place, inside, 0.0)
-    tl.store(D + place, d, inside)
-    tl.store(U + place, u, inside)
-    tl.store(product + place, xu, inside)
-
-
-@triton.jit
-def pair_sums_kernel(
-    U, product, gram, scale, reach, gradient, steps, changes, newest, sums, n, r,
-    DEPTH: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr,
-):  # fmt: skip
-    """Do what :func:`symnmf.kernels.pairs.gradient_rows` does, with sums for every slot."""
-    tile = tl.program_id(0)
-    columns = tl.arange(0, R)
-    small = (columns < r)[:, None] & (columns < r)[None, :]
-    weights = tl.load(gram + columns[:, None] * r + columns[None, :], small, 0.0)
-    ring = n.to(tl.int64) * r
-    fresh = newest >= 0
-    rows = tile * ROWS + tl.arange(0, ROWS)
-    inside = (rows < n)[:, None] & (columns < r)[None, :]
-    place = rows.to(tl.int64)[:, None] * r + columns[None, :]
-    u = tl.load(U + place, inside, 0.0)
-    value = tl.dot(u, weights, input_precision="tf32x3") - tl.load(product + place, inside, 0.0)
-    before = tl.load(gradient + place, inside, 0.0)
-    s = tl.load(steps + newest * ring + place, inside & fresh, 0.0)
-    y = tl.where(s != 0.0, value - before, 0.0)
-    tl.store(gradient + place, value, inside)
-    tl.store(changes + newest * ring + place, y, inside & fresh)
-    s64, y64 = s.to(tl.float64), y.to(tl.float64)
-    value64 = value.to(tl.float64)
-    kept = tl.minimum(u.to(tl.float64), scale * value64)
-    natural = tl.minimum(u.to(tl.float64), reach * value64)
-    own = sums + tile * (3 + 5 * DEPTH)
-    tl.store(own, tl.sum(tl.sum(s64 * s64, 1)))
-    tl.store(own + 1, tl.sum(tl.sum(kept * value64, 1)))
-    tl.store(own + 2, tl.sum(tl.sum(natural * natural, 1)))
-    m64 = tl.where((u > 0.0) | (value < 0.0), value, 0.0).to(tl.float64)
-    for j in tl.static_range(DEPTH):
-        p64 = tl.load(steps + j * ring + place, inside, 0.0).to(tl.float64)
-        q = tl.load(changes + j * ring + place, inside & (newest != j), 0.0)
-        q64 = tl.where(newest == j, y, q).to(tl.float64)
-        at = own + 3 + 5 * j
-        tl.store(at + 0, tl.sum(tl.sum(s64 * q64, 1)))
-        tl.store(at + 1, tl.sum(tl.sum(y64 * p64, 1)))
-        tl.store(at + 2, tl.sum(tl.sum(y64 * q64, 1)))
-        tl.store(at + 3, tl.sum(tl.sum(p64 * m64, 1)))
-        tl.store(at + 4, tl.sum(tl.sum(q64 * m64, 1)))
-
-
-@triton.jit
-def pair_target_kernel(
-    U, gradient, steps, changes, weights, out, size, DEPTH: tl.constexpr, BLOCK: tl.constexpr
-):
-    """Write max(U + direction, 0); ``weights`` are that of the gradient and two for each slot."""
-    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = place < size
-    u = tl.load(U + place, inside, 0.0)
-    g = tl.load(gradient + place, inside, 0.0)
-    direction = tl.load(weights) * g
-    for j in tl.static_range(DEPTH):
-        b, c = tl.load(weights + 1 + 2 * j), tl.load(weights + 2 + 2 * j)
-        s = tl.load(steps + j * size.to(tl.int64) + place, inside, 0.0)
-        y = tl.load(changes + j * size.to(tl.int64) + place, inside, 0.0)
-        direction += b * s + c * y
-    moved = tl.where((u > 0.0) | (g < 0.0), tl.maximum(u + direction, 0.0), u)
-    tl.store(out + place, moved, inside)
-
-
-@triton.jit
 def prepare_kernel(
     U, product, dual, gram, vectors, weight, basis, fixed, pull, sums, n, r,
     R: tl.constexpr, ROWS: tl.constexpr,
@@ -270,22 +99,6 @@ def turn_kernel(sums, vectors, out, programs, r, R: tl.constexpr, PARTS: tl.cons
 
 
 @triton.jit
-def couple_kernel(turned, vectors, apart, share, out, r, R: tl.constexpr):
-    """Do what :func:`symnmf.kernels.directions.couple` does, for a row, with B turned already."""
-    row = tl.program_id(0)
-    columns = tl.arange(0, R)
-    inside = columns < r
-    own = tl.load(turned + row * r + columns, inside, 0.0)
-    mirror = tl.load(turned + columns * r + row, inside, 0.0)
-    value = tl.load(share + columns, inside, 0.0) * own - mirror
-    value *= tl.load(apart + row * r + columns, inside, 0.0)
-    small = inside[:, None] & inside[None, :]
-    turn = tl.load(vectors + columns[:, None] * r + columns[None, :], small, 0.0)
-    back = tl.sum(value[None, :] * turn, 1)
-    tl.store(out + row * r + columns, back.to(out.dtype.element_ty), inside)
-
-
-@triton.jit
 def relax_kernel(
     U, basis, fixed, inverse, coupling, weight, relaxation, pull, Z, dual, sums, n, r,
     R: tl.constexpr, ROWS: tl.constexpr,
@@ -320,7 +133,7 @@ def relax_kernel(
 @triton.jit
 def product_kernel(
     X, turned, out, m, n, r, share,
-    PRECISION: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, DEPTH: tl.constexpr,
+    R: tl.constexpr, ROWS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
     """Write X V for a tile of the m rows and a share of the n columns of X; ``turned`` is V^T.
 
@@ -340,7 +153,7 @@ def product_kernel(
         k = first + tl.arange(0, DEPTH)
         x = tl.load(left + k[None, :], inside[:, None] & (k < stop)[None, :], 0.0)
         v = tl.load(right + k[None, :], (columns < r)[:, None] & (k < stop)[None, :], 0.0)
-        total = tl.dot(x, tl.trans(v), total, input_precision=PRECISION)
+        total = tl.dot(x, tl.trans(v), total, input_precision="tf32x3")
     place = (part * m + rows).to(tl.int64)[:, None] * r + columns[None, :]
     tl.store(out + place, total, inside[:, None] & (columns < r)[None, :])
 

@@ -7,6 +7,7 @@ import functools
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from symnmf.errors import InputError
 from symnmf.objectives import Objective
 from symnmf.ops import HostOps
 from symnmf.parallel import Threads
-from symnmf.pools import Pool
 from symnmf.run.checkpoint import Checkpointing
 from symnmf.run.fits import check_path, open_fit
 from symnmf.run.interrupts import Interrupt, watching
@@ -303,7 +303,7 @@ def _in_order(
             if result is not None and result.status == "stopped":
                 return
     else:
-        with Pool(workers) as pool:
+        with ThreadPoolExecutor(workers) as pool:
             yield from pool.map(calls.in_this_call(run), starts)
 
 

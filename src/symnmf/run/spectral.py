@@ -22,8 +22,8 @@ from scipy.linalg import svd
 from scipy.linalg.lapack import dpotrf, dtrtri, get_lapack_funcs
 
 from symnmf import calls
-from symnmf.kernels.small_products import multiplier
-from symnmf.kernels.turning import rotate, turned_moment
+from symnmf.kernels.dense_products import multiplier
+from symnmf.kernels.turning import rotate
 from symnmf.objectives import Frobenius, Objective
 from symnmf.ops import Factor, Ops
 from symnmf.state import Point
@@ -128,12 +128,15 @@ class Basis:
         total = float(np.vdot(seen, seen))
         negative = total
         turn = 4.0 * seen.shape[0] * seen.shape[1] ** 2 / RATE
-        axes, moment = np.array(axes, seen.dtype, order="C"), np.empty(axes.shape)
+        axes = np.array(axes, seen.dtype, order="C")
         for _ in range(TURNS):
             if calls.out_of_time(turn):
                 break
-            kept = turned_moment(seen, axes, REACH, multiplier(seen.dtype), moment)
-            before, negative = negative, total - kept
+            turned = seen @ axes
+            above = np.maximum(turned, 0)
+            before, negative = negative, total - float(np.vdot(above, above))
+            np.maximum(turned, axes.dtype.type(1.0 - REACH) * turned, out=turned)
+            moment = seen.T @ turned
             if before - negative <= SETTLED * before:
                 break
             axes = nearest_rotation(moment).astype(axes.dtype)
@@ -164,7 +167,7 @@ def nearest_rotation(M: np.ndarray) -> np.ndarray:
     """
     M = np.array(M, np.float64, order="C")
     rotation = M.copy()
-    if rotate(rotation, multiplier(rotation.dtype)):
+    if rotate(multiplier(rotation.dtype), rotation):
         return rotation
     left, _, right = svd(M)
     return np.asarray(left @ right)

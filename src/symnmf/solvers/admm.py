@@ -142,7 +142,7 @@ class ADMM(Solver):
             state.memory[RHO] = np.array(min(rho / (1.0 - CREEP / rho), RHO_LIMIT * first))
 
     def _adjust(self, f: Objective, state: State) -> None:
-        apart, _, size = f.ops.pair(state.U.values, state.V.values)
+        apart, size = f.ops.apart(state.U.values, state.V.values), state.V.size
         # below this share of ||A|| the two agree, and a growing rho would only freeze them
         if apart >= float(state.memory[APART]) and apart > 1e-18 * size:
             rho = min(self.growth * float(state.memory[RHO]), self.limit * f.norm)

@@ -74,7 +74,7 @@ class PGD(OriginalSolver):
         for _ in range(self.max_trials - 1):
             if growing:
                 move, accepted = attempt(length / self.shrink)
-                if not accepted or f.ops.pair(move.U, best.U)[0] == 0.0:
+                if not accepted or f.ops.apart(move.U, best.U) == 0.0:
                     accepted = True
                     break
                 best, length = move, length / self.shrink

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from symnmf.arguments import checked
 from symnmf.calls import read_once
 from symnmf.errors import InputError
 from symnmf.parallel import Threads
-from symnmf.pools import Pool
 from symnmf.storage.border import check_shape
 from symnmf.storage.dtypes import float_dtype
 from symnmf.storage.opening import open_stored
@@ -112,7 +112,7 @@ class Blocks(TiledMatrix):
 
     def _blocks(self, parts: Sequence[Square]) -> Iterator[tuple[Square, np.ndarray]]:
         """Yield parts of X with their entries; the next is read while one is worked on."""
-        reader = Pool(1)
+        reader = ThreadPoolExecutor(1)
         try:
             tasks = (reader.submit(self._read, part) for part in parts)
             coming = next(tasks, None)

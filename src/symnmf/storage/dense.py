@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from symnmf.calls import read_once
-from symnmf.kernels.products import dense_rows, prefers_dense_rows
-from symnmf.kernels.sharing import share
-from symnmf.kernels.small_products import NARROW, multiplier, times_rows
+from symnmf.kernels.dense_products import NARROW, multiplier, times_rows
 from symnmf.parallel import Bounds, Threads
 from symnmf.storage.host import HostMatrix
 from symnmf.storage.misfit import has_digits, misfit_in_tiles
@@ -21,9 +19,6 @@ PART_SIDE = 512
 #: Bytes a second that one thread reads from memory.
 MEMORY_BYTES = 5e9
 
-#: Bytes of V up to which it stays in a second-level cache while all of X goes by.
-CACHED_BYTES = 1 << 19
-
 
 class DenseMatrix(HostMatrix):
     """A symmetric C-contiguous array; a Fortran-ordered one is its own transpose."""
@@ -33,27 +28,11 @@ class DenseMatrix(HostMatrix):
         self.array = X
 
     def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
-        if _stays_in_cache(self.array, V):
-            times_rows((_rows(self.array), V, out, multiplier(V.dtype)), 0, begin, end)
-        elif prefers_dense_rows(self.array, V.shape[1]):
-            dense_rows(self.array, V, out, begin, end)
+        X = _rows(self.array)
+        if V.shape[1] <= NARROW and X.flags.c_contiguous:
+            times_rows(multiplier(V.dtype), X, V, out, begin, end)
         else:
-            np.matmul(self.array[begin:end], V, out=out[begin:end])
-
-    def share_product(self, V: np.ndarray, out: np.ndarray) -> bool:
-        n, width = V.shape
-        cached = _stays_in_cache(self.array, V)
-        if not cached and not prefers_dense_rows(self.array, width):
-            return False
-        bounds = self.threads.bounds(n, 2.0 * n * width / 3.0)
-        if bounds is None:
-            return False
-        given = (_rows(self.array), V, out)
-        if cached:
-            share("times", self.threads.count, bounds, (*given, multiplier(V.dtype)))
-        else:
-            share("dense", self.threads.count, bounds, given)
-        return True
+            np.matmul(X[begin:end], V, out=out[begin:end])
 
     def chunks(self, width: int) -> list[Bounds]:
         n = self.shape[0]
@@ -97,16 +76,6 @@ class DenseMatrix(HostMatrix):
         array, rows = _rows(self.array), max(1, BLOCK_SIZE // self.shape[0])
         for first in range(begin, end, rows):
             yield array[first : min(first + rows, end)]
-
-
-def _stays_in_cache(X: np.ndarray, V: np.ndarray) -> bool:
-    """Whether X V is a product for :mod:`symnmf.kernels.small_products`."""
-    return (
-        V.shape[1] <= NARROW
-        and V.nbytes <= CACHED_BYTES
-        and X.dtype in (np.float64, np.float32)
-        and (X.flags.c_contiguous or X.flags.f_contiguous)
-    )
 
 
 def _rows(X: np.ndarray) -> np.ndarray:

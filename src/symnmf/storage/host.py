@@ -66,10 +66,9 @@ class HostMatrix(HostArray, SymmetricMatrix):
         read_once()
         V = np.ascontiguousarray(V, self.dtype)
         result = np.empty(V.shape, self.dtype) if out is None else out
-        if not self.share_product(V, result):
-            self.threads.run(
-                lambda begin, end: self.product_rows(V, result, begin, end), self.chunks(V.shape[1])
-            )
+        self.threads.run(
+            lambda begin, end: self.product_rows(V, result, begin, end), self.chunks(V.shape[1])
+        )
         return result
 
     def share_product(self, V: np.ndarray, out: np.ndarray) -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from symnmf.kernels.misfit import SIDE, gap_sqnorm, panels_of
-from symnmf.kernels.small_products import multiplier
 from symnmf.parallel import Threads
+
+#: Rows and columns of a tile: 512 KB in float64.
+STRIP_ROWS = 256
 
 #: The share of ||X||_F^2 below which differences in float32 have fewer than six digits left.
 SINGLE_ABOVE = 1e-8
@@ -29,19 +30,23 @@ def misfit_in_tiles(X: np.ndarray, U: np.ndarray, V: np.ndarray, threads: Thread
     """
     n, r = U.shape
     same = V is U
-    U = np.ascontiguousarray(U)
-    panels, address = panels_of(V.astype(U.dtype, copy=False)), multiplier(U.dtype)
-    strips = -(-n // SIDE)
+    strips = -(-n // STRIP_ROWS)
+
+    def strip(number: int) -> float:
+        top, total = number * STRIP_ROWS, 0.0
+        bottom = min(top + STRIP_ROWS, n)
+        for left in range(top if same else 0, n, STRIP_ROWS):
+            right = min(left + STRIP_ROWS, n)
+            gap = U[top:bottom] @ V[left:right].T
+            np.subtract(X[top:bottom, left:right], gap, out=gap)
+            gap = gap.astype(np.float64, copy=False)
+            total += (2.0 if same and left > top else 1.0) * float(np.vdot(gap, gap))
+        return total
 
     def task(begin: int, end: int) -> float:
-        room = np.empty(SIDE * SIDE, U.dtype)
         # a strip from the top and one from the bottom, so that every pair has as many entries
         pairs = ({number, strips - 1 - number} for number in range(begin, end))
-        return sum(
-            gap_sqnorm(X, U, panels, same, number, address, room)
-            for pair in pairs
-            for number in pair
-        )
+        return sum(strip(number) for pair in pairs for number in pair)
 
-    cost = 2.0 * n * r * SIDE * (1.0 if same else 2.0)
+    cost = 2.0 * n * r * STRIP_ROWS * (1.0 if same else 2.0)
     return sum(threads.run(task, threads.split(-(-strips // 2), cost)))

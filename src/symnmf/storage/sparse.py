@@ -8,7 +8,6 @@ import numpy as np
 
 from symnmf.calls import read_once
 from symnmf.kernels.products import balanced_chunks, csr_rows
-from symnmf.kernels.sharing import share
 from symnmf.parallel import Bounds, Threads
 from symnmf.storage.host import HostMatrix
 from symnmf.storage.symmetric import as_float32, residual_by_columns
@@ -46,26 +45,15 @@ class SparseMatrix(HostMatrix):
         self.indptr, self.indices = narrow(indptr, indices)
         self.data = data
         self._shares: dict[int, list[Bounds]] = {}
-        self._bounds: dict[int, np.ndarray] = {}
         self._single: SparseMatrix | None = None
 
     def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
         csr_rows(self.indptr, self.indices, self.data, V, out, begin, end)
 
-    def share_product(self, V: np.ndarray, out: np.ndarray) -> bool:
-        work = 2.0 * len(self.data) * V.shape[1]
-        parts = self.threads.shared_parts(work, PARTS_EACH)
-        if parts == 1:
-            return False
-        if parts not in self._bounds:
-            chunks = balanced_chunks(self.indptr, parts)
-            self._bounds[parts] = np.array([0, *(end for _, end in chunks)], np.int64)
-        given = (self.indptr, self.indices, self.data, V, out)
-        share("csr", self.threads.count, self._bounds[parts], given)
-        return True
-
     def chunks(self, width: int) -> list[Bounds]:
         parts = self.threads.parts(2.0 * len(self.data) * width)
+        if parts > 1:
+            parts *= PARTS_EACH
         if parts not in self._shares:
             self._shares[parts] = balanced_chunks(self.indptr, parts)
         return self._shares[parts]

@@ -266,12 +266,6 @@ def as_float32(X: SymmetricMatrix) -> SymmetricMatrix | None:
     return None
 
 
-@singledispatch
-def weighted_kernels(X: SymmetricMatrix, weights: Any) -> Any:
-    """Return fused passes over X with weights that are where X is, if there are any."""
-    return None
-
-
 def fingerprint(X: SymmetricArray, parts: Iterable[np.ndarray]) -> str:
     """Return a digest of all there is to X; how it is cut into ``parts`` does not matter."""
     digest = hashlib.blake2b(digest_size=16)

@@ -32,7 +32,6 @@ from symnmf.storage.symmetric import (
     fingerprint,
     residual_by_columns,
     square_parts,
-    weighted_kernels,
 )
 from symnmf.storage.torch_lowrank import TorchLowRank as TorchLowRank  # registers itself
 from symnmf.storage.wrapping import checked_dense, checked_sparse
@@ -320,16 +319,6 @@ def _(X: TorchSparse) -> TorchSparse:
     if X._single is None:
         X._single = TorchSparse(X.indptr, X.indices, X.data.float(), X.ops)
     return X._single
-
-
-@weighted_kernels.register
-def _(X: TorchDense, weights: Tensor) -> Any:
-    if not isinstance(X.rows, Tensor) or not X.rows.is_cuda or X.rows.dtype != torch.float32:
-        return None
-    from symnmf.ops.triton_weighted import WeightedKernels
-
-    kind = torch.uint8 if weights.dtype == torch.bool else torch.float32
-    return WeightedKernels(X.rows, weights.to(kind))
 
 
 @contextlib.contextmanager

@@ -93,9 +93,9 @@ class TensorMisfit(Objective):
         explained = self.ops.inner(T.contract(factors[1:]), factors[0])
         split = self.sqnorm - 2.0 * explained + T.model.sqnorm(factors)
         apart, worst = 0.0, 0.0
-        for first, second in itertools.combinations(factors, 2):
-            gap, _, size = self.ops.pair(first, second)
-            apart, worst = apart + gap, max(worst, relative(gap, size))
+        for first, second in itertools.combinations(state.factors, 2):
+            gap = self.ops.apart(first.values, second.values)
+            apart, worst = apart + gap, max(worst, relative(gap, second.size))
         return self.misfit(state.U), self._trusted(split, factors), apart, worst
 
     def twice_split(self, state: State) -> float:

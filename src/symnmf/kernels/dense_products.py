@@ -1,7 +1,7 @@
-"""Products of rows with a small matrix, and sums over rows, faster than BLAS does them.
+"""Dense products: X V, factors with small matrices, and sums over rows of factors.
 
 BLAS copies its factors before it multiplies, which takes longer than the product if one of them is
-r x r with r below a hundred. Here both are read as they are, and sums stay in registers.
+thin. Here both are read as they are, and sums stay in registers.
 
 These are a few hundred instructions, so they are compiled once for each type and not into every
 kernel that multiplies. A kernel gets the address of the function, see :func:`multiplier`.
@@ -20,13 +20,38 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from symnmf.kernels.compiling import compiled
-from symnmf.kernels.products import TILE_ROWS, TILE_VECTORS, VECTOR_BYTES
-from symnmf.kernels.spans import ADDRESS, I8, I32, I64, check_order, span, start_of
+from symnmf.kernels.spans import (
+    ADDRESS,
+    I8,
+    I32,
+    I64,
+    TILE_VECTORS,
+    VECTOR_BYTES,
+    check_order,
+    span,
+    start_of,
+)
 
-__all__ = ["multiplier", "multiply_rows", "multiply_rows_twice", "sum_over_rows", "times_rows"]
+__all__ = [
+    "address_of",
+    "multiplier",
+    "multiply_rows",
+    "multiply_rows_twice",
+    "multiply_tile",
+    "sum_over_rows",
+    "times_rows",
+]
 
 #: Columns up to which this beats BLAS.
 NARROW = 256
+#: Columns up to which X V waits for X to be read.
+WIDEST = 64
+#: Rows of a tile: with four vectors each its sums fill the registers.
+TILE_ROWS = 6
+#: Bytes of the right factor that stay in a second-level cache while rows go by.
+SLAB_BYTES = 1 << 19
+#: Rows that are multiplied with one slab at a time.
+SLAB_ROWS = 96
 
 #: numba's name for BLAS: kind, transposed a and b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc;
 #: in Fortran's order.
@@ -37,7 +62,7 @@ GEMM_TYPE = ir.FunctionType(
 
 
 @intrinsic(prefer_literal=True)
-def _tile(
+def multiply_tile(
     typing_context: Any,
     kind: Any,
     A: Any,
@@ -54,15 +79,16 @@ def _tile(
     last: Any,
     vectors: Any,
     size: Any,
+    height: Any,
 ) -> Any:
-    """Write a few rows of A B + A' B' to C, in columns of a few ``vectors`` of ``size`` bytes.
+    """Write ``height`` rows of A B + A' B' to C, in columns of ``vectors`` of ``size`` bytes.
 
     All matrices are given by addresses. Entry (i, k) of A is ``i * row + k * step`` entries from
     its address; B and C have so many ``columns``. Vectors begin at column ``left``, but the last of
     them at column ``last``, so that none reaches past the end of a row; columns that are in two
     vectors are written twice.
     """
-    count, element = vectors.literal_value, kind
+    count, tall, element = vectors.literal_value, height.literal_value, kind
     itemsize = element.bitwidth // 8
     lanes = size.literal_value // itemsize
 
@@ -91,7 +117,7 @@ def _tile(
         def added(number: int, sums: list[Any]) -> list[Any]:
             """Add a product to the sums, in a loop over what its factors share."""
             a, b, stop = start(number), start(number + 1), arguments[number + 2]
-            rows = [builder.gep(a, [builder.mul(row_step, I64(i))]) for i in range(TILE_ROWS)]
+            rows = [builder.gep(a, [builder.mul(row_step, I64(i))]) for i in range(tall)]
             before = builder.block
             head, body, after = map(builder.append_basic_block, ["head", "body", "after"])
             builder.branch(head)
@@ -120,15 +146,15 @@ def _tile(
             builder.position_at_end(after)
             return kept
 
-        sums = added(4, added(1, [ir.Constant(vector, None)] * (TILE_ROWS * count)))
+        sums = added(4, added(1, [ir.Constant(vector, None)] * (tall * count)))
         target = start(7)
-        for i in range(TILE_ROWS):
+        for i in range(tall):
             places = vectors_at(builder.gep(target, [builder.mul(width, I64(i))]))
             for total, place in zip(sums[i * count : (i + 1) * count], places, strict=True):
                 builder.store(total, place, align=itemsize)
         return context.get_dummy_value()
 
-    return types.void(kind, *[types.int64] * 12, vectors, size), generate
+    return types.void(kind, *[types.int64] * 12, vectors, size, height), generate
 
 
 @intrinsic
@@ -141,13 +167,17 @@ def _blas(
     rows: Any,
     columns: Any,
     steps: Any,
-    transposed: Any,
+    row: Any,
+    step: Any,
     kept: Any,
 ) -> Any:
-    """Write A B, or A^T B, to C or add it (``kept`` 1.0) to what C holds, all by addresses."""
+    """Write A B to C or add it (``kept`` 1.0) to what C holds, all by addresses."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _, a, b, c, m, n, k, turned, beta = arguments
+        _, a, b, c, m, n, k, row, step, beta = arguments
+        turned = builder.icmp_signed("!=", step, I64(1))
+        # a matrix of one row has no distance between rows
+        apart = builder.select(builder.icmp_signed(">", row, k), row, k)
         real = context.get_value_type(kind)
         one = cgutils.alloca_once_value(builder, ir.Constant(real, 1.0))
         held = cgutils.alloca_once_value(builder, context.cast(builder, beta, types.float64, kind))
@@ -160,13 +190,13 @@ def _blas(
             gemm,
             [
                 letter, I8(ord("n")), order, n, m, k, builder.bitcast(one, ADDRESS),
-                pointers[1], n, pointers[0], builder.select(turned, m, k),
+                pointers[1], n, pointers[0], builder.select(turned, step, apart),
                 builder.bitcast(held, ADDRESS), pointers[2], n,
             ],
         )  # fmt: skip
         return context.get_dummy_value()
 
-    given = (kind, *[types.int64] * 6, types.boolean, types.float64)
+    given = (kind, *[types.int64] * 8, types.float64)
     return types.void(*given), generate
 
 
@@ -198,9 +228,9 @@ def _multiply(
     item = _itemsize(kind)
     size, lanes = columns * item, VECTOR_BYTES // item
     if rows < TILE_ROWS or size < 16 or columns > NARROW:
-        _blas(kind, A, B, C, rows, columns, steps, step != 1, 0.0)
+        _blas(kind, A, B, C, rows, columns, steps, row, step, 0.0)
         if other_steps:
-            _blas(kind, other_A, other_B, C, rows, columns, other_steps, step != 1, 1.0)
+            _blas(kind, other_A, other_B, C, rows, columns, other_steps, row, step, 1.0)
         return
     for i in range(0, rows, TILE_ROWS):
         # the last tile reaches back over rows already done, rather than past the end
@@ -212,25 +242,59 @@ def _multiply(
                 remaining = -(-(columns - left) // lanes)
                 vectors = min(3 if remaining == 5 else remaining, TILE_VECTORS)
                 last = min(left + vectors * lanes, columns) - lanes
+                # fmt: off
                 if vectors == 4:
-                    _tile(kind, a, B, steps, b, other_B, other_steps, c,
-                          row, step, columns, left, last, 4, VECTOR_BYTES)  # fmt: skip
+                    multiply_tile(kind, a, B, steps, b, other_B, other_steps, c, row, step,
+                                  columns, left, last, 4, VECTOR_BYTES, TILE_ROWS)
                 elif vectors == 3:
-                    _tile(kind, a, B, steps, b, other_B, other_steps, c,
-                          row, step, columns, left, last, 3, VECTOR_BYTES)  # fmt: skip
+                    multiply_tile(kind, a, B, steps, b, other_B, other_steps, c, row, step,
+                                  columns, left, last, 3, VECTOR_BYTES, TILE_ROWS)
                 elif vectors == 2:
-                    _tile(kind, a, B, steps, b, other_B, other_steps, c,
-                          row, step, columns, left, last, 2, VECTOR_BYTES)  # fmt: skip
+                    multiply_tile(kind, a, B, steps, b, other_B, other_steps, c, row, step,
+                                  columns, left, last, 2, VECTOR_BYTES, TILE_ROWS)
                 else:
-                    _tile(kind, a, B, steps, b, other_B, other_steps, c,
-                          row, step, columns, left, last, 1, VECTOR_BYTES)  # fmt: skip
+                    multiply_tile(kind, a, B, steps, b, other_B, other_steps, c, row, step,
+                                  columns, left, last, 1, VECTOR_BYTES, TILE_ROWS)
                 left += vectors * lanes
         elif size >= 32:
-            _tile(kind, a, B, steps, b, other_B, other_steps, c,
-                  row, step, columns, 0, columns - 32 // item, 2, 32)  # fmt: skip
+            multiply_tile(
+                kind,
+                a,
+                B,
+                steps,
+                b,
+                other_B,
+                other_steps,
+                c,
+                row,
+                step,
+                columns,
+                0,
+                columns - 32 // item,
+                2,
+                32,
+                TILE_ROWS,
+            )
         else:
-            _tile(kind, a, B, steps, b, other_B, other_steps, c,
-                  row, step, columns, 0, columns - 16 // item, 2, 16)  # fmt: skip
+            multiply_tile(
+                kind,
+                a,
+                B,
+                steps,
+                b,
+                other_B,
+                other_steps,
+                c,
+                row,
+                step,
+                columns,
+                0,
+                columns - 16 // item,
+                2,
+                16,
+                TILE_ROWS,
+            )
+        # fmt: on
 
 
 GIVEN = (*[types.int64] * 11,)
@@ -259,39 +323,35 @@ def _call(context: Any, builder: Any, kind: Any, address: Any, given: list[Any])
 
 
 @intrinsic
-def _multiply_rows(
-    typing_context: Any,
-    address: Any,
-    A: Any,
-    B: Any,
-    steps: Any,
-    other_A: Any,
-    other_B: Any,
-    other_steps: Any,
-    C: Any,
-    row: Any,
-    step: Any,
-    rows: Any,
-    columns: Any,
-) -> Any:
-    """Call the function at an address with arrays."""
-    check_order(A, B, other_A, other_B, C)
-    if len({array.dtype for array in (A, B, other_A, other_B, C)}) > 1:
+def check_types(typing_context: Any, A: Any, B: Any, C: Any) -> Any:
+    """Refuse matrices of different types while a kernel is compiled: it works with addresses."""
+    if len({array.dtype for array in (A, B, C)}) > 1:
         raise TypingError(f"factors and product differ in type: {A}, {B}, {C}")
+    return types.void(A, B, C), lambda context, *_: context.get_dummy_value()
+
+
+@intrinsic
+def address_of(typing_context: Any, array: Any, first: Any) -> Any:
+    """Return the address of entry ``first`` of an array."""
+    check_order(array)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        given = [
-            builder.ptrtoint(start_of(context, builder, one, value), I64)
-            if isinstance(one, types.Array)
-            else value
-            for one, value in zip(signature.args, arguments, strict=True)
-        ]
-        _call(context, builder, C, given[0], given[1:])
+        start = start_of(context, builder, signature.args[0], arguments[0])
+        return builder.ptrtoint(builder.gep(start, [arguments[1]]), I64)
+
+    return types.int64(array, types.int64), generate
+
+
+@intrinsic
+def _multiply_at(typing_context: Any, address: Any, array: Any, given: Any) -> Any:
+    """Call :func:`_multiply` at an address, for entries of the type of an array."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        numbers = cgutils.unpack_tuple(builder, arguments[2])
+        _call(context, builder, signature.args[1], arguments[0], numbers)
         return context.get_dummy_value()
 
-    i64 = types.int64
-    given = (i64, A, B, i64, other_A, other_B, i64, C, i64, i64, i64, i64)
-    return types.void(*given), generate
+    return types.void(types.int64, array, types.UniTuple(types.int64, len(GIVEN))), generate
 
 
 @compiled(inner=True)
@@ -299,7 +359,8 @@ def multiply_rows(
     address: int, A: np.ndarray, B: np.ndarray, C: np.ndarray, rows: int, steps: int, columns: int
 ) -> None:
     """Write C = A B for so many rows of A, with ``steps`` entries each."""
-    _multiply_rows(address, A, B, steps, A, B, 0, C, steps, 1, rows, columns)
+    a, b, c = address_of(A, 0), address_of(B, 0), address_of(C, 0)
+    _multiply_at(address, A, (a, b, steps, a, b, 0, c, steps, 1, rows, columns))
 
 
 @compiled(inner=True)
@@ -314,7 +375,9 @@ def multiply_rows_twice(
     r: int,
 ) -> None:
     """Write C = A B + A' B' for so many rows A and A', and r x r matrices B and B'."""
-    _multiply_rows(address, A, B, r, other_A, other_B, r, C, r, 1, rows, r)
+    a, b, c = address_of(A, 0), address_of(B, 0), address_of(C, 0)
+    other, across = address_of(other_A, 0), address_of(other_B, 0)
+    _multiply_at(address, A, (a, b, r, other, across, r, c, r, 1, rows, r))
 
 
 @compiled(inner=True)
@@ -322,13 +385,36 @@ def sum_over_rows(
     address: int, A: np.ndarray, B: np.ndarray, C: np.ndarray, rows: int, a: int, b: int
 ) -> None:
     """Write C = A^T B for so many rows of factors with ``a`` and ``b`` columns."""
-    _multiply_rows(address, A, B, rows, A, B, 0, C, 1, a, a, b)
+    left, right, c = address_of(A, 0), address_of(B, 0), address_of(C, 0)
+    _multiply_at(address, A, (left, right, rows, left, right, 0, c, 1, a, a, b))
 
 
 @compiled()
-def times_rows(given: Any, part: int, begin: int, end: int) -> None:
-    """Write rows ``begin..end`` of A B to C; ``given`` is A, B, C and the address."""
-    A, B, C, address = given
-    steps, columns, rows = A.shape[1], B.shape[1], end - begin
-    own, written = span(A, begin * steps, rows * steps), span(C, begin * columns, rows * columns)
-    multiply_rows(address, own, span(B, 0, B.size), written, rows, steps, columns)
+def times_rows(
+    address: int, A: np.ndarray, B: np.ndarray, C: np.ndarray, begin: int, end: int
+) -> None:
+    """Write rows ``begin..end`` of A B to C, in slabs of B that stay in cache.
+
+    Every row is summed in an order that does not depend on the range.
+    """
+    check_types(A, B, C)
+    steps, columns = B.shape
+    slab = max(256, SLAB_BYTES // (columns * B.itemsize))
+    if steps <= slab:
+        a, b, c = address_of(A, begin * steps), address_of(B, 0), address_of(C, begin * columns)
+        _multiply_at(address, A, (a, b, steps, a, b, 0, c, steps, 1, end - begin, columns))
+        return
+    added = np.empty(2 * SLAB_ROWS * columns, C.dtype)
+    target = address_of(added, 0)
+    for first in range(0, steps, slab):
+        count = min(slab, steps - first)
+        top = begin
+        while top < end:
+            # the last rows are not left alone: a few would be multiplied by BLAS, and rounded so
+            rows = SLAB_ROWS if end - top >= 2 * SLAB_ROWS else end - top
+            a, b = address_of(A, top * steps + first), address_of(B, first * columns)
+            _multiply_at(address, A, (a, b, count, a, b, 0, target, steps, 1, rows, columns))
+            own = span(C, top * columns, rows * columns)
+            for k in range(rows * columns):
+                own[k] = added[k] if first == 0 else own[k] + added[k]
+            top += rows

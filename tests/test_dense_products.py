@@ -1,4 +1,4 @@
-"""Products with small matrices, held to NumPy's in every shape, without a write past the end."""
+"""Dense products, held to NumPy's in every shape, without a write past the end."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numba.core.errors import TypingError
 
 from conftest import synthetic_problem
-from symnmf.kernels import small_products
+from symnmf.kernels import dense_products
 from symnmf.kernels.compiling import compiled
-from symnmf.kernels.small_products import multiplier, times_rows
+from symnmf.kernels.dense_products import SLAB_BYTES, multiplier, times_rows
 from symnmf.ops.host import HostOps
 from symnmf.parallel import Threads
 from symnmf.storage import DenseMatrix
@@ -26,14 +26,14 @@ MARGIN = 64
 
 @compiled()
 def sum_over(address: int, A: Array, B: Array, C: Array, rows: int, a: int, b: int) -> None:
-    small_products.sum_over_rows(address, A, B, C, rows, a, b)
+    dense_products.sum_over_rows(address, A, B, C, rows, a, b)
 
 
 @compiled()
 def twice(
     address: int, A: Array, B: Array, D: Array, E: Array, C: Array, rows: int, r: int
 ) -> None:
-    small_products.multiply_rows_twice(address, A, B, D, E, C, rows, r)
+    dense_products.multiply_rows_twice(address, A, B, D, E, C, rows, r)
 
 
 def guarded(rows: int, columns: int, dtype: np.dtype) -> tuple[Array, Array]:
@@ -64,13 +64,13 @@ def test_products_are_numpys(shape: tuple[int, int, int], dtype: np.dtype, seed:
     rng = np.random.default_rng(seed)
     A, B = (rng.standard_normal(size).astype(dtype) for size in ((rows, inner), (inner, columns)))
     out, whole = guarded(rows, columns, dtype)
-    times_rows((A, B, out, multiplier(dtype)), 0, 0, rows)
+    times_rows(multiplier(dtype), A, B, out, 0, rows)
     exact = A.astype(float) @ B.astype(float)
     check(out, whole, exact, abs(A).astype(float) @ abs(B))
 
     first, last = rows // 3, rows - rows // 4  # a range of the rows
     part, whole = guarded(rows, columns, dtype)
-    times_rows((A, B, part, multiplier(dtype)), 0, first, last)
+    times_rows(multiplier(dtype), A, B, part, first, last)
     assert (part[:first] == -7.0).all()
     assert (part[last:] == -7.0).all()
     check(part[first:last], whole, exact[first:last], (abs(A).astype(float) @ abs(B))[first:last])
@@ -92,17 +92,40 @@ def test_a_row_does_not_depend_on_the_rows_beside_it() -> None:
     rng = np.random.default_rng(0)
     A, B = rng.random((40, 23)), rng.random((23, 19))
     whole, parts = np.empty((40, 19)), np.empty((40, 19))
-    times_rows((A, B, whole, multiplier(A.dtype)), 0, 0, 40)
+    times_rows(multiplier(A.dtype), A, B, whole, 0, 40)
     for first, last in ((0, 7), (7, 20), (20, 26), (26, 40)):
-        times_rows((A, B, parts, multiplier(A.dtype)), 0, first, last)
+        times_rows(multiplier(A.dtype), A, B, parts, first, last)
     np.testing.assert_array_equal(parts, whole)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_factor_wider_than_the_cache_is_taken_in_slabs(dtype: np.dtype) -> None:
+    rng = np.random.default_rng(0)
+    A, B = rng.random((203, 2001)).astype(dtype), rng.random((2001, 97)).astype(dtype)
+    assert B.nbytes > SLAB_BYTES
+    assert 2001 % (SLAB_BYTES // B[0].nbytes)
+    out, whole = guarded(203, 97, dtype)
+    times_rows(multiplier(dtype), A, B, out, 0, 203)
+    check(out, whole, A.astype(float) @ B.astype(float), A.astype(float) @ B)
+    parts = np.empty_like(out)
+    for first, last in ((0, 100), (100, 117), (117, 203)):
+        times_rows(multiplier(dtype), A, B, parts, first, last)
+    np.testing.assert_array_equal(parts, out)
+
+
+def test_infinite_entries_stay_in_their_rows() -> None:
+    X, V = np.ones((20, 20)), np.ones((20, 3))
+    X[4, 7] = X[7, 4] = np.inf
+    out = np.empty_like(V)
+    times_rows(multiplier(X.dtype), X, V, out, 0, 20)
+    np.testing.assert_allclose(out, X @ V)
 
 
 def test_types_and_orders_that_kernels_cannot_read_are_refused() -> None:
     A, B, C = np.ones((8, 3)), np.ones((3, 8)), np.empty((8, 8))
     for given_ in ((A, B.astype(np.float32), C), (A, np.asfortranarray(B), C)):
         with pytest.raises(TypingError):
-            times_rows((*given_, multiplier(A.dtype)), 0, 0, 8)
+            times_rows(multiplier(A.dtype), *given_, 0, 8)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
