@@ -174,13 +174,9 @@ class StrictOps(Ops):
         pull, Z = residual - weight * dual, U
         for _ in range(steps):
             moment = np.ascontiguousarray(self.cross(basis, pull))
-            coupling = directions.coupled(
-                multiplier(np.dtype(np.float64)),
-                moment,
-                np.ascontiguousarray(vectors),
-                values,
-                shift,
-            )
+            coupling, turned = np.empty(vectors.shape), np.ascontiguousarray(vectors)
+            address = multiplier(np.dtype(np.float64))
+            directions.couple(address, moment, turned, values, shift, coupling)
             D = self.times(pull, inverse) + self.times(basis, coupling)
             y = relaxation * (U + D) + (1.0 - relaxation) * Z + dual
             Z = self.clip(y)

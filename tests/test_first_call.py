@@ -34,7 +34,7 @@ symnmf.SymNMF(4).fit(rng.normal(size=(200, 4)) + 6 * np.eye(4)[kind % 4])
 """,
 }
 OF_ALL = {
-    "advance_rows", "direction_rows", "gradient_rows", "hals_rows", "target_rows", "coupled",
+    "advance_rows", "direction_rows", "gradient_rows", "hals_rows", "target_rows", "couple",
     "prepare_rows", "relax", "relax_rows", "cross_rows", "gram_along", "quartic_step",
     "quartic_sums", "_root", "_slope", "_value", "rotate", "times_rows", "_multiply",
     "multiply_rows", "multiply_rows_twice", "sum_over_rows",
@@ -102,7 +102,7 @@ def test_a_first_call_loads_and_compiles_what_it_uses(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "package", ["fit", "graphs", "objectives", "solvers", "storage", "tensors"]
+    "package", ["cluster", "graphs", "objectives", "solvers", "storage", "tensors"]
 )
 def test_a_package_offers_all_its_names(package):
     module = importlib.import_module(f"symnmf.{package}")

@@ -16,7 +16,7 @@ import symnmf
 from symnmf import datasets
 from symnmf.errors import InputError
 from symnmf.kernels.dense_products import multiplier
-from symnmf.kernels.directions import coupled
+from symnmf.kernels.directions import couple
 from symnmf.kernels.pairs import direction_weights
 from symnmf.kernels.quartics import quartic_step
 from symnmf.objectives import Frobenius, Objective
@@ -293,7 +293,8 @@ def test_closed_form_of_the_half_without_bounds(seed: int, shift: float) -> None
     U[:, 2] = U[:, 1] * (seed % 2)  # a Gram matrix without an inverse
     values, vectors = np.linalg.eigh(U.T @ U)
     address, moment = multiplier(np.dtype(np.float64)), (U @ vectors).T @ V
-    coupling = coupled(address, moment, np.ascontiguousarray(vectors), values, shift)
+    coupling = np.empty((3, 3))
+    couple(address, moment, np.ascontiguousarray(vectors), values, shift, coupling)
     D = V @ np.linalg.inv(U.T @ U + shift * np.eye(3)) + U @ vectors @ coupling
     direct = np.linalg.solve(model_matrix(U, shift), V.ravel())
     np.testing.assert_allclose(D.ravel(), direct, rtol=1e-7, atol=1e-7 * abs(direct).max())

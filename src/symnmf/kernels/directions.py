@@ -96,7 +96,8 @@ def prepare_rows(
     basis^T (R - weight dual).
     """
     r = U.shape[1]
-    total, added = np.zeros((r, r)), np.empty((r, r), U.dtype)
+    sums, added = np.zeros((r, r)), np.empty(r * r, U.dtype)
+    total = span(sums, 0, r * r)
     pull, small, turn = np.empty(BLOCK * r, U.dtype), span(gram, 0, r * r), span(vectors, 0, r * r)
     w = U.dtype.type(weight)
     for first in range(begin, end, BLOCK):
@@ -110,15 +111,21 @@ def prepare_rows(
             pull[k] = left[k] - w * lam[k]
         multiply_rows(address, u, turn, q, rows, r, r)
         sum_over_rows(address, q, pull, added, rows, r, r)
-        total += added
-    return total
+        for k in range(r * r):
+            total[k] += added[k]
+    return sums
 
 
 @compiled(fastmath=REORDER)
-def coupled(
-    address: int, moment: np.ndarray, vectors: np.ndarray, values: np.ndarray, shift: float
-) -> np.ndarray:
-    r"""Return N with D = V (G + shift I)^-1 + U Q N solving D G + U D^T U + shift D = V.
+def couple(
+    address: int,
+    moment: np.ndarray,
+    vectors: np.ndarray,
+    values: np.ndarray,
+    shift: float,
+    coupling: np.ndarray,
+) -> None:
+    r"""Write to ``coupling`` the N with D = V (G + shift I)^-1 + U Q N solving D G + U D^T U + shift D = V.
 
     ``moment`` is (U Q)^T V, where G = Q diag(l) Q^T. With B = (U Q)^T V Q the equation falls into
     pairs of entries, and
@@ -126,14 +133,16 @@ def coupled(
     .. math:: (N Q)_{ij} = \frac{l_j B_{ij} / (l_j + shift) - B_{ji}}{shift (l_i + l_j + shift)}.
     """
     r = len(values)
-    B, N, found = np.empty((r, r)), np.empty((r, r)), np.empty((r, r))
-    multiply_rows(address, moment, vectors, B, r, r, r)
+    B, N, turned = np.empty(r * r), np.empty(r * r), span(vectors, 0, r * r)
+    multiply_rows(address, span(moment, 0, r * r), turned, B, r, r, r)
     for i in range(r):
         for j in range(r):
-            own = values[j] / (values[j] + shift) * B[i, j]
-            N[j, i] = (own - B[j, i]) / (shift * (values[i] + values[j] + shift))
-    multiply_rows(address, vectors, N, found, r, r, r)  # N is transposed, and so is this
-    return found.T.copy()
+            own = values[j] / (values[j] + shift) * B[i * r + j]
+            N[j * r + i] = (own - B[j * r + i]) / (shift * (values[i] + values[j] + shift))
+    multiply_rows(address, turned, N, B, r, r, r)  # N is transposed, and so is B
+    for i in range(r):
+        for j in range(r):
+            coupling[i, j] = B[j * r + i]
 
 
 @compiled(fastmath=REORDER)
@@ -161,7 +170,8 @@ def relax_rows(
     Z; ``dual`` is read in the first and written in the last. Return basis^T pull for the next.
     """
     r = U.shape[1]
-    total, added = np.zeros((r, r)), np.empty((r, r), U.dtype)
+    sums, added = np.zeros((r, r)), np.empty(r * r, U.dtype)
+    total = span(sums, 0, r * r)
     pull, step = np.empty(BLOCK * r, U.dtype), np.empty(BLOCK * r, U.dtype)
     back, across = span(inverse, 0, r * r), span(coupling, 0, r * r)
     kind = U.dtype.type
@@ -194,8 +204,9 @@ def relax_rows(
             moved, bound = max(following, -u[k]), min(following + u[k], zero)
             pull[k] = held[k] + w * (moved - bound)
         sum_over_rows(address, q, pull, added, rows, r, r)
-        total += added
-    return total
+        for k in range(r * r):
+            total[k] += added[k]
+    return sums
 
 
 @compiled()
@@ -219,7 +230,7 @@ def relax(
     """Do all steps of :func:`relax_rows`, where one thread does all rows."""
     coupling = np.empty(inverse.shape, U.dtype)
     for step in range(steps):
-        coupling[:] = coupled(exact, moment, vectors, values, shift)
+        couple(exact, moment, vectors, values, shift, coupling)
         moment = relax_rows(
             address, U, residual, basis, inverse, coupling, weight, relaxation, Y, dual,
             step == 0, step == steps - 1, 0, len(U),
@@ -230,10 +241,12 @@ def relax(
 def cross_rows(address: int, A: np.ndarray, B: np.ndarray, begin: int, end: int) -> np.ndarray:
     """Return A^T B over rows ``begin..end``; float32 sums stay short before they are added up."""
     a, b = A.shape[1], B.shape[1]
-    total, added = np.zeros((a, b)), np.empty((a, b), A.dtype)
+    sums, added = np.zeros((a, b)), np.empty(a * b, A.dtype)
+    total = span(sums, 0, a * b)
     for first in range(begin, end, BLOCK):
         rows = min(BLOCK, end - first)
         left, right = span(A, first * a, rows * a), span(B, first * b, rows * b)
         sum_over_rows(address, left, right, added, rows, a, b)
-        total += added
-    return total
+        for k in range(a * b):
+            total[k] += added[k]
+    return sums

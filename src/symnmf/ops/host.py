@@ -279,9 +279,9 @@ class HostOps(Ops):
             model = residual, basis, inverse, moment, vectors, values, shift, weight, relaxation
             directions.relax(address, exact, U, *model, Z, dual, steps)
             steps = 0
+        coupling = np.empty((r, r), kind)
         for step in range(steps):
-            coupling = directions.coupled(exact, moment, vectors, values, shift)
-            coupling = coupling.astype(kind, copy=False)
+            directions.couple(exact, moment, vectors, values, shift, coupling)
             relax = partial(
                 directions.relax_rows,
                 *(address, U, residual, basis, inverse, coupling, weight, relaxation, Z, dual),

@@ -308,7 +308,7 @@ class TorchOps(Ops):
         values, vectors = eigen
         weight, shift, relaxation = weights
         r = len(gram)
-        # what :func:`symnmf.kernels.directions.coupled` divides by, and the share of B it takes
+        # what :func:`symnmf.kernels.directions.couple` divides by, and the share of B it takes
         apart = 1.0 / (shift * (values[:, None] + values + shift))
         share = values / (values + shift)
         inverse = (vectors / (values + shift)) @ vectors.T
