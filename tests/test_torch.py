@@ -175,13 +175,6 @@ def test_gauss_newton_steps(both):
         both.check("gauss_newton", U, P, gram, eigen, (weight, 1.003 * weight, 1.6), dual, 10)
 
 
-def test_columns_side_by_side(both):
-    U, V = both.factor(), both.factor()
-    wide = both.device.beside(both.device.put(U), both.device.put(V))
-    part = both.device.columns(wide, both.shape[1], 2 * both.shape[1], both.device.put(U))
-    np.testing.assert_array_equal(both.device.get(part), V)
-
-
 # --- matrices
 
 

@@ -125,7 +125,7 @@ def couple(
     shift: float,
     coupling: np.ndarray,
 ) -> None:
-    r"""Write to ``coupling`` the N with D = V (G + shift I)^-1 + U Q N solving D G + U D^T U + shift D = V.
+    r"""Write N to ``coupling``: D = V (G + shift I)^-1 + U Q N solves D G + U D^T U + shift D = V.
 
     ``moment`` is (U Q)^T V, where G = Q diag(l) Q^T. With B = (U Q)^T V Q the equation falls into
     pairs of entries, and
