@@ -46,8 +46,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.arguments import checked
+from symnmf.arguments import check, checked
 from symnmf.errors import InputError, warn
+from symnmf.kinds import SEQUENCE
 from symnmf.naming import named_ends, named_weight
 from symnmf.options import documented
 from symnmf.outputs import MACHINE_FAILED, as_path, write_atomically
@@ -888,6 +889,8 @@ def write_table(path: AnyPath, columns: Mapping[str, Sequence[object] | np.ndarr
 
 def table_bytes(columns: Mapping[str, Sequence[object] | np.ndarray]) -> bytes:
     """Columns as the content of a .csv file."""
+    for name, column in columns.items():
+        check(f"columns[{name!r}]", column, (SEQUENCE,))
     lists = [
         column.tolist() if isinstance(column, np.ndarray) else list(column)
         for column in columns.values()

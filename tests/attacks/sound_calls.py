@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 import symnmf
 from symnmf import coupling, datasets, graphs, io, metrics, solvers, storage, tensors
+from symnmf.options import ClusterOptions, CommunityOptions, ProblemOptions, names_in
 
 RNG = np.random.default_rng(0)
 B = RNG.random((12, 2))
@@ -25,20 +27,7 @@ GROUPS = np.kron(np.eye(3), np.ones((5, 5))) + 0.01
 GROUPED = graphs.Hypergraph([[0, 1, 2], [1, 2], [3, 4, 5], [4, 5], [2, 3]])
 SHORT = {"max_iter": 3, "tol": 0.1, "random_state": 0}
 #: What functions with ``**problem`` pass on.
-OBJECTIVE = (
-    "mask",
-    "weights",
-    "missing",
-    "ignore_diagonal",
-    "allow_negative",
-    "l1",
-    "ridge",
-    "links",
-    "loss",
-    "attributes",
-    "attribute_weight",
-    "layer_weights",
-)
+OBJECTIVE = names_in(ProblemOptions)
 
 
 @dataclass(frozen=True)
@@ -56,6 +45,13 @@ class Sound:
         loose = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
         named = [each.name for each in found if each.kind not in loose and each.name != "self"]
         return [*named, *self.options]
+
+
+def _of_cells(**given: Any) -> Any:
+    anndata = pytest.importorskip("anndata")
+    adata = anndata.AnnData(B)
+    adata.obsp["connectivities"] = sp.csr_matrix(SPARSE)
+    return symnmf.scanpy.cluster(adata, **given)
 
 
 def _fitted(**given: Any) -> Any:
@@ -91,7 +87,7 @@ def sound_calls(folder: Path) -> dict[str, Sound]:
 def _factorizing(folder: Path) -> dict[str, Sound]:
     FIT.save(folder / "fit.npz")
     return {
-        "factorize": Sound(symnmf.factorize, {"X": X, "rank": 2, **SHORT}),
+        "factorize": Sound(symnmf.factorize, {"X": X, "rank": 2, **SHORT}, options=OBJECTIVE),
         "compare": Sound(symnmf.compare, {"X": X, "rank": 2, "solvers": ["pgd"], "max_iter": 3}),
         "Result.save": Sound(FIT.save, {"path": folder / "saved.npz"}),
         "Result.load": Sound(symnmf.Result.load, {"path": folder / "fit.npz"}),
@@ -116,10 +112,17 @@ def _fitting(communities: Any) -> dict[str, Sound]:
         "communities": Sound(
             symnmf.communities,
             {"G": SPARSE, "n_clusters": 2, "n_init": 1, "tol": 0.1, "random_state": 0},
+            options=names_in(ClusterOptions),
         ),
         "Communities.predict": Sound(communities.predict, {"edges": {0: 1.0}}),
         "Communities.transform": Sound(communities.transform, {"edges": {0: 1.0}}),
         "SymNMF": Sound(_fitted, fit, symnmf.SymNMF),
+        "scanpy.cluster": Sound(
+            _of_cells,
+            {"n_clusters": 2, "n_init": 1, "tol": 0.1},
+            symnmf.scanpy.cluster,
+            names_in(CommunityOptions),
+        ),
         "SymNMF.fit": Sound(again, {"X": POINTS}),
         "SymNMF.predict": Sound(fitted.predict, {"X": POINTS}),
         "SymNMF.transform": Sound(fitted.transform, {"X": POINTS}),
@@ -250,6 +253,10 @@ def _drawn(folder: Path, communities: Any) -> dict[str, Sound]:
     return {
         "plots.convergence": Sound(plots.convergence, {"table": FIT}),
         "plots.memberships": Sound(plots.memberships, {"U": FIT.U}),
+        "plots.points": Sound(plots.points, {"U": FIT.U, "labels": LABELS}),
+        "plots.drawing": Sound(
+            plots.drawing, {"A": SPARSE, "labels": LABELS, "names": list("abcdefghijkl")}
+        ),
         "plots.similarity": Sound(plots.similarity, {"A": X, "labels": LABELS}),
         "plots.typical_members": Sound(
             plots.typical_members, {"images": POINTS, "U": POINTS, "image_shape": (1, 3)}

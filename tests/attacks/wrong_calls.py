@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sound_calls import FIT, SPARSE, B, Sound, X, sound_calls
@@ -143,6 +144,11 @@ def wrong_values() -> dict[str, Any]:
         "coupling": coupling.Fixed(1.0),
         "storage": storage.LowRank(B),
         "estimator": symnmf.SymNMF(2),
+        "list of points": B.tolist(),
+        "one point": B[:1].copy(),
+        "frame": pd.DataFrame(X),
+        "frame of points": pd.DataFrame(B, columns=["a", "b"]),
+        "series": pd.Series(np.arange(12)),
     }
 
 

@@ -186,6 +186,7 @@ BUNDLED: dict[str, tuple[Kind, int, int]] = {
 }
 
 
+@checked(name=("path",))
 def load(
     name: str | os.PathLike[str], folder: Folder = None, *, weighting: Weighting = "tfidf"
 ) -> Dataset:
