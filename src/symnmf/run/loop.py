@@ -196,9 +196,11 @@ class Run:
             self._measure()
             self._record()
             return True
-        if now.disagreement > tol or now.stationarity > max(tol, rounding_level(self.f.dtype)):
+        at_zero = one_factor and math.isinf(now.stationarity)  # where every method stays
+        least = max(tol, rounding_level(self.f.dtype))
+        if not at_zero and (now.disagreement > tol or now.stationarity > least):
             return False
-        if self.inspection.worst(U) > tol:
+        if not at_zero and self.inspection.worst(U) > tol:
             return False
         if not one_factor:
             return True
@@ -206,7 +208,7 @@ class Run:
         lower = self.inspection.lower(U, begun=begun)
         if lower is not None and may_go_on:
             self._restart(self.f.ops.put(lower), self.state.iteration)
-        return lower is None
+        return lower is None and not at_zero
 
     def _restart(self, U: Factor, iteration: int) -> None:
         self.state = self.solver.start(self.f, U)
