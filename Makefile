@@ -7,7 +7,7 @@ DOCS_READY := $(VENV)/.docs-ready
 SITE := docs/_build/html
 MINIMUM := .venv-minimum
 
-.PHONY: install install-torch demo test test-gpu test-long test-minimum audit lint format docs paper test-wheel release-check \
+.PHONY: install install-torch demo test daily test-gpu test-long test-minimum audit lint format docs paper test-wheel release-check \
 	bench bench-full reproduce clean
 
 install: $(READY)
@@ -26,6 +26,10 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# judgements on 200 draws of many kinds of data; the table goes to SYMNMF_CALIBRATION
+daily: $(READY)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m long tests/test_calibration.py -o faulthandler_timeout=0
 
 test-long: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m long -o faulthandler_timeout=0

@@ -1,6 +1,6 @@
 """How often judgements are wrong, over many kinds of data with clusters and without any.
 
-A few draws of each kind here; ``make daily`` takes 200 and writes the table of
+A few draws of each kind here; ``make daily`` takes 200, and adds the rows of the table of
 docs/how-many-clusters.md to the file that SYMNMF_CALIBRATION names.
 """
 
@@ -16,21 +16,29 @@ import pytest
 from scipy.stats import binom
 
 import symnmf
-from kinds_of_data import NETWORKS_WITHOUT, PLANTED, WITHOUT, Kind
-from symnmf.cluster import judgement
+from kinds_of_data import PLANTED, WITHOUT, Kind
 from symnmf.cluster.judgement import CHANCE, LEVEL, UNKNOWN, Evidence, evidence_of
 from symnmf.graphs import self_tuning
 
-#: Chance that a right rule fails one of these tests of one kind.
-MISTAKEN = 1e-4
+#: What is stated, and the chance that a right rule fails one of these tests of one kind.
+STATED, MISTAKEN = 0.05, 1e-4
 
-DRAWS, MANY = 4, 200
+#: Draws of each kind: points take longer.
+FEW_NETWORKS, FEW_POINTS, MANY = 6, 1, 200
 
-quick = pytest.mark.parametrize("draws", [DRAWS, pytest.param(MANY, marks=pytest.mark.long)])
+EVERY = WITHOUT | PLANTED
+
+quick = pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.long)])
 
 
-def evidence(kind: Kind, seed: int) -> Evidence:
+def draws_of(name: str, many: bool) -> int:
+    return MANY if many else FEW_POINTS if EVERY[name].points else FEW_NETWORKS
+
+
+@cache
+def evidence(name: str, seed: int) -> Evidence:
     """Return the evidence in one draw."""
+    kind = EVERY[name]
     data = kind.make(np.random.default_rng(seed))
     if not kind.points:
         return evidence_of(data, seed=seed)
@@ -41,13 +49,14 @@ def evidence(kind: Kind, seed: int) -> Evidence:
 
 
 @cache
-def numbers(name: str, draws: int) -> tuple[tuple[int, str, float], ...]:
+def numbers(name: str, many: bool) -> tuple[tuple[int, str, float], ...]:
     """Return the number of clusters, why there is no test, and the p-value, in each draw."""
-    kind = (WITHOUT | PLANTED)[name]
-    found = []
-    for seed in range(draws):
-        here = evidence(kind, seed)
+    kind, found = EVERY[name], []
+    for seed in range(draws_of(name, many)):
+        here = evidence(name, seed)
         found.append((here.selection.recommendation, here.untested, here.p))
+        if many:
+            evidence.cache_clear()
     report(name, kind, found)
     return tuple(found)
 
@@ -58,59 +67,69 @@ def report(name: str, kind: Kind, found: list[tuple[int, str, float]]) -> None:
     if not path or len(found) < MANY:
         return
     true = 1 if kind.labels is None else int(kind.labels.max()) + 1
-    told = np.mean([bool(untested) for _, untested, _ in found])
-    several = np.mean([number > 1 and not untested for number, untested, _ in found])
+    untested = np.mean([bool(why) for _, why, _ in found])
+    several = np.mean([number > 1 and not why for number, why, _ in found])
     right = np.mean([number == true for number, _, _ in found])
     with Path(path).open("a") as table:
-        table.write(f"| {name} | {true} | {several:.1%} | {told:.1%} | {right:.1%} |\n")
+        table.write(f"| {name} | {true} | {several:.1%} | {untested:.1%} | {right:.1%} |\n")
 
 
-def alarms(name: str, draws: int) -> int:
+def alarms(name: str, many: bool) -> int:
     """Return in how many draws the word would be "clear" or "weak"."""
-    return sum(p <= LEVEL and not untested for _, untested, p in numbers(name, draws))
+    return sum(p <= LEVEL and not why for _, why, p in numbers(name, many))
 
 
 @quick
 @pytest.mark.parametrize("name", list(WITHOUT))
-def test_clusters_are_seldom_found_where_there_are_none(name, draws):
-    most = binom.ppf(1 - MISTAKEN, draws, LEVEL)
-    assert alarms(name, draws) <= most
+def test_clusters_are_seldom_found_where_there_are_none(name, many):
+    draws = draws_of(name, many)
+    most = binom.ppf(1 - MISTAKEN, draws, STATED)
+    assert alarms(name, many) <= most
     if WITHOUT[name].untested:
-        untested = sum(bool(why) for _, why, _ in numbers(name, draws))
-        assert untested >= draws - most
+        assert sum(bool(why) for _, why, _ in numbers(name, many)) >= draws - most
+
+
+def test_false_alarms_of_all_kinds_together_are_seldom():
+    """A level ten times looser fails here; one ten times stricter in the long test below."""
+    tested = [name for name, kind in WITHOUT.items() if not kind.untested]
+    draws = sum(draws_of(name, False) for name in tested)
+    found = sum(alarms(name, False) for name in tested)
+    assert found <= binom.ppf(1 - MISTAKEN, draws, STATED)
 
 
 @pytest.mark.long
 def test_the_level_is_the_rate_of_false_alarms_where_the_null_is_exact():
-    exact = [name for name, kind in NETWORKS_WITHOUT.items() if kind.exact]
-    p = np.array([p for name in exact for *_, p in numbers(name, MANY)])
-    assert LEVEL / 3 <= np.mean(p <= LEVEL) <= LEVEL + 0.01
+    exact = [name for name, kind in WITHOUT.items() if kind.exact]
+    p = np.array([p for name in exact for *_, p in numbers(name, True)])
+    assert STATED / 3 <= np.mean(p <= LEVEL) <= STATED + 0.01
 
 
-def test_a_level_ten_times_looser_or_stricter_would_be_noticed():
-    """The p-values of exact kinds are spread as they should be, not only at the level."""
-    exact = [name for name, kind in NETWORKS_WITHOUT.items() if kind.exact]
-    p = np.array([p for name in exact for *_, p in numbers(name, 3 * DRAWS)])
+def test_the_chances_of_exact_kinds_are_spread_as_chances_are():
+    exact = [name for name, kind in WITHOUT.items() if kind.exact]
+    p = np.array([p for name in exact for *_, p in numbers(name, False)])
     for level in (0.2, 0.5):
         low, high = (binom.ppf(q, len(p), level) for q in (MISTAKEN, 1 - MISTAKEN))
-        assert 0.5 * low <= np.count_nonzero(p <= level) <= high
-    assert judgement.LEVEL == 0.05
+        assert low <= np.count_nonzero(p <= level) <= high
 
 
 @quick
 @pytest.mark.parametrize("name", list(PLANTED))
-def test_clusters_that_are_there_are_found(name, draws):
-    least = binom.ppf(MISTAKEN, draws, PLANTED[name].power)
-    assert alarms(name, draws) >= least
+def test_clusters_that_are_there_are_found(name, many):
+    least = binom.ppf(MISTAKEN, draws_of(name, many), PLANTED[name].power)
+    assert alarms(name, many) >= least
+
+
+def test_of_all_planted_kinds_together_most_are_found():
+    draws = sum(draws_of(name, False) for name in PLANTED)
+    assert sum(alarms(name, False) for name in PLANTED) >= 0.9 * draws
 
 
 @quick
-@pytest.mark.parametrize("name", list(WITHOUT | PLANTED))
-def test_number_words_and_tree_do_not_contradict_each_other(name, draws):
-    """One cluster is said to be found where every k is chance and a tree is not split."""
-    kind = (WITHOUT | PLANTED)[name]
-    for seed in range(min(draws, 1 if draws == DRAWS else 20)):
-        here = evidence(kind, seed)
+@pytest.mark.parametrize("name", list(EVERY))
+def test_number_words_and_tree_do_not_contradict_each_other(name, many):
+    """One cluster is said to be found where any labels are chance, and nowhere else."""
+    for seed in range(20 if many else 1):
+        here = evidence(name, seed)
         count = here.selection.recommendation
         labels = here.fine_labels()
         word = here.judge(labels, int(labels.max()) + 1).word
@@ -122,7 +141,7 @@ def test_number_words_and_tree_do_not_contradict_each_other(name, draws):
 def test_the_estimator_says_what_the_evidence_says():
     """Of a few kinds: the number, the words of a given k, and a tree, from the public names."""
     for name in ("Erdos-Renyi, 100 nodes", "2 small groups", "square", "stretched clusters"):
-        kind = (WITHOUT | PLANTED)[name]
+        kind = EVERY[name]
         data = kind.make(np.random.default_rng(0))
         affinity = "self-tuning" if kind.points else "precomputed"
         with warnings.catch_warnings():

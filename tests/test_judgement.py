@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris, make_blobs
+from sklearn.metrics import adjusted_rand_score
 
 import symnmf
 from kinds_of_data import block_model, equal_groups
@@ -104,7 +105,7 @@ def test_the_chances_of_the_dip_are_those_of_uniform_samples():
 def test_moves_find_cliques_and_never_cut_a_group_into_pieces_that_are_not_connected():
     graph = as_graph(nx.to_scipy_sparse_array(nx.connected_caveman_graph(12, 7)))
     labels = fine_partition(graph, np.random.default_rng(0))
-    assert symnmf.metrics.adjusted_rand(np.repeat(np.arange(12), 7), labels) > 0.95
+    assert adjusted_rand_score(np.repeat(np.arange(12), 7), labels) > 0.95
     A = block_model(equal_groups(300, 6), 0.1, 0.02, np.random.default_rng(1))
     labels = fine_partition(A, np.random.default_rng(0))
     for group in range(labels.max() + 1):
@@ -237,7 +238,7 @@ def test_texts_are_judged_by_the_leading_directions_of_a_sparse_table():
     words = sp.csr_array(rng.poisson(rates[topic]).astype(float))
     model = fitted(words, "auto")
     assert model.n_clusters_ == 3
-    assert symnmf.metrics.adjusted_rand(topic, model.labels_) > 0.9
+    assert adjusted_rand_score(topic, model.labels_) > 0.9
 
 
 # One answer -----------------------------------------------------------------------------------
@@ -286,3 +287,18 @@ def test_a_judgement_survives_a_pickle():
     model = fitted(load_iris().data, 3)
     again = pickle.loads(pickle.dumps(model))
     assert again.quality_.verdict == model.quality_.verdict
+
+
+def test_points_that_are_few_or_all_alike_are_one_cluster():
+    for X in (np.arange(6.0)[:, None], np.ones((5, 2))):
+        graph = np.ones((len(X), len(X)))
+        here = evidence_of(graph, points=X)
+        assert here.selection.recommendation == 1
+        assert here.judge(np.zeros(len(X), dtype=int), 1).word == "no more than chance"
+
+
+def test_a_graph_without_edges_has_one_cluster():
+    for points in (None, np.random.default_rng(0).random((5, 2))):
+        here = evidence_of(sp.csr_array((5, 5)), points=points)
+        assert here.selection.recommendation == 1
+        assert (here.selection.labels == -1).all()

@@ -445,7 +445,7 @@ class Points(Evidence):
         chances = list(self._whole.values())
         for i, j in self.pairs(labels) if len(labels) else []:
             chances.append(self._p_one(self.inside[(labels == i) | (labels == j)]))
-        return min(1.0, len(chances) * min(chances, default=1.0))
+        return min(1.0, len(chances) * min(chances)) if chances else 1.0
 
     @cached_property
     def selection(self) -> RankSelection:
