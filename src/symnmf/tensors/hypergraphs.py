@@ -22,7 +22,7 @@ from symnmf.tensors.storage import SparseTensor
 MOST_SUBSETS = 200_000_000
 
 
-@checked()
+@checked(order=("whole",))
 def from_hyperedges(
     hyperedges: Iterable[Iterable[Hashable]],
     *,
