@@ -403,7 +403,6 @@ class Searched:
         pipeline, similar = self.prepared.pipeline, self.prepared.similarities
         others = pipeline.constrained or pipeline.hides or pipeline.order != 2
         others |= self.prepared.choice is not None or similar.hypergraph is not None
-        others |= similar.signs is not None and similar.signs.value > 0.0
         if pipeline.assign_labels != LIKELIHOOD or pipeline.threshold is not None or others:
             return False
         weighted = not self.prepared.problem.objective.unit_weights
