@@ -6,7 +6,7 @@
     python benchmarks/bound.py random --count 10000       is any factor, on random problems?
     python benchmarks/bound.py million                    a planted graph of a million nodes
     python benchmarks/bound.py gpu                        from X on a GPU, and in memory
-    python benchmarks/bound.py table                      what docs/concepts/best-possible.md shows
+    python benchmarks/bound.py table                      what docs/concepts/certificate.md shows
 
 X is the graph's adjacency matrix over the roots of the degrees, or the self-tuning graph of images
 and tf-idf texts. The fit is the best of the default search over starts (``--starts``). The bound is
@@ -33,7 +33,7 @@ from symnmf.bounds import Bound, best_bound, frobenius
 from symnmf.storage import as_symmetric
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "concepts" / "best-possible.md"
+PAGE = ROOT / "docs" / "concepts" / "certificate.md"
 
 #: Name of the loader, title, and the rank where it is not the number of classes.
 DATA: dict[str, tuple[str, int | None]] = {

@@ -1,4 +1,4 @@
-"""Other packages for symmetric NMF, on the same X: the table of docs/concepts/comparison.md.
+"""Other packages for symmetric NMF, on the same X: the table of docs/evidence.md.
 
     python benchmarks/peers.py                       this library, and pysrf where it is installed
     python benchmarks/peers.py --nmflibrary FOLDER   also NMFLibrary (MATLAB), run by Octave

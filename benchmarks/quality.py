@@ -3,7 +3,7 @@
     python benchmarks/quality.py prepare                     write every data set once
     python benchmarks/quality.py run --seeds 10              all methods on all data
     PYTHONPATH=OTHER/src python benchmarks/quality.py run --method symnmf --save-as before
-    python benchmarks/quality.py table                       write docs/clustering-quality.md
+    python benchmarks/quality.py table                       write docs/evidence.md
 
 symnmf gets the data as a user has them: networks and correlations as they come, points and texts
 as tables. Other methods get the same networks, and of points the graph that symnmf builds. Each
@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "clustering-quality.md"  # the table in it is replaced
+PAGE = ROOT / "docs" / "evidence.md"  # the table in it is replaced
 
 #: Title, and the affinity of points; None for a graph.
 DATA: dict[str, tuple[str, str | None]] = {

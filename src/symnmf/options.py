@@ -161,7 +161,7 @@ _option("attribute_scaling", choice(AUTO, "tfidf", "columns", "none"), default=A
 _option("n_clusters", whole(1), choice(AUTO), default=8, shell="-k", text="""
     The number of clusters; "auto" chooses it, and ``rank_selection`` says how.""")
 _option("order", ORDER, default=2, text="""
-    2 clusters by edges, 3 by triangles (docs/howto/tensors.md).""")
+    2 clusters by edges, 3 by triangles (docs/howto/hypergraphs.md).""")
 _option("overlapping", FLAG, default=False, text="""
     Whether a node may belong to several communities.""")
 _option("threshold", choice("background"), number(0, 1), default="background", text="""

@@ -55,7 +55,7 @@ class Certificate:
         mu, the largest eigenvalue of (U V^T + V U^T) / 2 - X, with weights of W o that. If it is
         below d lambda, d = 2, a critical point of the split problem has U = V and is critical for
         the original one (Theorem 1', docs/theory/coupling.md). For a tensor of order d, see
-        docs/howto/tensors.md. NaN for a method without lambda.
+        docs/howto/hypergraphs.md. NaN for a method without lambda.
     consensus_bound : float
         The bound of Theorem 1' on ||U - V||_F / ||V||_F, from the gradients; infinite if its
         condition does not hold.
