@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import pickle
 import tracemalloc
 import zipfile
 
@@ -64,28 +63,6 @@ def test_every_changed_byte_is_refused_or_harmless(tmp_path, arrays):
         for name, array in arrays.items():
             assert np.array_equal(found[name], array)
     assert harmless < len(whole) // 2
-
-
-def test_every_digit_of_every_header_matters(tmp_path, arrays):
-    """A zip's own checksums cover the bytes of a member; here they are made right again."""
-    path = tmp_path / "a.npz"
-    write_archive(path, arrays)
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    changed = 0
-    for name, content in members.items():
-        header = 10 + int.from_bytes(content[8:10], "little")
-        for place in range(header):
-            if chr(content[place]).isdigit():
-                digit = (content[place] - 48 + 1) % 10 + 48
-                damaged = content[:place] + bytes([digit]) + content[place + 1 :]
-                with zipfile.ZipFile(path, "w") as archive:
-                    for other, kept in members.items():
-                        archive.writestr(other, damaged if other == name else kept)
-                changed += 1
-                with pytest.raises(InputError):
-                    read_archive(path, FORMAT)
-    assert changed > 10
 
 
 def test_a_small_file_cannot_become_a_large_array(tmp_path):
@@ -246,30 +223,3 @@ def test_every_part_of_a_checkpoint_is_needed_or_known_not_to_be(tmp_path, solve
             else:
                 np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
     assert refusals > 5
-
-
-def test_a_made_up_rho_that_admm_cannot_divide_by_is_no_failure(tmp_path):
-    X, path = synthetic_problem(12, 2, 0.1, seed=0), tmp_path / "run.npz"
-    settings = {"solver": "admm", "random_state": 0, "tol": 0.0, "n_jobs": 1, "checkpoint": path}
-    symnmf.factorize(X, 2, max_iter=6, **settings)
-    stored = read_archive(path, checkpoint.FORMAT)
-    stored["memory_admm_rho"] = np.array(0.0)
-    for name in ("U", "V", "product", "gram_U", "memory_admm_multiplier"):
-        stored[name] = np.zeros_like(stored[name])
-    write_archive(path, stored)
-    result = symnmf.factorize(X, 2, max_iter=10, **settings)
-    assert np.isfinite(result.U).all()
-    assert np.isfinite(result.V).all()
-
-
-def test_a_result_can_be_saved_after_the_file_of_x_has_gone(tmp_path):
-    factor = np.random.default_rng(0).random((60, 3))
-    np.save(tmp_path / "X.npy", factor @ factor.T)
-    result = symnmf.factorize(symnmf.storage.Blocks(tmp_path / "X.npy"), 3, random_state=0)
-    (tmp_path / "X.npy").unlink()
-    result.save(tmp_path / "result.npz")
-    loaded = symnmf.Result.load(tmp_path / "result.npz")
-    assert np.array_equal(pickle.loads(pickle.dumps(result)).U, loaded.U)
-    assert loaded.certificate(factor @ factor.T).certified  # known by its value at U
-    with pytest.raises(symnmf.InputError, match="was not fitted"):
-        loaded.certificate(2.0 * factor @ factor.T)

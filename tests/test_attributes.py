@@ -13,9 +13,7 @@ from scipy.optimize import minimize
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import symnmf
-from symnmf.cluster.joint import choose_weight
 from symnmf.metrics import clustering_accuracy
-from symnmf.objectives.attributed import Attributed
 from symnmf.run.choosing import HeldOut, hold_out
 from symnmf.state import Point
 
@@ -148,23 +146,6 @@ def test_the_units_of_x_and_of_the_table_do_not_matter():
     )
 
 
-def test_torch_storage_agrees_with_the_host():
-    pytest.importorskip("torch")
-    A, F, _ = small()
-    host = symnmf.Problem(A, attributes=sp.csr_array(F)).objective
-    there = symnmf.storage.on_device(A, "cpu")
-    rng = np.random.default_rng(1)
-    Z = rng.random((len(A) + F.shape[1], 3))
-    for table in (F, sp.csr_array(F)):
-        f = symnmf.Problem(there, attributes=table).objective
-        point = Point(f.ops, f.ops.put(Z))
-        assert f.value(point) == pytest.approx(host.value(Point(host.ops, Z.copy())), rel=1e-10)
-        told = {"random_state": 0, "tol": 0, "max_iter": 10}
-        result = symnmf.factorize(symnmf.Problem(there, attributes=table), 3, **told)
-        plain = symnmf.factorize(symnmf.Problem(A, attributes=table), 3, **told)
-        assert result.value == pytest.approx(plain.value, rel=1e-6)
-
-
 def test_checkpoint_archive_and_pickle_keep_w(tmp_path):
     _, F, _ = small()
     A = F @ F.T
@@ -180,13 +161,6 @@ def test_checkpoint_archive_and_pickle_keep_w(tmp_path):
     np.testing.assert_array_equal(loaded.W, whole.W)
     assert loaded.certificate(problem, tol=1e-3).stationarity < 1e-3
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(resumed)).W, whole.W)
-
-
-def test_a_start_needs_no_rows_for_the_columns_of_the_table():
-    A, F, _ = small()
-    init = np.random.default_rng(3).random((len(A), 3))
-    problem = symnmf.Problem(A, attributes=F)
-    assert symnmf.factorize(problem, 3, init=init, tol=1e-3).status == "converged"
 
 
 # --- communities
@@ -238,20 +212,6 @@ def test_held_out_entries_are_not_in_what_is_fitted():
     np.testing.assert_allclose(held.ranked(at, np.ones((1, 1))), [0.75, 1.0])  # a tie is a half
 
 
-def test_hubs_alone_do_not_tell_which_links_were_held_out():
-    rng = np.random.default_rng(0)
-    hub = rng.uniform(0.1, 1.0, 1000) ** 2
-    links = np.triu(rng.random((1000, 1000)) < 0.1 * np.outer(hub, hub), 1)
-    held = hold_out(sp.csr_array((links | links.T).astype(float)), rng, symmetric=True)
-    degrees = np.asarray(held.kept.sum(axis=1)).reshape(-1, 1)
-    assert abs(held.ranked(degrees, degrees).mean() - 0.5) < 0.05
-
-
-def test_a_graph_that_is_not_in_memory_needs_a_weight():
-    with pytest.raises(symnmf.InputError, match="attribute_weight"):
-        choose_weight(symnmf.storage.LowRank(np.ones((4, 2))), np.ones((4, 2)), 2, [None])
-
-
 def test_names_of_columns_say_what_communities_are_about():
     pandas = pytest.importorskip("pandas")
     networkx = pytest.importorskip("networkx")
@@ -273,16 +233,6 @@ def test_names_of_columns_say_what_communities_are_about():
     assert all(isinstance(j, int) for j in plain.about(1)[0])
     with pytest.raises(symnmf.InputError, match="has no row for 'node 3'"):
         symnmf.communities(G, 3, attributes=table.drop(index="node 3"))
-
-
-def test_a_node_without_edges_is_placed_by_its_words():
-    A, F, y = planted(words=(0.4, 0.02))
-    A = A.tolil()
-    A[0], A[:, 0] = 0, 0
-    found = symnmf.communities(
-        sp.csr_array(A), 3, attributes=F, attribute_weight=0.5, random_state=0
-    )
-    assert y[found.labels == found.labels[0]].tolist().count(y[0]) > 50
 
 
 def test_scaling():
@@ -331,15 +281,6 @@ def test_what_communities_refuses(told, message):
         symnmf.communities(A, 3, **({"attributes": F} | told))
 
 
-def test_about_needs_attributes():
-    A, F, _ = planted()
-    with pytest.raises(symnmf.InputError, match="no attributes"):
-        symnmf.communities(A, 3, random_state=0).about()
-    found = symnmf.communities(A, 3, attributes=F, attribute_weight=1.0, random_state=0)
-    with pytest.raises(symnmf.InputError, match="names must have one entry"):
-        found.about(names=["a"])
-
-
 @pytest.mark.long
 def test_cora_with_words(real_data):
     stored = np.load(real_data / "attributed_cora.npz")
@@ -351,23 +292,3 @@ def test_cora_with_words(real_data):
     found = symnmf.communities(A + A.T, 7, attributes=F, random_state=0)
     assert normalized_mutual_info_score(y, found.labels) > 0.5
     assert clustering_accuracy(y, found.labels) > 0.62
-
-
-def test_the_objective_is_an_attributed_one():
-    A, F, _ = small()
-    problem = symnmf.Problem(A, attributes=F)
-    assert isinstance(problem.objective, Attributed)
-    assert "F 24 x 13" in problem.objective.describe()
-    other = symnmf.Problem(A, attributes=2 * F)
-    assert problem.digest != symnmf.Problem(A).digest
-    assert problem.digest != symnmf.Problem(A, attributes=F, attribute_weight=2.0).digest
-    assert problem.objective.sqnorm == pytest.approx(other.objective.sqnorm)
-
-
-def test_dates_are_no_attributes():
-    dates = np.array(["2020-01-01", "2020-01-02"], dtype="M8[ns]")[:, None]
-    with pytest.raises(symnmf.InputError, match="attributes holds dates or times"):
-        symnmf.graphs.scale_attributes(dates)
-    pandas = pytest.importorskip("pandas")
-    with pytest.raises(symnmf.InputError, match="its column 'when' holds dates or times"):
-        symnmf.graphs.scale_attributes(pandas.DataFrame({"a": [1, 2], "when": dates[:, 0]}))

@@ -1,18 +1,14 @@
 """A matrix on disk gives what the same matrix in memory gives, and is never in memory whole."""
 
-import threading
 import tracemalloc
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import symnmf
 from symnmf.errors import InputError
 from symnmf.storage import Blocks
-from symnmf.storage.blocks import as_bytes
 
 N, RANK = 230, 5
 
@@ -85,16 +81,6 @@ def test_every_way_to_store_X_gives_the_iterates_of_memory(kind, tmp_path):
         np.testing.assert_allclose(ours.error, expected.error, rtol=1e-10)
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(1, 90), st.integers(1, 100))
-def test_tiles_cover_the_upper_triangle_once(n, side):
-    covered = np.zeros((n, n), int)
-    for tile in Blocks(np.ones((n, n)), memory=3 * 8 * side**2).tiles:
-        assert tile.left == tile.top or tile.left >= tile.bottom
-        covered[tile.top : tile.bottom, tile.left : tile.right] += 1
-    assert (covered[np.triu_indices(n)] == 1).all()
-
-
 def test_results_do_not_depend_on_threads_and_the_fingerprint_not_on_blocks(tmp_path):
     X = similarities(1300)
     one, three = (Blocks(Sliced(X), memory=9_000_000, n_jobs=jobs) for jobs in (1, 3))
@@ -106,27 +92,6 @@ def test_results_do_not_depend_on_threads_and_the_fingerprint_not_on_blocks(tmp_
     assert Blocks(Sliced(X), memory="3MB").digest() != one.digest()
     swapped = similarities(1300)[::-1, ::-1]  # the same entries elsewhere
     assert Blocks(Sliced(swapped), memory="3MB").digest() != one.digest()
-
-
-def test_entries_out_of_range_are_refused():
-    refused(r"the largest entry of .* must be from 1e-30", Sliced(similarities() * 1e40))
-
-
-def test_a_nearly_perfect_fit_is_measured_entry_by_entry(tmp_path):
-    U = np.random.default_rng(0).random((N, 3))
-    X = Blocks(Sliced(U @ U.T), memory=200_000)
-    result = symnmf.factorize(X, 3, init=U * (1 + 1e-9), max_iter=0)
-    exact = np.sum((U @ U.T * ((1 + 1e-9) ** 2 - 1)) ** 2) / np.sum((U @ U.T) ** 2)
-    assert result.error == pytest.approx(exact, rel=1e-4)
-
-
-def test_float32_and_integers_are_worked_in_their_precision():
-    single = Blocks(Sliced(similarities(dtype=np.float32)), memory=200_000)
-    whole = Blocks(Sliced(np.round(10 * similarities()).astype(np.int16)), memory=200_000)
-    assert single.dtype == np.float32
-    assert symnmf.factorize(single, 3, max_iter=3, tol=0).U.dtype == np.float32
-    V = np.ones((N, 2))
-    assert np.array_equal(whole.matmul(V), np.round(10 * similarities()) @ V)
 
 
 def mapped_graph(folder, change=None):
@@ -160,27 +125,6 @@ def test_an_entry_that_differs_from_its_mirror_image_on_disk_is_refused(place, t
     on_disk, *_ = mapped_graph(tmp_path, place)
     with pytest.raises(InputError, match="is not symmetric"):
         symnmf.storage.as_symmetric(on_disk)
-
-
-def test_small_files_are_read_whole_and_large_ones_in_blocks(tmp_path, monkeypatch):
-    np.save(tmp_path / "X.npy", similarities())
-    symnmf.factorize(str(tmp_path / "X.npy"), 3, max_iter=2, tol=0)
-    assert not isinstance(symnmf.storage.as_symmetric(tmp_path / "X.npy"), Blocks)
-    monkeypatch.setattr("symnmf.storage.blocks.MEMORY", 1000)
-    assert isinstance(symnmf.storage.as_symmetric(tmp_path / "X.npy"), Blocks)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    assert isinstance(symnmf.storage.as_symmetric(mapped), Blocks)
-
-
-def test_checkpoints_go_on_bit_for_bit(tmp_path):
-    np.save(tmp_path / "X.npy", similarities())
-    matrix = Blocks(tmp_path / "X.npy", memory=200_000)
-    run = {"random_state": 0, "tol": 0, "solver": "a-symhals"}
-    whole = symnmf.factorize(matrix, RANK, max_iter=10, **run)
-    symnmf.factorize(matrix, RANK, max_iter=4, checkpoint=tmp_path / "run.npz", **run)
-    again = Blocks(tmp_path / "X.npy", memory=200_000, assume_symmetric=True)
-    run |= {"max_iter": 10, "checkpoint": tmp_path / "run.npz"}
-    assert np.array_equal(whole.U, symnmf.factorize(again, RANK, **run).U)
 
 
 def test_memory_stays_at_three_blocks_and_a_few_factors(tmp_path):
@@ -218,13 +162,6 @@ def test_a_bad_entry_is_refused_and_its_block_named(value, what):
     X = similarities()
     X[200, 40] = X[40, 200] = value
     refused(rf"{what}.* in rows \d+ to \d+, columns", Sliced(X))
-
-
-def test_asymmetry_is_refused_and_its_block_named_unless_declared():
-    X = similarities()
-    X[200, 40] += 0.5
-    refused("not symmetric in rows .* differ .* by up to 0.5", Sliced(X))
-    Blocks(Sliced(X), memory=200_000, assume_symmetric=True)
 
 
 def test_a_file_that_is_no_matrix_is_refused(tmp_path):
@@ -265,37 +202,3 @@ def test_a_store_that_fails_during_a_run_is_one_error():
 
     with pytest.raises(InputError, match=r"cannot be read any more \(the disk is gone"):
         symnmf.factorize(matrix, 3, callback=fail, random_state=0, tol=0)
-
-
-def test_sizes_are_read_as_people_write_them():
-    assert as_bytes("4GB") == 4 * 10**9
-    assert as_bytes("512 MiB") == 512 * 2**20
-    assert as_bytes("1.5k") == 1500
-    for bad in ("", "GB", "-1", "4 XB", 0, True, float("nan")):
-        with pytest.raises(InputError, match="memory must be"):
-            as_bytes(bad)
-
-
-def test_a_stream_that_is_given_up_waits_for_nobody():
-    """The garbage collector may be the one to close it, in a thread that holds a lock."""
-    go = threading.Event()
-
-    class Slow(Sliced):
-        reads = 0
-
-        def __getitem__(self, key):
-            self.reads += 1
-            assert self.reads < 3 or go.wait(30)
-            return super().__getitem__(key)
-
-    source = Slow(similarities())
-    matrix = Blocks(source, memory=10**8, assume_symmetric=True)  # one block, one reading
-    matrix.tiles = Blocks(Sliced(similarities()), memory=200_000).tiles
-    stream = matrix.parts()
-    next(stream)
-    closing = threading.Thread(target=stream.close, daemon=True)
-    closing.start()
-    closing.join(10)
-    waited = closing.is_alive()
-    go.set()
-    assert not waited

@@ -96,24 +96,6 @@ def test_indices_that_leave_the_matrix_are_refused(X, case):
     assert str(caught.value).endswith(".")
 
 
-def test_a_result_whose_factors_do_not_belong_together_is_refused(X):
-    import dataclasses
-
-    result = symnmf.factorize(X, 2, solver="a-symhals", **SETTINGS)
-    for U, V in ((result.U, result.V[:5]), (result.U[:, 0], result.V), (result.U, result.V[:, :1])):
-        with pytest.raises(InputError, match="U and V"):
-            dataclasses.replace(result, U=U, V=V)
-
-
-@pytest.mark.parametrize("argument", ["X", "mask", "weights"])
-def test_hidden_entries_come_through_the_same_border(X, argument):
-    broken = X.copy()
-    broken.indices = put(broken.indices, 3, 10**6)
-    options = {"missing": "unstored"} if argument == "X" else {argument: broken}
-    with pytest.raises(InputError, match=rf"{argument}\.indices must lie between 0 and 11"):
-        symnmf.factorize(broken if argument == "X" else X, 2, **options)
-
-
 X_SOUND = synthetic_problem(12, 2, 0.1, seed=0)
 ENTRY_POINTS = {
     "communities": lambda X: symnmf.communities(X, 2),

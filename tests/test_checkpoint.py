@@ -103,24 +103,6 @@ def test_another_run_is_refused_and_the_sentence_says_what_differs(X, tmp_path):
             call()
 
 
-def test_a_damaged_checkpoint_is_one_sentence(X, tmp_path):
-    path = tmp_path / "run.npz"
-    symnmf.factorize(X, 3, max_iter=2, checkpoint=path, **SETTINGS)
-    whole = path.read_bytes()
-    for size in (0, 10, len(whole) // 2, len(whole) - 5):
-        path.write_bytes(whole[:size])
-        with pytest.raises(InputError, match=r"run\.npz"):
-            symnmf.factorize(X, 3, checkpoint=path, **SETTINGS)
-
-
-def test_a_file_that_is_there_is_not_overwritten(X, tmp_path):
-    path = tmp_path / "thesis.txt"
-    path.write_text("years of work")
-    with pytest.raises(InputError, match="is not a whole npz archive written by symnmf"):
-        symnmf.factorize(X, 3, max_iter=2, checkpoint=path, **SETTINGS)
-    assert path.read_text() == "years of work"
-
-
 class FullDisk:
     """A file on a disk that is full after ``capacity`` bytes."""
 

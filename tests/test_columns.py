@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
 import symnmf
 from symnmf import InputError
 from symnmf.columns.agreeing import agree
-from symnmf.columns.matching import cosines, matched
+from symnmf.columns.matching import matched
 
 
 def blocks(sizes, seed, inside=0.7, outside=0.02):
@@ -27,18 +22,6 @@ def graph(truth, rng, inside=0.6, outside=0.05):
     upper = np.triu(rng.random((len(truth),) * 2) < np.where(
         truth[:, None] == truth, inside, outside), 1)  # fmt: skip
     return (upper | upper.T).astype(float)
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.integers(0, 10**6))
-def test_the_matching_is_the_best_of_all_orders(seed):
-    rng = np.random.default_rng(seed)
-    U, V = rng.random((2, 12, 4)) ** 3
-    order = matched(U, V)
-    alike = cosines(U, V)
-    score = alike[np.arange(4), order].sum()
-    best = max(sum(alike[i, p[i]] for i in range(4)) for p in itertools.permutations(range(4)))
-    assert score == pytest.approx(best)
 
 
 def runs_of(factors):
@@ -89,20 +72,6 @@ def test_columns_of_real_groups_are_stable_and_others_are_not(seed):
     exact = symnmf.consensus(X, 3, n_runs=6, random_state=seed)
     assert (exact.stability > 0.999).all()
     assert (exact.agreement == 1.0).all()
-
-
-def test_a_consensus_takes_what_factorize_takes_and_comes_out_the_same():
-    X, _ = blocks([15, 15, 15], 0)
-    first = symnmf.consensus(X, 3, n_runs=4, random_state=3, n_jobs=1)
-    again = symnmf.consensus(sp.csr_array(X), 3, n_runs=4, random_state=3, n_jobs=2)
-    np.testing.assert_allclose(first.U, again.U, rtol=1e-4, atol=1e-4)
-    mask = np.random.default_rng(0).random(X.shape) < 0.9
-    hidden = symnmf.consensus(X, 3, n_runs=3, random_state=0, mask=mask & mask.T, ridge=0.01)
-    assert hidden.best.problem.objective.describe().startswith("1/2 sum_ij w_ij")
-    poisson = symnmf.consensus(symnmf.Problem(X, loss="poisson"), 3, n_runs=3, random_state=0)
-    assert poisson.best.solver == "row-newton"
-    assert poisson.values.min() == poisson.best.value
-    assert first.plot().axes
 
 
 @pytest.mark.parametrize(

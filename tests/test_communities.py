@@ -67,75 +67,6 @@ def test_graphs_that_need_converting_say_how(G, message):
         graphs.from_graph(G)
 
 
-def with_attributes(**attributes):
-    """One edge with these attributes and one without any, in networkx and in igraph."""
-    G, same = nx.Graph([(0, 1, attributes), (1, 2)]), igraph.Graph([(0, 1), (1, 2)])
-    for name, value in attributes.items():
-        same.es[name] = [value, None]
-    return G, same
-
-
-def test_a_weight_that_no_edge_has_is_refused():
-    for G in with_attributes(flow=2.0, weight=3.0):
-        said = "weight='flwo' names no attribute of the edges of G, which have 'flow', 'weight';"
-        with pytest.raises(InputError, match=re.escape(said)):
-            graphs.from_graph(G, weight="flwo")
-        assert graphs.from_graph(G, weight="flow")[0][[0, 1], [1, 2]].tolist() == [2, 1]
-    for G in with_attributes():
-        with pytest.raises(InputError, match=r"'flow' .* which have none; pass weight=None"):
-            graphs.from_graph(G, weight="flow")
-    with pytest.raises(InputError, match="weight must be text or None, got list"):
-        graphs.from_graph(G, weight=["flow"])
-
-
-def test_a_graph_without_weights_or_edges_needs_no_weight():
-    for G in with_attributes(flow=2.0):
-        assert graphs.from_graph(G)[0].data.tolist() == [1, 1, 1, 1]
-    for empty in (nx.empty_graph(3), igraph.Graph(3)):
-        assert graphs.from_graph(empty, weight="flow")[0].nnz == 0
-
-
-@pytest.mark.parametrize(
-    ("G", "weighted"),
-    [
-        ({0: [1, 2], 1: {2}, 2: ()}, False),
-        ({0: {1: {}, 2: {"color": "red"}}, 1: {2: {}}}, False),
-        ({0: {1: 2.5, 2: 2.5}, 1: {2: 2.5}}, True),
-        ([(0, 1, 2.5), (0, 2, 2.5), (1, 2, 2.5)], True),
-    ],
-)
-def test_plain_edges_are_told_the_call_that_converts_them(G, weighted):
-    """The call in the message is run unchanged: it must work, and keep the weights."""
-    with pytest.raises(InputError, match=r"pass networkx\.Graph\(") as refused:
-        graphs.from_graph(G)
-    call = re.search(r"pass (.*?)(?:, or numpy\.array.*)?\.$", str(refused.value))[1]
-    A, names = graphs.from_graph(eval(call, {"networkx": nx, "G": G}))
-    assert list(map(int, names)) == [0, 1, 2]
-    np.testing.assert_array_equal(A.toarray(), (1 - np.eye(3)) * (2.5 if weighted else 1))
-    with pytest.raises(InputError, match=r"^X .*networkx\.Graph\("):
-        graphs.build(G, "precomputed")
-
-
-def test_rows_of_a_matrix_are_no_edges():
-    """Two edges of numbers are a symmetric matrix too: tuples are edges, lists are rows."""
-    with pytest.raises(InputError, match=r"or numpy\.array\(G\) if the tuples are rows"):
-        graphs.from_graph([(0, 1), (1, 2)])
-    assert graphs.from_graph([[0, 1], [1, 2]])[0].toarray().tolist() == [[0, 1], [1, 2]]
-    assert graphs.build([(0, 1, 0, 0), (1, 0, 0, 0)] + [(0,) * 4] * 2, "precomputed").sum() == 2
-    for nonsense in ({}, {"a": 1.0}, {"a": "b"}):
-        with pytest.raises(InputError, match="G must be a matrix, got dict"):
-            graphs.from_graph(nonsense)
-
-
-def test_vertices_of_one_name_are_refused():
-    G = igraph.Graph([(0, 1), (1, 2), (2, 3)])
-    G.vs["name"] = ["b", "a", "a", "c"]
-    with pytest.raises(InputError, match="G has 2 vertices called 'a'"):
-        graphs.from_graph(G)
-    G.vs["name"] = ["1", 1, "a", "c"]
-    assert graphs.from_graph(G)[1] == ["1", 1, "a", "c"]
-
-
 def ring_of_cliques():
     """Three cliques of names, joined in a ring by single edges."""
     graph = nx.Graph()
@@ -245,15 +176,6 @@ def test_a_node_between_two_cliques_is_in_both():
     assert found[0] & found[1] == {"bridge"}
 
 
-def test_normalize_is_what_is_factorized():
-    graph = nx.karate_club_graph()
-    plain = factorize(nx.to_scipy_sparse_array(graph, dtype=float), 4, tol=1e-4, random_state=1)
-    settings = {"normalize": False, "n_init": 1, "assign_labels": "largest"}
-    found = communities(graph, 4, random_state=1, **settings)
-    parts = [set(np.flatnonzero(plain.labels == j).tolist()) for j in range(4)]
-    assert _unordered(found) == _unordered(parts)
-
-
 def test_isolated_nodes_are_outside():
     graph = ring_of_cliques()
     graph.add_nodes_from(["lonely", "alone"])
@@ -265,32 +187,6 @@ def test_isolated_nodes_are_outside():
     empty = communities(nx.empty_graph(3), 2)
     assert empty == []
     assert empty.outside == [0, 1, 2]
-
-
-def test_order_is_by_size_and_empty_communities_are_left_out():
-    graph = nx.disjoint_union(nx.complete_graph(4), nx.complete_graph(7))
-    assert [len(nodes) for nodes in communities(graph, 2, random_state=0)] == [7, 4]
-    start = np.zeros((11, 3))
-    start[:4, 0] = start[4:, 1] = 0.5
-    found = communities(graph, 3, init=start, solver="symhals", random_state=0)
-    assert [len(nodes) for nodes in found] == [7, 4]
-
-
-def test_options_reach_the_solver():
-    seen = []
-    with pytest.warns(UserWarning, match="did not converge in 3 iterations"):
-        communities(
-            ring_of_cliques(),
-            3,
-            solver="symanls",
-            coupling="adaptive",
-            max_iter=3,
-            init="scaled-random",
-            n_init=2,
-            callback=lambda now: seen.append((now.iteration, now.coupling)),
-        )
-    assert sorted(iteration for iteration, _ in seen) == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert (0, 1e-5) in seen
 
 
 @pytest.mark.parametrize(
@@ -347,15 +243,3 @@ def test_options_reach_the_solver():
 def test_errors_say_what_to_do(graph, arguments, said):
     with pytest.raises(InputError, match=said):
         communities(graph, arguments["k"], **{k: v for k, v in arguments.items() if k != "k"})
-
-
-@pytest.mark.parametrize("name", ["foo", "rank", "resume"])
-def test_an_option_that_is_not_known_is_named(name):
-    with pytest.raises(TypeError, match=rf"^communities has no argument '{name}'"):
-        communities(nx.path_graph(3), 2, **{name: 1})
-
-
-def test_a_graph_of_another_library_is_named():
-    G = nx.karate_club_graph()
-    with pytest.raises(InputError, match=r"must be an igraph\.Graph, got Graph; .*to_networkx"):
-        communities(G, 2, random_state=0).to_igraph(G)

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +10,7 @@ import pytest
 import symnmf
 from conftest import synthetic_problem
 from extras import optional
-from symnmf.comparison import DEFAULT_SOLVERS, Comparison, compare
+from symnmf.comparison import Comparison, compare
 from symnmf.parallel import Threads
 from symnmf.plots import convergence
 from symnmf.solvers import ASymHALS, SymHALS
@@ -52,24 +50,12 @@ def test_a_run_of_a_comparison_is_a_run_of_factorize(comparison):
     np.testing.assert_array_equal(comparison.results["pgd", 0].U, alone.U)
 
 
-def test_pandas_has_the_same_columns(comparison):
-    frame = pd.DataFrame(comparison)
-    assert tuple(frame.columns) == tuple(comparison)
-    last = frame.groupby(["solver", "run"])["error"].last()
-    assert last["pgd", 1] == comparison.results["pgd", 1].error
-
-
 def test_solvers_may_be_labelled_objects():
     pair = [("one sweep", SymHALS()), ("three", ASymHALS(3)), "symhals"]
     table = compare(X, 3, pair, max_iter=3, random_state=0)
     assert [label for label, _ in table.results] == ["one sweep", "three", "symhals"]
     np.testing.assert_array_equal(table.results["one sweep", 0].U, table.results["symhals", 0].U)
     assert table.results["three", 0].error != table.results["symhals", 0].error
-
-
-def test_the_default_list_runs():
-    table = compare(X, 3, max_iter=2)
-    assert tuple(label for label, _ in table.results) == DEFAULT_SOLVERS
 
 
 @dataclass(frozen=True)
@@ -138,35 +124,6 @@ def test_a_curve_per_solver_and_a_band_per_spread(comparison):
     assert band.max() == pytest.approx(by_run.max())
 
 
-def test_curves_differ_in_more_than_colour():
-    table = {
-        "solver": np.repeat([f"s{k}" for k in range(13)], 3),
-        "run": np.zeros(39, int),
-        "iteration": np.tile(np.arange(3), 13),
-        "error": np.full(39, 0.5),
-    }
-    lines = convergence(table).axes[0].lines
-    looks = {(line.get_color(), str(vars(line)["_unscaled_dash_pattern"])) for line in lines}
-    assert len(looks) == len({line.get_marker() for line in lines}) == 13
-
-
-def test_over_time_a_point_shows_what_had_been_reached():
-    table = {
-        "solver": np.array(["a"] * 5),
-        "run": np.array([0, 0, 0, 1, 1]),
-        "seconds": np.array([1.0, 2.0, 8.0, 1.0, 4.0]),
-        "error": np.array([1.0, 0.1, 0.01, 1.0, 0.0]),
-    }
-    (line,) = convergence(table, x="time").axes[0].lines
-    when, what = line.get_data()
-    assert when[0] == pytest.approx(1.0)
-    assert when[-1] == pytest.approx(8.0)
-    assert what[np.searchsorted(when, 1.5)] == 1.0
-    assert what[np.searchsorted(when, 3.0)] == pytest.approx(np.median([0.1, 1.0]))
-    # an error of zero has no place on a log scale: the other run is left
-    assert what[np.searchsorted(when, 5.0)] == pytest.approx(0.1)
-
-
 @pytest.mark.parametrize("x", ["iteration", "time"])
 def test_the_picture_takes_pandas_and_given_axes(comparison, x):
     from matplotlib.figure import Figure
@@ -189,61 +146,3 @@ def test_what_cannot_be_drawn_is_refused(comparison):
         convergence(Comparison({}))
     with pytest.raises(symnmf.InputError, match="table must have columns, which int has not"):
         convergence(3)
-
-
-def test_a_single_result_is_one_curve():
-    result = symnmf.factorize(X, 3, solver="a-symhals", random_state=0, max_iter=9, tol=0)
-    (line,) = convergence(result).axes[0].lines
-    assert line.get_label() == "a-symhals"
-    np.testing.assert_array_equal(line.get_ydata(), result.history["error"])
-
-
-def test_lambda_for_a_method_without_one_is_refused():
-    X = np.ones((6, 6)) + np.eye(6)
-    calls = [
-        lambda: symnmf.factorize(X, 2, coupling="adaptive"),
-        lambda: symnmf.factorize(X, 2, solver="pgd", coupling=1.0),
-        lambda: symnmf.communities(X, 2, solver="admm", coupling="rising"),
-        lambda: symnmf.compare(X, 2, ["auto", "pgd"], coupling=1.0),
-    ]
-    for call in calls:
-        with pytest.raises(symnmf.InputError, match=r"solver '[a-z]+' does not; leave it out"):
-            call()
-    found = symnmf.compare(X, 2, ["auto", "symhals"], coupling=0.5, max_iter=3, random_state=0)
-    assert found.results["symhals", 0].coupling == 0.5
-    assert found.results["auto", 0].coupling == 0.0
-
-
-def test_no_kernel_is_loaded_while_a_solver_is_timed():
-    code = """
-import sys
-import numpy as np, scipy.sparse as sp
-from numba.core.dispatcher import Dispatcher
-import symnmf
-from symnmf import comparison
-
-def loaded():
-    modules = [one for name, one in list(sys.modules.items()) if name.startswith("symnmf.kernels.")]
-    kernels = {id(one): one for module in modules for one in vars(module).values()}
-    return sum(len(one.signatures) for one in kernels.values() if isinstance(one, Dispatcher))
-
-solve, more = comparison.solve, []
-
-def spied(*given, **options):
-    before = loaded()
-    result = solve(*given, **options)
-    more.append(loaded() - before)
-    return result
-
-comparison.solve = spied
-rng = np.random.default_rng(0)
-A = np.triu(rng.random((200, 200)) < 0.1, 1).astype(float)
-B = rng.random((200, 10))
-for X in (sp.csr_array(A + A.T), B @ B.T + np.eye(200)):
-    symnmf.compare(X, 10, ["auto", "a-symhals"], max_iter=150, random_state=0)
-print(*more)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loads = np.array(done.stdout.split(), int).reshape(2, 5)  # auto has two warm-ups
-    assert loads[0, 0] > 0
-    assert loads[:, [2, 4]].tolist() == [[0, 0], [0, 0]]

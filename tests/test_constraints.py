@@ -44,13 +44,6 @@ def test_pairs_change_similarities_by_the_strength(kind):
     assert abs(labelled - pairs).max() == 0
 
 
-def test_a_frame_of_similarities_is_taken():
-    pd = optional("pandas")
-    A = np.array([[0, 2.0], [2.0, 0]])
-    found = graphs.constrained(pd.DataFrame(A), [(0, 1)])
-    np.testing.assert_array_equal(found, graphs.constrained(A, [(0, 1)]))
-
-
 def test_a_few_constraints_mend_a_clustering_and_are_kept(digits):
     A, classes = digits
     options = {"affinity": "precomputed", "random_state": 0, "n_init": 3}
@@ -67,24 +60,6 @@ def test_a_few_constraints_mend_a_clustering_and_are_kept(digits):
     assert broken.mean() < 0.05
     assert model.certificate_.certified
     assert told.min() < 0
-
-
-def test_more_pairs_are_never_worse_and_random_starts_end_no_lower(digits):
-    A, classes = digits
-    options = {"affinity": "precomputed", "n_init": 2}
-    medians = []
-    for share in (0.0, 0.01, 0.03, 0.1):
-        scores = []
-        for seed in range(3):
-            must, cannot = drawn_pairs(classes, share, seed)
-            posed = symnmf.Problem(graphs.constrained(A, must, cannot), allow_negative=True)
-            options["random_state"] = seed
-            model = symnmf.SymNMF(10, **options).fit(posed)
-            scores.append(adjusted_rand_score(classes, model.labels_))
-            random = symnmf.SymNMF(10, init="scaled-random", **options).fit(posed)
-            assert model.reconstruction_err_ <= random.reconstruction_err_ * (1 + 1e-6)
-        medians.append(np.median(scores))
-    assert all(np.diff(medians) >= 0), medians
 
 
 def test_a_few_labels_help_too(digits):
@@ -107,18 +82,6 @@ def test_a_few_labels_help_too(digits):
     assert model.certificate_.certified
 
 
-def test_classes_with_numbers_of_their_own_leave_the_clusters_as_they_are():
-    A = np.kron(np.eye(3), np.ones((6, 6)))
-    known = np.full(18, -1)
-    known[[0, 6, 12]] = [40, 7, 100]
-    plain = symnmf.SymNMF(3, affinity="precomputed", random_state=0).fit(A)
-    told = symnmf.SymNMF(3, affinity="precomputed", random_state=0).fit(A, labels=known)
-    assert adjusted_rand_score(plain.labels_, told.labels_) == 1.0
-    known[[0, 6, 12]] = [2, 0, 1]
-    numbered = symnmf.SymNMF(3, affinity="precomputed", random_state=0).fit(A, labels=known)
-    assert numbered.labels_.tolist() == [2] * 6 + [0] * 6 + [1] * 6
-
-
 @pytest.mark.parametrize(
     ("told", "says"),
     [
@@ -133,32 +96,6 @@ def test_classes_with_numbers_of_their_own_leave_the_clusters_as_they_are():
 def test_wrong_pairs_are_refused(told, says):
     with pytest.raises(symnmf.InputError, match=says):
         graphs.constrained(np.ones((6, 6)), **told)
-
-
-@pytest.mark.parametrize(
-    ("told", "says"),
-    [
-        ({"must_link": [(0, 1)]}, r"must_link must be 6 whole .* symnmf\.graphs\.constrained"),
-        ({"labels": [0, 1, 2, -1, -1, -1]}, "names 3 classes and n_clusters is 2"),
-    ],
-)
-def test_what_cannot_be_cut_into_folds_is_refused_by_fit(told, says):
-    with pytest.raises(symnmf.InputError, match=says):
-        symnmf.SymNMF(2, affinity="precomputed").fit(np.ones((6, 6)), **told)
-
-
-def test_groups_are_the_pairs_inside_them(digits):
-    A, classes = digits
-    groups = np.full(len(classes), -1)
-    groups[[3, 8, 11]], groups[[20, 21]] = 5, 0
-    pairs = [(3, 8), (3, 11), (8, 11), (20, 21)]
-    for name in ("must_link", "cannot_link"):
-        by_group = graphs.constrained(A, **{name: groups})
-        assert abs(by_group - graphs.constrained(A, **{name: pairs})).max() == 0
-        options = {"normalize": False, "random_state": 0, "n_init": 1}
-        model = symnmf.SymNMF(3, affinity="precomputed", **options)
-        model.fit(A, **{name: groups})
-        assert abs(model.affinity_matrix_ - by_group).max() == 0
 
 
 @pytest.mark.parametrize("routed", [False, True], ids=["as they come", "routed"])
@@ -194,13 +131,6 @@ def test_what_fit_is_told_is_cut_into_folds_with_the_samples(routed):
         np.testing.assert_array_equal(linked, groups[train])
 
 
-def test_classes_for_scoring_do_not_reach_the_fit():
-    points, classes = load_digits(n_class=3, return_X_y=True)
-    plain = symnmf.SymNMF(3, random_state=0, n_init=1).fit(points[:120])
-    told = symnmf.SymNMF(3, random_state=0, n_init=1).fit(points[:120], classes[:120])
-    np.testing.assert_array_equal(plain.embedding_, told.embedding_)
-
-
 def test_pairs_that_name_rows_are_refused_inside_folds():
     points, classes = load_digits(n_class=3, return_X_y=True)
     told = {"must_link": np.array([(0, 10), (1, 11)])}
@@ -213,13 +143,6 @@ def test_pairs_that_name_rows_are_refused_inside_folds():
             scoring=symnmf.modularity_scorer,
             error_score="raise",
         )
-
-
-def test_a_graph_that_only_keeps_apart_is_refused():
-    G = nx.Graph()
-    G.add_weighted_edges_from([(0, 1, -1.0), (1, 2, -2.0)])
-    with pytest.raises(symnmf.InputError, match="no edge of positive weight"):
-        symnmf.communities(G, 2, allow_negative=True)
 
 
 @pytest.mark.parametrize("normalize", [True, False])

@@ -3,9 +3,6 @@
 import os
 import random
 import signal
-import subprocess
-import sys
-import threading
 import time
 
 import numpy as np
@@ -62,7 +59,6 @@ def from_file(path, side=SIDE, pause=0.0, change=None):
     """Blocks that are read from a file wherever they are needed."""
 
     def load(block_info=None):
-        import time
 
         import numpy as np
 
@@ -91,32 +87,12 @@ def test_threads_give_the_iterates_of_memory(X, path):
     assert str(found.certificate(matrix))
 
 
-@pytest.mark.parametrize("sizes", [(0, 40, 20), (30, 0, 30), (60, 0), (0, 0, 60)])
-def test_chunks_without_rows_change_nothing(sizes):
-    B = np.random.default_rng(0).random((60, 3))
-    X = B @ B.T
-    chunks = (sizes, tuple(reversed(sizes)))
-    found = symnmf.factorize(da.from_array(X, chunks=chunks), 3, random_state=0, max_iter=30)
-    there = symnmf.factorize(X, 3, random_state=0, max_iter=30)
-    np.testing.assert_allclose(found.U, there.U, atol=1e-6)
-
-
 def test_sparse_blocks_give_the_iterates_of_memory(X):
     A = sp.csr_array(np.where(np.quantile(X, 0.9) < X, X, 0))
     blocks = da.from_array(A.toarray(), chunks=SIDE).map_blocks(sp.csr_array)
     found, expected = (symnmf.factorize(M, RANK, **RUN) for M in (blocks, A))
     np.testing.assert_allclose(found.U, expected.U, rtol=0, atol=1e-12 * expected.U.max())
     assert DaskMatrix(blocks).is_sparse
-
-
-def test_sums_are_the_same_on_any_threads(X, path):
-    V = np.random.default_rng(1).random((N, 3))
-    for side in (130, 26):
-        matrix = DaskMatrix(from_file(path, side))
-        with dask.config.set(scheduler="synchronous"):
-            alone = matrix.matmul(V)
-        assert np.array_equal(matrix.matmul(V), alone)
-        np.testing.assert_allclose(alone, X @ V, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -140,16 +116,6 @@ def test_a_bad_block_is_named(change, said, path):
         DaskMatrix(from_file(path, change=change))
 
 
-def test_shapes_and_unknown_chunks_are_refused(X):
-    array = da.from_array(X, chunks=SIDE)
-    with pytest.raises(InputError, match=r"unknown chunk sizes; call X\.compute_chunk_sizes"):
-        symnmf.factorize(array[array[:, 0] > 0], RANK)
-    with pytest.raises(InputError, match="must be square"):
-        symnmf.factorize(array[:, :3], RANK)
-    with pytest.raises(InputError, match="needs X as an array or a sparse matrix in memory"):
-        symnmf.factorize(array, RANK, missing="nan")
-
-
 def test_a_cluster_gives_the_bits_of_threads(X, path, cluster):
     threads = symnmf.factorize(from_file(path), RANK, **RUN)
     with cluster.as_current():
@@ -157,30 +123,6 @@ def test_a_cluster_gives_the_bits_of_threads(X, path, cluster):
             assert np.array_equal(symnmf.factorize(blocks, RANK, **RUN).U, threads.U)
         with pytest.raises(InputError, match=r"negative .* in block \(1, 1\)"):
             DaskMatrix(from_file(path, change=lambda block, at: block - 9 * (at == (1, 1))))
-
-
-OTHER_USER = """
-import sys, dask.array as da, distributed, numpy as np, symnmf
-X = np.load(sys.argv[1]) * 3
-with distributed.Client(sys.argv[2], set_as_default=False) as client, client.as_current():
-    run = {"solver": "a-symhals", "random_state": 0, "max_iter": 6, "tol": 0}
-    print("ready", flush=True)
-    found = symnmf.factorize(da.from_array(X, chunks=70), 4, **run).U
-assert abs(found - symnmf.factorize(X, 4, **run).U).max() < 1e-9
-"""
-
-
-def test_two_users_of_one_cluster_do_not_get_each_others_products(X, path, cluster):
-    command = [sys.executable, "-c", OTHER_USER, str(path), cluster.scheduler.address]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
-        try:
-            assert other.stdout.readline().strip() == "ready"
-            with cluster.as_current():
-                found = symnmf.factorize(from_file(path), RANK, **RUN)
-            assert other.wait(MINUTES) == 0
-        finally:
-            other.kill()
-    np.testing.assert_allclose(found.U, symnmf.factorize(X, RANK, **RUN).U, rtol=0, atol=1e-9)
 
 
 def kill(client, killed, number=None):
@@ -209,26 +151,6 @@ def test_lost_workers_cost_work_and_not_the_result(path, cluster):
     assert np.array_equal(found.U, undisturbed.U)
 
 
-@pytest.mark.long
-def test_a_hundred_killed_workers(path, cluster):
-    undisturbed = symnmf.factorize(from_file(path), RANK, **RUN)
-    rng, killed = random.Random(0), []
-    with cluster.as_current():
-        usual = float("inf")
-        for _ in range(3):
-            clock = time.perf_counter()
-            symnmf.factorize(from_file(path, pause=0.02), RANK, **RUN)
-            usual = min(usual, time.perf_counter() - clock)
-        for _ in range(100):
-            cluster.wait_for_workers(2, timeout=1200)
-            moment = threading.Timer(rng.uniform(0.0, usual), kill, [cluster, killed])
-            moment.start()
-            found = symnmf.factorize(from_file(path, pause=0.02), RANK, **RUN)
-            moment.join(MINUTES)
-            assert np.array_equal(found.U, undisturbed.U)
-    assert len(killed) == 100
-
-
 def test_a_cluster_without_workers_is_an_error_and_not_a_hang(path, monkeypatch):
     monkeypatch.setattr("symnmf.storage.dask.PATIENCE", 0.2)
     with (
@@ -238,17 +160,3 @@ def test_a_cluster_without_workers_is_an_error_and_not_a_hang(path, monkeypatch)
         pytest.raises(InputError, match=r"no workers for 0\.2 seconds"),
     ):
         DaskMatrix(from_file(path))
-
-
-def test_a_run_resumes_on_another_cluster(path, tmp_path):
-    kept = tmp_path / "run.npz"
-    symnmf.factorize(from_file(path), RANK, checkpoint=kept, **RUN | {"max_iter": 2})
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-        client.as_current(),
-    ):
-        resumed = symnmf.factorize(from_file(path), RANK, checkpoint=kept, **RUN)
-    assert np.array_equal(resumed.U, symnmf.factorize(from_file(path), RANK, **RUN).U)

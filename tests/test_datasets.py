@@ -52,40 +52,6 @@ def test_other_files_of_the_same_form_are_loaded_by_name_or_path(name, real_data
         assert np.unique(members).size == 2884 < members.size
 
 
-@pytest.mark.parametrize(("name", "unit"), [("orl", 255), ("coil20", 4080)])
-def test_images_stored_by_columns_come_out_upright(name, unit, real_data):
-    data = datasets.load(name, real_data)
-    with np.load(real_data / ("ORL.npz" if name == "orl" else "COIL20.npz")) as stored:
-        raw = stored["X"][5].reshape(data.image_shape, order="F")
-    np.testing.assert_allclose(data.data[5].reshape(data.image_shape) * unit, raw, atol=1e-9)
-
-
-def test_digits_are_upright():
-    """A 1 has its ink in the middle columns; lying on its side it would not."""
-    data = datasets.load("digits")
-    one = data.data[data.target == 1].mean(axis=0).reshape(data.image_shape)
-    assert one[:, 3:5].sum() > one[:, :2].sum() + one[:, 6:].sum()
-
-
-def test_mnist_subsets_are_cut_from_the_full_set(real_data):
-    with np.load(real_data / "MNIST_full.npz") as full:
-        X, y = full["X_train"][:3147], full["y_test"]
-    train = datasets.load("mnist_train3147", real_data)
-    np.testing.assert_array_equal(np.rint(train.data * 255), X)
-    test = datasets.load("MNIST-test3147", real_data)
-    np.testing.assert_array_equal(test.target, y[:3147])
-    ordered = datasets.load("mnist_test_sorted3147", real_data)
-    np.testing.assert_array_equal(ordered.target, np.sort(y, kind="stable")[:3147])
-
-
-def test_karate_is_the_unweighted_graph_everybody_uses():
-    data = datasets.load("karate")
-    assert data.data.nnz == 2 * 78
-    assert set(data.data.data) == {1.0}
-    assert np.bincount(data.target).tolist() == [17, 17]
-    assert data.target[0] != data.target[33]
-
-
 def test_a_missing_file_says_where_it_was_looked_for(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"needs the file ORL.npz, which is not in .*SYMNMF_DATA"):
         datasets.load("orl", folder=tmp_path)

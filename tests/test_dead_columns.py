@@ -5,14 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import symnmf
 from conftest import synthetic_problem
-from symnmf.solvers import as_solver
 from symnmf.state import Point
-from symnmf.steps.revival import column_from_residual, dead_columns
+from symnmf.steps.revival import column_from_residual
 
 pytestmark = pytest.mark.filterwarnings("ignore::symnmf.errors.ConvergenceWarning")
 
@@ -32,17 +29,6 @@ def test_auto_revives_columns_that_are_zero_at_a_critical_point(kind, dtype):
     assert found.error < 1e-8
     assert found.dead_columns.size == 0
     assert np.all(np.diff(found.history["error"]) <= 1e-6)
-
-
-def test_graphs_without_a_diagonal_revive_theirs():
-    X = blocks() - np.eye(15)
-    saddle = np.zeros((15, 3))
-    saddle[:5, 0] = np.sqrt(0.8)
-    found = symnmf.factorize(X, 3, init=saddle)
-    best = min(
-        symnmf.factorize(X, 3, init="scaled-random", random_state=seed).error for seed in range(5)
-    )
-    assert found.error == pytest.approx(best, rel=1e-6)
 
 
 def test_a_column_that_nothing_asks_for_stays_zero_and_the_run_ends():
@@ -82,23 +68,6 @@ def test_a_revived_run_resumes_bit_for_bit(tmp_path):
         np.testing.assert_array_equal(rest.U, whole.U)
 
 
-@settings(max_examples=40)
-@given(st.integers(0, 2**32))
-def test_every_zero_column_is_known_after_every_step(seed):
-    """Of small problems with terms, whose columns die on the way."""
-    rng = np.random.default_rng(seed)
-    n, r = int(rng.integers(4, 10)), int(rng.integers(2, 5))
-    X, W = rng.random((n, n)), rng.random((n, n))
-    f = symnmf.Problem(X + X.T, weights=W + W.T, ridge=float(rng.uniform(1, 6))).objective
-    solver = as_solver("hals-newton")
-    state = solver.start(f, rng.random((n, r)))
-    for _ in range(30):
-        solver.step(f, state)
-        state.iteration += 1
-        zero = np.flatnonzero(~state.U.values.any(axis=0))
-        np.testing.assert_array_equal(dead_columns(state.U), zero)
-
-
 @pytest.mark.parametrize("price", [0.0, 0.1, 1.0])
 def test_a_column_that_is_put_in_lowers_f(price):
     f = symnmf.Problem(blocks(), l1=price).objective
@@ -108,8 +77,3 @@ def test_a_column_that_is_put_in_lowers_f(price):
     revived = U.copy()
     revived[:, 0] = column
     assert f.value(Point(f.ops, revived)) < f.value(Point(f.ops, U)) - 1.0
-
-
-def test_no_column_is_put_in_where_its_price_is_all_that_it_brings():
-    f = symnmf.Problem(blocks(), l1=5.0).objective
-    assert column_from_residual(f, Point(f.ops, np.zeros((15, 3)))) is None

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from numba.core.errors import TypingError
 
 from conftest import synthetic_problem
 from symnmf.kernels import dense_products
@@ -88,16 +87,6 @@ def test_products_are_numpys(shape: tuple[int, int, int], dtype: np.dtype, seed:
     check(both, whole, expected, abs(A).astype(float) @ abs(E) + abs(D).astype(float) @ abs(F))
 
 
-def test_a_row_does_not_depend_on_the_rows_beside_it() -> None:
-    rng = np.random.default_rng(0)
-    A, B = rng.random((40, 23)), rng.random((23, 19))
-    whole, parts = np.empty((40, 19)), np.empty((40, 19))
-    times_rows(multiplier(A.dtype), A, B, whole, 0, 40)
-    for first, last in ((0, 7), (7, 20), (20, 26), (26, 40)):
-        times_rows(multiplier(A.dtype), A, B, parts, first, last)
-    np.testing.assert_array_equal(parts, whole)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_factor_wider_than_the_cache_is_taken_in_slabs(dtype: np.dtype) -> None:
     rng = np.random.default_rng(0)
@@ -111,21 +100,6 @@ def test_a_factor_wider_than_the_cache_is_taken_in_slabs(dtype: np.dtype) -> Non
     for first, last in ((0, 100), (100, 117), (117, 203)):
         times_rows(multiplier(dtype), A, B, parts, first, last)
     np.testing.assert_array_equal(parts, out)
-
-
-def test_infinite_entries_stay_in_their_rows() -> None:
-    X, V = np.ones((20, 20)), np.ones((20, 3))
-    X[4, 7] = X[7, 4] = np.inf
-    out = np.empty_like(V)
-    times_rows(multiplier(X.dtype), X, V, out, 0, 20)
-    np.testing.assert_allclose(out, X @ V)
-
-
-def test_types_and_orders_that_kernels_cannot_read_are_refused() -> None:
-    A, B, C = np.ones((8, 3)), np.ones((3, 8)), np.empty((8, 8))
-    for given_ in ((A, B.astype(np.float32), C), (A, np.asfortranarray(B), C)):
-        with pytest.raises(TypingError):
-            times_rows(multiplier(A.dtype), *given_, 0, 8)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

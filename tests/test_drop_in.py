@@ -9,7 +9,7 @@ from sklearn.cluster import SpectralClustering
 from sklearn.cluster.tests import test_spectral as theirs
 from sklearn.cluster.tests.test_spectral import *  # noqa: F403
 from sklearn.datasets import load_iris, make_blobs
-from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
+from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.neighbors import NearestNeighbors
 
 from symnmf import SymNMF, graphs, metrics
@@ -71,16 +71,7 @@ def swapped(monkeypatch):
     monkeypatch.setattr(theirs, "SpectralClustering", InItsPlace)
 
 
-@pytest.fixture
-def global_random_seed():
-    return 42  # scikit-learn's, where none is chosen
-
-
 # What those tests do not look at ----------------------------------------------------------------
-
-
-def test_every_kernel_of_scikit_learn_is_there():
-    assert set(kernel_metrics()) == {*KERNELS, "rbf", "cosine"}
 
 
 @pytest.mark.parametrize("name", [name for name in KERNELS if name != "additive_chi2"])

@@ -53,18 +53,6 @@ def test_a_list_of_pairs_is_a_graph(rows):
     assert set(found) == set(symnmf.communities(graph, 2, random_state=0))
 
 
-def test_triples_of_networkx_and_tuples_of_numbers():
-    edges = list(KARATE.edges(data=True))
-    A, names = graphs.from_edges(edges)
-    assert names == list(range(34))
-    np.testing.assert_array_equal(A.toarray(), nx.to_numpy_array(KARATE))
-    B, _ = graphs.from_graph([(u, v, data["weight"]) for u, v, data in edges])
-    np.testing.assert_array_equal(A.toarray(), B.toarray())
-    # two pairs of numbers may be a 2 x 2 matrix, and nothing is guessed
-    with pytest.raises(InputError, match="which read as edges"):
-        symnmf.communities([(0, 1), (1, 0)], 1)
-
-
 @pytest.mark.parametrize(
     "names",
     [("Source", "Target", "Weight"), ("from", "to", "n"), ("a", "b", "c"), (0, 1, 2)],
@@ -112,13 +100,6 @@ def test_an_edge_that_is_listed_again():
     with pytest.raises(InputError, match="between 'b' and 'a' with the weights 2 and 5"):
         graphs.from_edges([*both, ("b", "a", 5.0)])
     assert graphs.from_edges([[0, 1, 2.0], [1, 0, 5.0]], repeated="sum")[0][0, 1] == 7
-
-
-def test_a_square_frame_is_still_a_matrix_with_names():
-    names = [f"n{node}" for node in KARATE]
-    frame = pd.DataFrame(nx.to_numpy_array(KARATE, weight=None), index=names)
-    found = symnmf.communities(frame, 2, random_state=0)
-    assert found.names == names
 
 
 @pytest.mark.parametrize(

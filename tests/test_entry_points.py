@@ -162,29 +162,6 @@ def test_labels_numbers_and_warnings_are_the_same(faces, settings, kind):
             assert judged["modularity"] == pytest.approx(quality.modularity, rel=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_triangles_are_the_same(faces, seed):
-    options = {"order": 3, "random_state": seed, "n_init": 3}
-    labels, U, _ = faces("communities", GRAPH, 3, **options)
-    assert len(np.unique(labels)) == 4
-    for name in ("scanpy", "cluster"):
-        same, factor, _ = faces(name, GRAPH, 3, **options)
-        np.testing.assert_array_equal(same, labels, err_msg=name)
-        if factor is not None:
-            np.testing.assert_allclose(factor, U, atol=1e-9)
-
-
-def test_overlapping_communities_are_the_same(tmp_path):
-    np.save(tmp_path / "A.npy", GRAPH)
-    found = communities(GRAPH, 3, overlapping=True, threshold=0.1, random_state=0)
-    told = f"cluster {tmp_path / 'A.npy'} -k 3 --overlapping --threshold 0.1 --seed 0 --json"
-    answer = command(f"{told} --affinity precomputed --normalize")
-    lists = json.loads(answer.stdout)["table"]["all_clusters"]
-    expected = [[j for j, nodes in enumerate(found) if i in nodes] for i in range(len(GRAPH))]
-    assert [list(map(int, row.split())) for row in lists] == expected
-    assert max(map(len, expected)) > 1
-
-
 @pytest.mark.filterwarnings("ignore::symnmf.QualityWarning")
 def test_memberships_are_read_by_one_rule(tmp_path):
     """Sets that overlap, memberships of a partition, the command and the page say the same."""
@@ -223,18 +200,6 @@ def test_memberships_are_read_by_one_rule(tmp_path):
     twice = next(i for i in range(len(club)) if (found.strength[i] > 1).sum() > 1)
     assert f"<bdi>{table['all_clusters'][twice]}</bdi>" in page
     assert table["strengths"][twice] in page
-
-
-def test_signed_graphs_are_the_same(faces):
-    A = GRAPH.copy()
-    A[A > 1.3] *= -0.5
-    options = {"allow_negative": True, "random_state": 0}
-    labels, U, _ = faces("communities", A, 3, **options)
-    for name in ("scanpy", "cluster"):
-        same, factor, _ = faces(name, A, 3, **options)
-        np.testing.assert_array_equal(same, labels, err_msg=name)
-        if factor is not None:
-            np.testing.assert_allclose(factor, U, atol=1e-9)
 
 
 def test_missing_entries_are_the_same(faces):
@@ -288,13 +253,6 @@ def test_what_looks_at_every_entry_refuses_a_problem_that_hides_some():
     np.testing.assert_array_equal(plain.labels, symnmf.hierarchy(GRAPH, random_state=0).labels)
 
 
-def test_a_problem_and_an_option_of_it_are_not_both_given():
-    mask = np.ones(GRAPH.shape, dtype=bool)
-    problem = symnmf.Problem(GRAPH, mask=mask)
-    with pytest.raises(InputError, match="X is a Problem, which knows its mask; say that when"):
-        symnmf.factorize(problem, 3, mask=mask)
-
-
 def test_a_number_that_is_looked_for_is_the_same(faces):
     options = {"random_state": 0}
     labels, U, _ = faces("SymNMF", GRAPH, "auto", **options)
@@ -328,26 +286,6 @@ def test_a_little_asymmetry_passes_everywhere_and_the_mean_is_taken(faces, by, k
         np.testing.assert_array_equal(faces(name, kind(A), 3, **options)[0], expected, name)
     one, other = (symnmf.factorize(kind(X), 3, random_state=0).U for X in (A, mean))
     np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("by", [2e-6, 1e-3])
-def test_more_is_refused_everywhere(faces, by):
-    A = lopsided(by)
-    calls = [lambda name=name: faces(name, A, 3) for name in FACES]
-    calls += [lambda: symnmf.factorize(A, 3)]
-    for call in calls:
-        with pytest.raises(InputError, match="is not symmetric: entries differ from their mirror"):
-            call()
-
-
-def test_the_command_does_not_take_a_fault_for_points(tmp_path):
-    def told(by):
-        np.save(tmp_path / "A.npy", lopsided(by))
-        return command("cluster", tmp_path / "A.npy", "-k", "3")
-
-    assert "taken as similarities" in told(1e-9).stderr
-    assert told(1e-3).exit_code == 2
-    assert "nearly symmetric" in told(1e-3).stderr
 
 
 # Refusals -------------------------------------------------------------------------------------
@@ -447,39 +385,6 @@ def test_every_storage_reaches_every_entry_point(tmp_path, kind):
     np.testing.assert_array_equal(model.predict(X[:5] * 1.01), plain.labels[:5])
     best = symnmf.factorize(data, 3, **{**run, "n_init": 2})
     assert best.error == pytest.approx(plain.result.error, rel=0.05)
-
-
-def test_several_starts_of_factorize_are_those_of_the_search(tmp_path):
-    options = {"init": "scaled-random", "random_state": 4, "tol": 1e-4}
-    single = symnmf.factorize(GRAPH, 3, **options)
-    best = symnmf.factorize(GRAPH, 3, n_init=6, **options)
-    assert best.error <= single.error
-    found = communities(GRAPH, 3, normalize=False, n_init=6, **options)
-    assert best.error == found.result.error
-    seen = []
-    kept = symnmf.factorize(
-        GRAPH,
-        3,
-        n_init=6,
-        checkpoint=tmp_path / "fit.npz",
-        callback=lambda now: seen.append(now.iteration),
-        **options,
-    )
-    np.testing.assert_array_equal(kept.U, best.U)
-    assert seen.count(0) == 6
-    with pytest.raises(InputError, match="n_init must be a whole number of at least 1"):
-        symnmf.factorize(GRAPH, 3, n_init=0)
-    with pytest.warns(UserWarning, match="best of 2 starts"):
-        symnmf.factorize(GRAPH, 3, n_init=2, max_iter=2, tol=1e-12, random_state=0)
-
-
-def test_a_low_rank_graph_is_normalised_without_being_formed():
-    B = low_rank()
-    options = {"random_state": 0, "degree_offset": 0.5}
-    thin, full = communities(LowRank(B), 3, **options), communities(B @ B.T, 3, **options)
-    np.testing.assert_allclose(thin.result.U, full.result.U, atol=1e-6)
-    chosen = communities(LowRank(B), 3, random_state=0)
-    assert chosen.degree_offset == communities(B @ B.T, 3, random_state=0).degree_offset
 
 
 @pytest.mark.parametrize(

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import re
-import signal
-import subprocess
-import sys
-import threading
 import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.cluster import SpectralClustering
-from sklearn.datasets import load_digits, make_blobs
-from sklearn.exceptions import NotFittedError
+from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
-from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from extras import optional
 from symnmf import InputError, factorize, graphs
-from symnmf.errors import ConvergenceWarning
 from symnmf.estimator import SymNMF
 from symnmf.metrics import clustering_accuracy
 
@@ -89,14 +78,6 @@ def test_attributes_are_what_they_say(fitted, blobs, affinity):
     assert not hasattr(fitted, "feature_names_in_")
 
 
-def test_nothing_is_there_before_fit():
-    model = SymNMF()
-    for name in ("labels_", "embedding_", "membership_", "strength_", "certificate_"):
-        assert not hasattr(model, name)
-    with pytest.raises(NotFittedError):
-        _ = model.membership_
-
-
 def test_fit_predict_and_fit_transform_agree_with_fit(fitted, blobs):
     model = clone(fitted)
     np.testing.assert_array_equal(model.fit_predict(blobs[0], None), fitted.labels_)
@@ -126,28 +107,6 @@ def test_the_same_seed_gives_the_same_bits_whatever_n_jobs(fitted, blobs, n_jobs
     assert not np.array_equal(one, other)
 
 
-def test_verbose_prints_every_start_at_its_pace(affinity, capsys):
-    options = {"init": "scaled-random", "n_init": 2, "max_iter": 25, "tol": 0, "verbose": 2}
-    SymNMF(4, affinity="precomputed", **options).fit(affinity)
-    lines = capsys.readouterr().out.splitlines()
-    seen = {tuple(map(int, re.findall(r"start (\d+): iteration (\d+)", line)[0])) for line in lines}
-    assert seen == {(start, iteration) for start in (1, 2) for iteration in (0, 10, 20)}
-
-
-def test_only_the_start_that_is_kept_warns(affinity):
-    model = SymNMF(4, affinity="precomputed", max_iter=3, n_init=4, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="best of 4 starts .* 3 iterations") as caught:
-        model.fit(affinity)
-    assert len(caught) == 1
-    assert model.status_ == "max_iter"
-
-
-def test_max_time_is_shared_out(affinity):
-    model = SymNMF(4, affinity="precomputed", max_time=0.0, tol=0).fit(affinity)
-    assert model.status_ == "max_time"
-    assert model.n_iter_ == 0
-
-
 @pytest.mark.parametrize(
     ("name", "least"), [("orl", 0.72), ("football", 0.85)], ids=["orl", "football"]
 )
@@ -163,18 +122,6 @@ def test_quality_on_real_data(real_data, name, least):
     assert clustering_accuracy(data.target, model.fit_predict(X)) >= least
     shuffled = np.random.default_rng(0).permutation(model.labels_)
     assert clustering_accuracy(data.target, shuffled) < least / 2
-
-
-def test_quality_on_digits_beside_spectral_clustering():
-    X, y = load_digits(n_class=5, return_X_y=True)
-    X, y = X[:450], y[:450]
-    parameters = {"affinity": "nearest_neighbors", "n_neighbors": 10, "random_state": 0}
-    scores = [
-        clustering_accuracy(y, clusterer(n_clusters=5, **parameters).fit_predict(X))
-        for clusterer in (SpectralClustering, SymNMF)
-    ]
-    assert scores[1] > 0.9
-    assert scores[1] > scores[0] - 0.05
 
 
 @pytest.mark.parametrize("kind", ["self-tuning", "nearest_neighbors", "rbf", "cosine"])
@@ -211,43 +158,6 @@ def test_samples_without_similarities_belong_to_no_cluster(affinity, solver):
         assert model.quality_.outside == 3
 
 
-def test_the_error_is_that_of_the_embedding_even_after_one_iteration(affinity):
-    A = affinity.toarray()
-    A[:9] = A[:, :9] = 0
-    options = {"n_init": 1, "random_state": 0, "tol": 0, "max_iter": 1, "solver": "a-symhals"}
-    options["init"] = "scaled-random"
-    options["assign_labels"] = "largest"
-    model = SymNMF(4, affinity="precomputed", normalize=False, **options).fit(A)
-    assert model.history_["error"][-1] > model.reconstruction_err_  # the rows were not zero yet
-    U = model.embedding_
-    expected = np.linalg.norm(A - U @ U.T) ** 2 / np.linalg.norm(A) ** 2
-    assert model.reconstruction_err_ == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_callable_affinity_is_used(blobs):
-    def kernel(X):
-        return rbf_kernel(X, gamma=0.05)
-
-    model = SymNMF(4, affinity=kernel, random_state=0).fit(blobs[0])
-    np.testing.assert_allclose(model.affinity_matrix_, kernel(blobs[0]))
-
-
-def test_n_neighbors_reaches_the_graph(blobs):
-    model = SymNMF(4, affinity="nearest_neighbors", n_neighbors=6, n_init=1).fit(blobs[0])
-    expected = graphs.nearest_neighbors(blobs[0], n_neighbors=6)
-    assert abs(model.affinity_matrix_ - expected).max() == 0
-
-
-def test_sparse_and_float32_affinities_are_kept(affinity):
-    single = affinity.astype(np.float32)
-    model = SymNMF(4, affinity="precomputed", n_init=1, random_state=0).fit(single)
-    assert model.embedding_.dtype == np.float32
-    assert sp.issparse(model.affinity_matrix_)
-    dense = SymNMF(4, affinity="precomputed", n_init=1, random_state=0).fit(affinity.toarray())
-    assert dense.embedding_.dtype == np.float64
-    assert adjusted_rand_score(dense.labels_, model.labels_) > 0.95
-
-
 def test_a_fit_goes_on_from_the_embedding(affinity):
     options = {"normalize": False, "max_iter": 4, "tol": 0, "random_state": 0}
     model = SymNMF(4, affinity="precomputed", **options).fit(affinity)
@@ -256,21 +166,6 @@ def test_a_fit_goes_on_from_the_embedding(affinity):
     expected = factorize(affinity, 4, init=reached, max_iter=4, tol=0)
     np.testing.assert_array_equal(model.embedding_, expected.U)
     assert model.reconstruction_err_ < before
-
-
-class WithItsOwnSettings(SymNMF):
-    """A subclass that takes other parameters, as users write them."""
-
-    def __init__(self, groups=3, seed=0):
-        super().__init__(groups, random_state=seed)
-        self.groups = groups
-        self.seed = seed
-
-
-def test_a_subclass_may_have_parameters_of_its_own(blobs):
-    model = clone(WithItsOwnSettings(4)).fit(blobs[0])
-    np.testing.assert_array_equal(model.labels_, SymNMF(4, random_state=0).fit(blobs[0]).labels_)
-    assert model.predict(blobs[0][:5]).shape == (5,)
 
 
 def _reader(path, **changes):
@@ -294,38 +189,6 @@ def test_a_fit_that_ended_early_goes_on_bit_for_bit(affinity, tmp_path, seed):
     assert more.reconstruction_err_ <= resumed.reconstruction_err_
 
 
-def test_a_killed_fit_goes_on(affinity, tmp_path, capsys):
-    sp.save_npz(tmp_path / "A.npz", affinity)
-    path = tmp_path / "fit.npz"
-    script = f"""
-import os, signal, sys
-import scipy.sparse as sp
-from symnmf.estimator import SymNMF
-from symnmf.run import checkpoint
-
-checkpoint.SECONDS_BETWEEN = 0.0
-
-class Killer:
-    def write(self, text):
-        if "start 2: iteration 20," in text:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-sys.stdout = Killer()
-model = SymNMF(4, affinity="precomputed", n_init=3, tol=0, max_iter=60, random_state=5,
-               init="scaled-random",
-               checkpoint={str(path)!r}, verbose=3, n_jobs=1)
-model.fit(sp.load_npz({str(tmp_path / "A.npz")!r}))
-"""
-    done = subprocess.run([sys.executable, "-c", script], check=False)
-    assert done.returncode == -signal.SIGKILL
-    resumed = _reader(path, random_state=5, verbose=3, n_jobs=1).fit(affinity)
-    printed = re.findall(r"start (\d+): iteration (\d+)", capsys.readouterr().out)
-    assert printed[0] == ("2", "20")  # the first start was done, the second at iteration 19
-    assert printed[41] == ("3", "0")
-    straight = _reader(None, random_state=5).fit(affinity)
-    np.testing.assert_array_equal(resumed.embedding_, straight.embedding_)
-
-
 def test_a_checkpoint_of_another_fit_is_refused(affinity, tmp_path):
     path = tmp_path / "fit.npz"
     _reader(path, max_iter=2, random_state=5).fit(affinity)
@@ -337,23 +200,6 @@ def test_a_checkpoint_of_another_fit_is_refused(affinity, tmp_path):
     ):
         with pytest.raises(InputError, match=said):
             _reader(path, **other).fit(X)
-
-
-def test_ctrl_c_ends_all_starts_and_keeps_the_best(affinity):
-    once = threading.Lock()
-
-    def interrupting(X, rank, random_state):
-        if once.acquire(blocking=False):  # a second Ctrl-C would act as it always does
-            os.kill(os.getpid(), signal.SIGINT)
-        return random_state.random((X.shape[0], rank))
-
-    before = signal.getsignal(signal.SIGINT)
-    model = SymNMF(
-        4, affinity="precomputed", init=interrupting, n_jobs=2, n_init=4, tol=0, max_iter=10**7
-    ).fit(affinity)
-    assert model.status_ == "stopped"
-    assert model.labels_.shape == (90,)
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_clone_pickle_and_set_params(fitted):
@@ -373,14 +219,6 @@ def test_pandas_in_and_out(fitted, blobs):
     assert list(out.columns) == ["symnmf0", "symnmf1", "symnmf2", "symnmf3"]
     assert list(out.index) == list(frame.index)
     np.testing.assert_array_equal(out.to_numpy(), fitted.embedding_)
-
-
-def test_in_a_pipeline(blobs):
-    X, _ = blobs
-    pipeline = make_pipeline(StandardScaler(), SymNMF(4, random_state=0))
-    scaled = StandardScaler().fit_transform(X)
-    expected = SymNMF(4, random_state=0).fit_predict(scaled)
-    np.testing.assert_array_equal(pipeline.fit_predict(X), expected)
 
 
 def test_in_a_grid_search_the_rows_and_columns_are_cut_alike(affinity, blobs):
@@ -451,15 +289,6 @@ def test_errors_say_what_to_do(blobs, changes, said):
     with pytest.raises(InputError, match=re.escape(said)) as caught:
         SymNMF(**{"n_clusters": 4, **changes}).fit(blobs[0])
     assert str(caught.value).count(". ") == 0
-
-
-def test_settings_are_refused_before_the_graph_is_built(blobs):
-    def never(X):
-        raise AssertionError("the affinity was computed first")
-
-    for wrong in ({"solver": "x"}, {"tol": -1.0}, {"init": "x"}, {"max_iter": -1}):
-        with pytest.raises(InputError):
-            SymNMF(4, affinity=never, **wrong).fit(blobs[0])
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -4,13 +4,11 @@ import functools
 import gzip
 import http.server
 import threading
-from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 import scipy.io
-import sklearn.datasets
 
 from shell import command
 from symnmf import datasets
@@ -98,19 +96,6 @@ def test_what_is_fetched_is_what_was_used(name, server, cache, real_data, tmp_pa
     assert abs(ours.data - theirs.data).max() == 0
 
 
-@pytest.mark.parametrize("subset", ["train3147", "test3147", "test_sorted3147"])
-def test_mnist_of_scikit_learn(subset, cache, real_data, monkeypatch):
-    full = stored(real_data, "mnist_full")
-    fetched = SimpleNamespace(
-        data=np.concatenate([full["X_train"], full["X_test"]]),
-        target=np.concatenate([full["y_train"], full["y_test"]]).astype(str),
-    )
-    monkeypatch.setattr(sklearn.datasets, "fetch_openml", lambda *_, **__: fetched)
-    datasets.fetch(f"mnist_{subset}")
-    theirs = datasets.load(f"mnist_{subset}")
-    np.testing.assert_array_equal(theirs.data, datasets.load(theirs.name, real_data).data)
-
-
 #: A small graph that needs no real data.
 GML = b"""graph [
 node [ id 0 label "a" gt 1 ]
@@ -179,10 +164,6 @@ def test_a_stream_that_is_cut_is_one_sentence(server, cache):
         datasets.fetch("email_eu_core", mirror=address)
 
 
-def test_every_file_has_a_recipe():
-    assert set(recipes.RECIPES) == set(loading.STORED)
-
-
 def test_the_command(server, cache, small):
     root, address = server
     put(root, small.urls[0], GML)
@@ -207,15 +188,6 @@ def test_the_command(server, cache, small):
 def test_what_cannot_be_fetched_is_said_in_one_sentence(given, said, cache):
     with pytest.raises(InputError, match=said):
         datasets.fetch(**{"name": "football", **given})
-
-
-def test_a_download_by_scikit_learn_that_fails_is_one_sentence(cache, monkeypatch):
-    def fail(*_, **__):
-        raise OSError("no route to host")
-
-    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fail)
-    with pytest.raises(InputError, match="cannot be downloaded"):
-        datasets.fetch("mnist_full")
 
 
 @pytest.mark.parametrize("place", ["file", "file/below", "file/far/below"])

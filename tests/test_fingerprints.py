@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from extras import optional
-from symnmf import InputError, Problem, factorize, tensors
-from symnmf.storage import Blocks, LowRank, as_symmetric
+from symnmf import InputError, Problem, factorize
+from symnmf.storage import Blocks, as_symmetric
 
 dask_array = optional("dask.array")
 
@@ -57,36 +57,6 @@ def test_every_part_of_a_large_matrix_counts(kind, tmp_path):
     digests = {STORAGES[kind](changed(X, i, j), tmp_path).digest() for i, j in places}
     digests.add(STORAGES[kind](X, tmp_path).digest())
     assert len(digests) == len(places) + 1
-
-
-def test_every_number_of_the_factors_of_a_low_rank_matrix_counts():
-    B, C = np.ones((5, 2)), np.eye(2)
-    digests = {LowRank(B, C).digest()}
-    for place in itertools.product(range(5), range(2)):
-        other = B.copy()
-        other[place] = 1.5
-        digests.add(LowRank(other, C).digest())
-    for i, j in ((0, 0), (0, 1), (1, 1)):
-        digests.add(LowRank(B, changed(C, i, j)).digest())
-    assert len(digests) == 1 + 10 + 3
-
-
-def test_where_an_entry_is_counts_in_a_sparse_matrix():
-    one, other = np.zeros((4, 4)), np.zeros((4, 4))
-    one[0, 1] = one[1, 0] = other[0, 2] = other[2, 0] = 1.0
-    assert as_symmetric(sp.csr_array(one)).digest() != as_symmetric(sp.csr_array(other)).digest()
-
-
-def test_every_entry_of_a_tensor_counts():
-    T = np.ones((4, 4, 4))
-    digests = {tensors.as_tensor(T).digest()}
-    tuples = list(itertools.combinations_with_replacement(range(4), 3))
-    for entry in tuples:
-        other = T.copy()
-        for place in itertools.permutations(entry):
-            other[place] = 1.5
-        digests.add(tensors.as_tensor(other).digest())
-    assert len(digests) == 1 + len(tuples)
 
 
 def test_a_checkpoint_of_an_x_with_another_last_entry_is_refused(tmp_path):

@@ -8,16 +8,7 @@ import os
 import subprocess
 import sys
 
-import networkx as nx
-import numpy as np
 import pytest
-import scipy.sparse as sp
-
-from symnmf.kernels import compiling
-from symnmf.ops import host
-from symnmf.parallel import Threads
-from symnmf.solvers import LIKELIHOOD_SOLVERS, SOLVERS
-from symnmf.storage import SparseMatrix, as_symmetric
 
 #: The first calls, and the kernels that each may compile, once each.
 CALLS = {
@@ -111,41 +102,3 @@ def test_a_package_offers_all_its_names(package):
     assert set(module.__all__) <= set(dir(module))
     with pytest.raises(AttributeError, match=f"symnmf.{package}' has no attribute 'nothing'"):
         _ = module.nothing
-
-
-def test_modules_of_a_package_are_reached_from_it():
-    code = "import symnmf; print(symnmf.storage.lowrank.LowRank is symnmf.storage.LowRank)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "True\n"
-
-
-@pytest.mark.parametrize("known", [SOLVERS, LIKELIHOOD_SOLVERS])
-def test_methods_are_known_by_their_names(known):
-    assert [solver.name for solver in known.values()] == list(known)
-
-
-def test_kernels_are_compiled_where_no_folder_can_be_written(monkeypatch):
-    def nowhere(_):
-        raise RuntimeError("cannot cache function: no locator available")
-
-    monkeypatch.setattr(compiling, "FunctionCache", nowhere)
-    assert compiling.compiled()(lambda x: 2 * x)(3) == 6
-
-
-def test_indices_of_64_bits_are_kept_in_32():
-    A = nx.to_scipy_sparse_array(nx.karate_club_graph(), dtype=float)
-    wide = sp.csr_array(A)
-    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
-    X = as_symmetric(wide)
-    assert isinstance(X, SparseMatrix)
-    assert X.indices.dtype == X.indptr.dtype == np.int32
-    V = np.random.default_rng(0).random((34, 3))
-    np.testing.assert_allclose(X.matmul(V), A @ V)
-
-
-def test_sums_of_float32_are_those_of_float64():
-    A, B = np.random.default_rng(0).random((2, 50_000, 3)).astype(np.float32)
-    ops = host.HostOps(Threads(1))
-    whole = A.astype(np.float64), B.astype(np.float64)
-    assert ops.inner(A, B) == pytest.approx(np.vdot(*whole), rel=1e-12)
-    np.testing.assert_allclose(ops.cross(A, B), whole[0].T @ whole[1], rtol=1e-6)

@@ -15,13 +15,11 @@ from scipy.spatial.distance import cdist
 
 from extras import optional
 from symnmf import SymNMF, graphs
-from symnmf.datasets import available, load
 from symnmf.errors import InputError
 from symnmf.graphs import GraphWarning
 
 nx = optional("networkx")
 
-PRESENT = {entry.name for entry in available() if entry.present}
 POINT_GRAPHS = [graphs.self_tuning, graphs.nearest_neighbors, graphs.rbf, graphs.cosine]
 
 pytestmark = pytest.mark.filterwarnings("ignore::symnmf.graphs.GraphWarning")
@@ -103,17 +101,6 @@ def test_float_data_far_from_the_origin(offset, d):
     np.testing.assert_allclose(graphs.self_tuning(X).toarray(), expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["orl", "coil20"])
-def test_images_of_the_paper(name):
-    if name not in PRESENT:
-        pytest.skip(f"the {name} file is absent: set SYMNMF_DATA")
-    X = load(name).data
-    X = np.vstack([X, X[:10], X[:1].repeat(10, axis=0)])
-    A = graphs.self_tuning(X)
-    assert_graph(A, len(X))
-    np.testing.assert_allclose(A.toarray(), dense_self_tuning(X), rtol=0, atol=1e-12)
-
-
 def test_sparse_points_give_the_graph_of_dense_ones():
     X = sp.random_array((150, 400), density=0.05, rng=np.random.default_rng(0), format="csr")
     X = sp.csr_array(sp.vstack([X, X[:5], X[:1], X[:1]]))
@@ -122,14 +109,6 @@ def test_sparse_points_give_the_graph_of_dense_ones():
         here, there = (make(points, n_neighbors=9).toarray() for points in (X, X.toarray()))
         np.testing.assert_allclose(here, there, rtol=0, atol=1e-9)
     assert (before != X).nnz == 0
-
-
-def test_rows_of_a_sparse_table_have_more_neighbours():
-    """A text shares few words with any other; log2(n) + 1 of them say little of its topic."""
-    X = sp.random_array((400, 300), density=0.05, rng=np.random.default_rng(0), format="csr")
-    for make in (graphs.self_tuning, graphs.cosine):
-        assert (make(X) != make(X, n_neighbors=20)).nnz == 0
-        assert (make(X.toarray()) != make(X.toarray(), n_neighbors=9)).nnz == 0
 
 
 def test_no_array_of_n_by_n_is_made():
@@ -164,23 +143,6 @@ def test_cosine_is_its_definition_and_keeps_zero_rows_isolated():
     assert A[[3]].nnz == 0
 
 
-def test_cosine_of_orthogonal_documents_has_no_edge():
-    """More ties at similarity 0 than any search returns, and none of them is an edge."""
-    X = sp.block_diag([np.ones((2, 3))] * 60, format="csr")
-    A = graphs.cosine(X, n_neighbors=5, normalize=False)
-    np.testing.assert_allclose(A.toarray(), np.kron(np.eye(60), [[0, 1], [1, 0]]), atol=1e-15)
-
-
-def test_full_kernel_on_request():
-    X = np.random.default_rng(0).standard_normal((30, 4))
-    K = graphs.rbf(X, n_neighbors="all", normalize=False)
-    expected = np.exp(-(dense_distances(X) ** 2) / (4 * X.var()))
-    np.fill_diagonal(expected, 0)
-    assert isinstance(K, np.ndarray)
-    np.testing.assert_allclose(K, expected, atol=1e-12)
-    np.testing.assert_array_equal(K, K.T)
-
-
 @pytest.mark.parametrize("make", POINT_GRAPHS)
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 9])
 @pytest.mark.parametrize("value", [0.0, 2.5, None])
@@ -192,13 +154,6 @@ def test_few_or_identical_points_give_a_finite_graph(make, n, value):
     assert_graph(A, n)
     zero_rows = make is graphs.cosine and value == 0.0
     assert (A.sum(axis=1) > 0).all() == (n > 1 and not zero_rows)
-
-
-def test_identical_points_have_similarity_one():
-    X = np.vstack([np.zeros((10, 3)), np.random.default_rng(0).random((30, 3))])
-    with pytest.warns(GraphWarning, match="10 of 40 points are identical to at least 7 others"):
-        A = graphs.self_tuning(X, normalize=False)
-    assert A[0, 1] == 1
 
 
 @pytest.mark.parametrize(
@@ -213,13 +168,6 @@ def test_what_was_seen_is_said(X, message):
     with pytest.warns(GraphWarning, match=message) as seen:
         graphs.self_tuning(X, n_neighbors=3)
     assert {warning.filename for warning in seen} == {__file__}
-
-
-def test_a_point_whose_similarity_underflows_is_isolated_not_nan():
-    X = np.r_[np.arange(20) * 1e-6, 1e3][:, None]
-    with pytest.warns(GraphWarning, match="1 of 21 points are isolated"):
-        A = graphs.self_tuning(X)
-    assert_graph(A, 21)
 
 
 @pytest.mark.parametrize(
@@ -291,48 +239,6 @@ def test_bad_affinities_are_refused(A, message, convert):
     ):
         with pytest.raises(InputError, match=re.escape(message)):
             call()
-
-
-def test_normalize_leaves_isolated_nodes_alone():
-    A = np.array([[0, 2.0, 0], [2, 1, 0], [0, 0, 0]])
-    expected = [[0, 2 / np.sqrt(6), 0], [2 / np.sqrt(6), 1 / 3, 0], [0, 0, 0]]
-    np.testing.assert_allclose(graphs.normalize(A), expected)
-    np.testing.assert_allclose(graphs.normalize(sp.csr_array(A)).toarray(), expected)
-
-
-@pytest.mark.long
-def test_approximate_neighbors_are_nearly_all_right():
-    X = np.random.default_rng(0).standard_normal((2000, 20))
-    X[:50] = X[0]
-    exact, rough = graphs.self_tuning(X), graphs.self_tuning(X, approximate=True)
-    assert_graph(rough, 2000)
-    assert (exact.astype(bool).multiply(rough.astype(bool))).nnz > 0.9 * exact.nnz
-
-
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-def test_precomputed_affinities_keep_single_precision(kind):
-    A = kind(np.array([[0, 1, 0.5], [1, 0, 0], [0.5, 0, 0]], dtype=np.float32))
-    assert graphs.build(A, "precomputed").dtype == np.float32
-    assert graphs.normalize(A).dtype == np.float32
-
-
-def test_zero_rows_are_warned_of_once():
-    X = np.vstack([np.random.default_rng(0).random((20, 3)), np.zeros((2, 3))])
-    with pytest.warns(GraphWarning) as seen:
-        graphs.cosine(X)
-    assert len(seen) == 1
-
-
-def test_components_up_to_the_number_of_clusters_are_no_surprise():
-    X = np.repeat([0.0, 90.0, 180.0], 20)[:, None] + np.tile(np.arange(20) / 10, 3)[:, None]
-    for affinity in ("self-tuning", graphs.self_tuning):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            graphs.build(X, affinity, n_clusters=3)
-        with pytest.warns(GraphWarning, match="3 components:"):
-            graphs.build(X, affinity, n_clusters=2)
-    with pytest.warns(GraphWarning, match="3 components:"):
-        graphs.self_tuning(X)
 
 
 def test_new_points_are_compared_by_the_kernel_of_the_graph():

@@ -15,14 +15,10 @@ from sklearn.metrics import adjusted_rand_score
 import symnmf
 from kinds_of_data import block_model, equal_groups
 from symnmf import InputError
-from symnmf.cluster.description import by_merging, description_length
-from symnmf.cluster.dip import CHANCES, QUANTILES, SIZES, dip_test
-from symnmf.cluster.held_out_edges import chance_inside, closed, splits
+from symnmf.cluster.held_out_edges import closed, splits
 from symnmf.cluster.judgement import LEVEL, evidence_of
-from symnmf.cluster.partition import as_graph, between, fine_partition
-from symnmf.graphs.partitions import Partition
+from symnmf.cluster.partition import as_graph, fine_partition
 from symnmf.kernels.dips import dip
-from symnmf.kernels.paths import joined
 
 BLOBS = make_blobs(300, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)[0]
 
@@ -88,17 +84,6 @@ def test_no_unimodal_distribution_is_nearer_than_the_dip():
         assert dip(x) == pytest.approx(best, abs=1e-7)
 
 
-def test_the_chances_of_the_dip_are_those_of_uniform_samples():
-    rng = np.random.default_rng(0)
-    for n in (40, 300):
-        found = np.array([dip_test(rng.random(n)) for _ in range(1000)])
-        for level in (0.05, 0.2):
-            assert abs(np.mean(found <= level) - level) < 5 * np.sqrt(level / 1000)
-    assert (np.diff(QUANTILES, axis=1) > 0).all()
-    assert len(QUANTILES) == len(SIZES)
-    assert QUANTILES.shape[1] == len(CHANCES)
-
-
 # Partitions and paths -------------------------------------------------------------------------
 
 
@@ -113,46 +98,7 @@ def test_moves_find_cliques_and_never_cut_a_group_into_pieces_that_are_not_conne
         assert sp.csgraph.connected_components(A[rows][:, rows])[0] == 1
 
 
-def test_no_single_move_raises_the_modularity_of_a_fine_partition():
-    A = block_model(equal_groups(120, 4), 0.25, 0.05, np.random.default_rng(0))
-    labels = fine_partition(A, np.random.default_rng(0))
-    count = labels.max() + 1
-    best = Partition.of(A, labels, count).modularity
-    for node in range(0, 120, 7):
-        for group in range(count):
-            other = labels.copy()
-            other[node] = group
-            assert Partition.of(A, other, count).modularity <= best + 1e-9
-
-
-def test_paths_of_two_edges_and_of_three():
-    A = as_graph(nx.to_scipy_sparse_array(nx.gnp_random_graph(40, 0.06, seed=2)))
-    dense = A.toarray() > 0
-    i, j = map(np.ascontiguousarray, np.nonzero(np.triu(~dense, 1)))
-    two = (dense.astype(int) @ dense)[i, j] > 0
-    three = np.zeros(len(i), bool)
-    for pair, (a, b) in enumerate(zip(i, j, strict=True)):
-        for u in np.flatnonzero(dense[a]):
-            for v in np.flatnonzero(dense[b]):
-                three[pair] |= dense[u, v] and u != b and v != a and u != v
-    arrays = A.indptr, A.indices, i.astype(np.int64), j.astype(np.int64)
-    np.testing.assert_array_equal(joined(*arrays, 2) > 0, two)
-    np.testing.assert_array_equal(joined(*arrays, 3) > 0, three)
-
-
 # Networks -------------------------------------------------------------------------------------
-
-
-def test_the_chance_of_an_edge_inside_is_that_of_ends_matched_at_random():
-    """Against a sum over all pairs that may still be edges."""
-    A = block_model([60], 0.2, 0.2, np.random.default_rng(0))
-    rng = np.random.default_rng(1)
-    for split in splits(A, rng):
-        labels = rng.integers(0, 3, 60)
-        free = np.outer(split.left, split.left) * (split.known.toarray() == 0)
-        np.fill_diagonal(free, 0.0)
-        inside = labels[:, None] == labels
-        assert chance_inside(split, labels) == pytest.approx(free[inside].sum() / free.sum())
 
 
 def test_held_out_edges_are_all_edges_of_the_second_half_once():
@@ -197,16 +143,6 @@ def test_a_clique_beside_nodes_without_edges_is_one_community():
     G.add_nodes_from(range(4, 10))
     with pytest.warns(symnmf.QualityWarning, match="no clusters were found"):
         assert [len(nodes) for nodes in symnmf.communities(G, "auto", random_state=0)] == [4]
-
-
-def test_the_description_of_merged_groups_is_that_of_their_labels():
-    A = block_model(equal_groups(90, 3), 0.4, 0.05, np.random.default_rng(0))
-    fine = np.arange(90) * 6 // 90
-    found = by_merging(A, fine)
-    assert found.labels.max() + 1 == 3
-    assert found.shortest == pytest.approx(description_length(A, found.labels))
-    assert set(found.lengths) == {2, 3, 4, 5, 6}
-    np.testing.assert_allclose(between(A, found.labels).sum(), A.sum())
 
 
 # Points ---------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 import symnmf
-from symnmf.errors import InputError
 from symnmf.state import Point
 from symnmf.storage import LowRank
 from symnmf.storage.layers import Layers
@@ -122,16 +121,6 @@ def test_the_estimator_takes_several_affinities():
     assert adjusted_rand_score(y, model.labels_) > 0.9
 
 
-def test_layers_and_attributes_go_together():
-    layers, y = planted(n=90, inside=0.2, between=0.05)
-    F = np.eye(3)[y] + 0.1
-    found = symnmf.communities(
-        layers, 3, layer_weights=None, attributes=F, attribute_weight=0.5, random_state=0
-    )
-    assert adjusted_rand_score(y, found.labels) > 0.95
-    assert found.result.W.shape == (3, 3)
-
-
 @pytest.mark.parametrize(
     ("X", "told", "message"),
     [
@@ -146,24 +135,3 @@ def test_layers_and_attributes_go_together():
 def test_what_is_refused(X, told, message):
     with pytest.raises(symnmf.InputError, match=message):
         symnmf.Problem(X, **told)
-
-
-def test_a_list_of_rows_is_one_matrix():
-    assert symnmf.Problem([[1.0, 0.5], [0.5, 1.0]]).objective.shape == (2, 2)
-    assert not isinstance(symnmf.Problem([[1.0, 0.5], [0.5, 1.0]]).X, Layers)
-
-
-def test_weights_whose_sum_is_more_than_a_float_holds():
-    X = three()[1][0]
-    np.testing.assert_array_equal(Layers([X, X], [1e308, 1e308]).weights, [0.5, 0.5])
-
-
-def test_no_layers_are_refused():
-    with pytest.raises(InputError, match="layers is empty"):
-        Layers([])
-
-
-def test_a_word_for_the_weights_is_auto_or_refused():
-    X = three()[1][0]
-    with pytest.raises(InputError, match=r"layer_weights must be 'auto' or .* got 'x'"):
-        symnmf.communities([X, X], 2, layer_weights="x")

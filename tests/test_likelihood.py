@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,9 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import normalized_mutual_info_score
 
 import symnmf
-from symnmf import InputError, datasets
+from symnmf import InputError
 from symnmf.run.problem import Problem
 from symnmf.state import Point
 
@@ -93,28 +91,6 @@ def test_newton_on_rows_ends_at_a_critical_point_below_expectation_maximisation(
     assert newton.history["objective"][-1] < slow.history["objective"][-1]
 
 
-def test_one_column_of_counts_is_the_degrees():
-    """With x_ii free to fit, the best rank-one model of a graph is d d^T / 2m."""
-    X = counts(3, n=30)
-    degrees = X.sum(axis=1)
-    result = symnmf.factorize(X, 1, loss="poisson", tol=1e-8, random_state=0)
-    np.testing.assert_allclose(result.U[:, 0], degrees / np.sqrt(degrees.sum()), rtol=1e-4)
-    assert result.error == pytest.approx(1.0, abs=1e-6)
-
-
-def test_a_dense_matrix_and_a_checkpoint_give_the_same(tmp_path):
-    X = counts(4)
-    options = {"loss": "poisson", "random_state": 0, "tol": 1e-5}
-    whole = symnmf.factorize(X, 3, **options)
-    np.testing.assert_array_equal(symnmf.factorize(X.toarray(), 3, **options).U, whole.U)
-    path = tmp_path / "run.npz"
-    with pytest.warns(UserWarning, match="did not converge"):
-        symnmf.factorize(X, 3, checkpoint=path, max_iter=3, **options)
-    np.testing.assert_array_equal(symnmf.factorize(X, 3, checkpoint=path, **options).U, whole.U)
-    with pytest.raises(InputError, match="does not match this X"):
-        symnmf.factorize(X, 3, checkpoint=path, **{**options, "loss": "frobenius"})
-
-
 @pytest.mark.parametrize(
     ("X", "options", "said"),
     [
@@ -165,26 +141,6 @@ def test_communities_refine_and_hide():
         symnmf.communities(np.eye(4), 3, loss="poisson", l1=0.1)
 
 
-def test_communities_are_refined_by_a_likelihood(real_data):
-    """NMI of polbooks 0.563 to 0.585."""
-    data = datasets.load("polbooks", real_data)
-    plain = symnmf.communities(data.data, 3, random_state=0)
-    for loss in LOSSES:
-        found = symnmf.communities(data.data, 3, loss=loss, random_state=0)
-        better = normalized_mutual_info_score(data.target, found.labels)
-        assert better > normalized_mutual_info_score(data.target, plain.labels)
-        start = plain.result.U * np.sqrt(data.data.sum(axis=1))[:, None]
-        alone = symnmf.factorize(data.data, 3, loss=loss, init=start, tol=1e-4)
-        assert found.result.error == pytest.approx(alone.error, rel=1e-6)
-        assert found.certificate.certified
-    several = symnmf.communities(data.data, 3, loss="poisson", overlapping=True, random_state=0)
-    U = several.result.U  # in the units of the graph: nothing but the background is divided out
-    ratio = several.strength[U > 0] / U[U > 0]
-    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)
-    with pytest.raises(InputError, match="loss is for edges, not for triangles"):
-        symnmf.communities(data.data, 3, loss="poisson", order=3)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n", [1, 6])
 def test_a_matrix_that_its_degrees_explain_has_an_error(n, dtype):
@@ -193,11 +149,3 @@ def test_a_matrix_that_its_degrees_explain_has_an_error(n, dtype):
         found = symnmf.factorize(X.astype(dtype), 1, loss="poisson", random_state=0)
         assert found.status == "converged"
         assert found.error == pytest.approx(0.0, abs=1e-5)
-
-
-def test_a_negative_likelihood_of_hyperedges_warns_of_nothing():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)
-        hypergraph = symnmf.graphs.Hypergraph([[0, 1, 2], [2, 3]] * 9, 9 * [5.0, 4.0])
-        found = symnmf.factorize(hypergraph.problem(), 1, random_state=0)
-    assert found.value < 0

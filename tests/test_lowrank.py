@@ -8,8 +8,7 @@ import pytest
 import symnmf
 from symnmf.errors import InputError
 from symnmf.parallel import Threads
-from symnmf.storage import LowRank, as_symmetric
-from symnmf.storage.spectrum import spectrum
+from symnmf.storage import LowRank
 
 
 def factors(n=90, k=6, indefinite=True, seed=0):
@@ -63,28 +62,6 @@ def test_norm_and_residual_are_those_of_the_entries(n):
     np.testing.assert_allclose(X.residual(U), entries - U @ U.T, atol=1e-12)
 
 
-def test_the_residual_of_a_perfect_fit_is_rounding():
-    # the trace identity would stop at about 1e-16, the square root of what is reached here
-    B, _ = factors(n=400, indefinite=False)
-    X = LowRank(B)
-    assert X.residual_sqnorm(B, B) < 1e-28 * X.sqnorm
-    moved = B.copy()
-    moved[5, 2] += 1e-9
-    exact = np.sum((full(B, np.eye(6)) - moved @ moved.T) ** 2)
-    assert X.residual_sqnorm(moved, moved) == pytest.approx(exact, rel=1e-4)
-    assert symnmf.factorize(X, 6, init=B, max_iter=3).error < 1e-28
-
-
-@pytest.mark.parametrize("n", [50, 90])  # full and iterative eigenvalues
-def test_both_ends_of_the_spectrum(n):
-    B, C = factors(n=n)
-    values = np.linalg.eigvalsh(full(B, C))
-    ends = spectrum(LowRank(B, C))
-    assert ends.smallest == pytest.approx(values[0], rel=1e-6)
-    assert ends.largest == pytest.approx(values[-1], rel=1e-6)
-    assert spectrum(LowRank(B)).smallest == pytest.approx(0.0, abs=1e-10)
-
-
 def test_the_certificate_is_that_of_the_full_matrix():
     B, C = factors()
     low = symnmf.factorize(LowRank(B, C), 4, solver="a-symhals", random_state=0, tol=1e-6)
@@ -125,34 +102,6 @@ def test_bounds_on_the_entries_hold_and_are_attained():
         assert bound >= largest * (1 - 1e-12)
         if not indefinite:
             assert bound == pytest.approx(largest, rel=1e-12)
-
-
-def test_a_checkpoint_knows_its_factors(tmp_path):
-    B, C = factors()
-    path = tmp_path / "run.npz"
-    options = {"solver": "a-symhals", "tol": 0, "random_state": 0}
-    symnmf.factorize(LowRank(B, C), 4, checkpoint=path, max_iter=10, **options)
-    resumed = symnmf.factorize(LowRank(B, C), 4, checkpoint=path, max_iter=25, **options)
-    whole = symnmf.factorize(LowRank(B, C), 4, max_iter=25, **options)
-    np.testing.assert_array_equal(resumed.U, whole.U)
-    for other in (LowRank(1.1 * B, C), LowRank(B, 1.1 * C), LowRank(B)):
-        assert other.digest() != LowRank(B, C).digest()
-        with pytest.raises(InputError, match="this X"):
-            symnmf.factorize(other, 4, checkpoint=path, max_iter=25, **options)
-
-
-def test_n_jobs_of_a_run_leaves_the_callers_matrix_as_it_was():
-    X = LowRank(*factors())
-    before = X.ops.threads
-    assert as_symmetric(X) is X
-    assert as_symmetric(X, n_jobs=1).ops.threads.count == 1
-    symnmf.factorize(X, 4, max_iter=1, tol=0, n_jobs=1)
-    assert X.ops.threads is before
-
-
-def test_zero_and_tiny_problems():
-    assert symnmf.factorize(LowRank(np.zeros((5, 2))), 2).error == 0.0
-    assert symnmf.factorize(LowRank([[2.0]]), 1, random_state=0).U[0, 0] == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import threading
-import warnings
 
 import numpy as np
 import pytest
@@ -15,15 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shell import command
-from symnmf import InputError, Result, communities, datasets, factorize, metrics
+from symnmf import InputError, Result, communities, datasets, metrics
 from symnmf.kernels.neighborhoods import triangle_weights
 from symnmf.parallel import Threads
 from symnmf.rowsparse.factor import RowSparse
 from symnmf.rowsparse.finding import find_many
 from symnmf.rowsparse.sparse_loss import Loss
-from symnmf.run.seeds import as_edges, neighborhood_count, neighborhood_seeds
+from symnmf.run.seeds import as_edges, neighborhood_seeds
 from symnmf.run.settings import Limits
-from symnmf.storage import LowRank
 
 
 def caves(count, size, seed=0, ties=0.02):
@@ -86,26 +81,6 @@ def test_value_and_gradient_are_those_of_the_dense_formula(seed):
     assert slope == pytest.approx(gradient[i, k], rel=1e-4, abs=1e-6)
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.integers(0, 10**6))
-def test_what_would_grow_off_the_support_is_what_the_gradient_says(seed):
-    loss, U = random_problem(seed)
-    point = loss.at(U)
-    dense = U.to_csr().toarray()
-    rate = loss.background + dense @ dense.T
-    pull = (loss.A.toarray() / rate) @ dense
-    totals = np.where(dense.sum(axis=0) > 0, dense.sum(axis=0), np.inf)
-    ratio = np.where(dense == 0, pull / totals, 0.0)
-    missing = np.sum(np.maximum(ratio - 1.0, 0.0) ** 2) * point.unit**2
-    growth, found = loss.grown(point, 2)
-    assert found == pytest.approx(missing, rel=1e-9)
-    if growth is not None:
-        grown = growth.at(1e-4)
-        assert loss.at(grown).value < point.value
-        entered = grown.to_csr().toarray()[dense == 0]
-        assert (np.flatnonzero(entered).size > 0) == (missing > 0)
-
-
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6))
 def test_a_step_never_raises_the_loss(seed):
@@ -115,17 +90,6 @@ def test_a_step_never_raises_the_loss(seed):
         after = loss.at(point.step(1.0, 0.0))
         assert after.value <= point.value + 1e-9 * abs(point.value)
         point = after
-
-
-def test_gains_are_what_the_loss_loses_without_a_column():
-    loss, U = random_problem(3)
-    gains = loss.gains(U)
-    dense = U.to_csr().toarray()
-    for k in range(U.rank):
-        without = dense.copy()
-        without[:, k] = 0
-        lost = dense_value(loss, without) - dense_value(loss, dense)
-        assert gains[k] == pytest.approx(lost, rel=1e-9)
 
 
 def test_triangles_and_conductance_by_brute_force():
@@ -143,18 +107,6 @@ def test_triangles_and_conductance_by_brute_force():
         assert set(members) == {center, *np.flatnonzero(linked[center])}
         pairs = len(members) * (len(members) - 1) / 2
         assert density == pytest.approx(dense[np.ix_(members, members)].sum() / 2 / pairs)
-
-
-def test_the_boundary_is_what_a_node_with_an_edge_inside_has_there():
-    """Cliques of five and of twelve, and two nodes between them, of which one joins the five."""
-    A = np.zeros((19, 19))
-    A[:5, :5] = 1 - np.eye(5)
-    A[7:, 7:] = 1 - np.eye(12)
-    for i, j in [(0, 5), (1, 5), (2, 6), (5, 7), (6, 8)]:
-        A[i, j] = A[j, i] = 1
-    seeds = neighborhood_seeds(as_edges(A), 2)
-    assert sorted(map(sorted, seeds.sets)) == [[0, 1, 2, 3, 4, 5], list(range(7, 19))]
-    assert seeds.boundary == pytest.approx((2 / (6 * 2) + 2 / (12 * 2)) / 2)
 
 
 def test_caves_are_found_and_counted():
@@ -176,13 +128,6 @@ def test_caves_are_found_and_counted():
     counted = communities(A, "auto", overlapping=True, row_sparse=True)
     assert 290 <= len(counted) <= 330
     assert metrics.best_match_f1(known, counted)[0] > 0.95
-
-
-def test_neighbourhoods_are_counted():
-    A, _ = caves(40, 9)
-    assert 40 <= neighborhood_count(as_edges(A)) <= 48
-    found = communities(A, "auto", overlapping=True, random_state=0)
-    assert 38 <= len(found) <= 48
 
 
 def test_a_node_between_two_caves_is_in_both():
@@ -220,24 +165,6 @@ def test_a_run_goes_on_from_its_checkpoint_bit_for_bit(tmp_path):
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(InputError):
         find_many(A, 60, limits=Limits(), checkpoint=path)
-
-
-def test_ctrl_c_and_callbacks_give_what_was_reached():
-    A, _ = caves(60, 7)
-
-    def interrupt(now):
-        if now.iteration == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    assert threading.current_thread() is threading.main_thread()
-    found = communities(A, 60, overlapping=True, row_sparse=True, callback=interrupt, tol=0)
-    assert found.result.status == "stopped"
-    assert found.result.n_iter in (3, 4)  # it is noticed before the next iteration or after it
-    assert len(found) > 50
-    stopped = communities(
-        A, 60, overlapping=True, row_sparse=True, callback=lambda now: now.iteration >= 2, tol=0
-    )
-    assert stopped.result.n_iter == 2
 
 
 def test_limits_history_and_certificate():
@@ -279,19 +206,6 @@ def test_a_sparse_result_is_saved_and_read(tmp_path):
         Result.load(tmp_path / "damaged.npz")
 
 
-def test_it_is_used_where_a_dense_factor_would_be_wasteful(monkeypatch):
-    A, _ = caves(250, 6)
-    monkeypatch.setattr("symnmf.rowsparse.finding.ENTRIES_FROM", 300_000)
-    with pytest.warns(UserWarning, match="a dense U of 1500 x 250 would be mostly zeros"):
-        found = communities(A, 250, overlapping=True)
-    assert sp.issparse(found.result.U)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert communities(A, 250, overlapping=True, row_sparse=True) == found
-    few = communities(A[:60, :60], 5, overlapping=True, random_state=0)
-    assert not sp.issparse(few.result.U)
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -308,11 +222,6 @@ def test_what_it_cannot_do_is_refused(arguments, said):
         communities(A, **options)
 
 
-def test_a_graph_without_neighbourhoods_is_refused():
-    with pytest.raises(InputError, match="no node with two edges"):
-        communities(np.eye(4)[::-1], 2, overlapping=True, row_sparse=True)
-
-
 @pytest.mark.long
 def test_com_dblp_in_thousands(real_data):
     data = datasets.load("com_dblp", real_data)
@@ -324,30 +233,6 @@ def test_com_dblp_in_thousands(real_data):
     counted = communities(data.data, "auto", overlapping=True, row_sparse=True)
     assert len(counted) < 117_239
     assert metrics.best_match_f1(best, counted)[0] > 0.75
-
-
-def test_neighbourhoods_as_a_start_find_the_caves():
-    A, known = caves(30, 8)
-    start = factorize(A, 32, init="neighborhoods", max_iter=0, random_state=0, tol=0).U
-    assert start.shape == (240, 32)
-    assert (start > 0).all()
-    strong = [set(np.flatnonzero(column > 0.5 * column.max())) for column in start.T[:30]]
-    assert metrics.best_match_f1(known, strong)[0] > 0.9
-    found = communities(A, 30, overlapping=True, init="neighborhoods", n_init=1, random_state=0)
-    assert metrics.overlapping_f1(known, found) > 0.98
-    with pytest.raises(InputError, match="init='neighborhoods' needs X in memory"):
-        factorize(LowRank(np.ones((5, 1))), 2, init="neighborhoods")
-
-
-def test_neighbourhoods_of_a_signed_graph_are_those_of_its_positive_edges():
-    A = np.kron(np.eye(3), np.ones((8, 8))) - np.eye(24)
-    apart = A.copy()
-    apart[:8, 8:16] = apart[8:16, :8] = -0.5
-    options = {"init": "neighborhoods", "max_iter": 0, "random_state": 0, "tol": 0}
-    plain = factorize(A, 3, **options).U
-    signed = factorize(apart, 3, allow_negative=True, **options).U
-    np.testing.assert_array_equal(signed.argmax(axis=1), plain.argmax(axis=1))
-    assert np.isfinite(signed).all()
 
 
 def test_the_command_writes_thousands_of_clusters(tmp_path):

@@ -11,7 +11,6 @@ from scipy.optimize import minimize
 
 import symnmf
 from conftest import synthetic_problem
-from shell import command
 from symnmf.objectives import Weighted
 from symnmf.objectives.observing import by_hidden, by_observed
 from symnmf.objectives.parts import Parts, Weights
@@ -86,21 +85,6 @@ def test_products_misfits_and_lines_are_those_of_dense_formulas(problem):
             np.testing.assert_allclose(product, matrix.product_at(moved, moved), atol=near)
 
 
-@pytest.mark.parametrize("hidden", [0.05, 0.7])
-def test_the_gradient_is_that_of_finite_differences(hidden):
-    X, W = synthetic_problem(12, 2, 0.3, seed=1), drawn_weights(12, hidden, seed=2)
-    U, step = np.random.default_rng(3).random((12, 2)), 1e-6
-    numeric = np.empty_like(U)
-    for place in np.ndindex(U.shape):
-        E = np.zeros_like(U)
-        E[place] = step
-        numeric[place] = 0.5 * (misfit(X, W, U + E) - misfit(X, W, U - E)) / (2 * step)
-    for matrix in both_forms(X, W):
-        point = Point(matrix.ops, U)
-        found = matrix.ops.gradient(U, point.product(matrix), point.gram)
-        np.testing.assert_allclose(found, numeric, rtol=1e-6, atol=1e-6)
-
-
 @pytest.mark.parametrize("solver", WEIGHING)
 @pytest.mark.parametrize("hidden", [0.1, 0.6])
 def test_the_weighted_objective_never_rises_and_is_the_one_recorded(solver, hidden):
@@ -136,20 +120,6 @@ def test_the_end_is_as_good_as_scipys_from_there(hidden):
     assert found.certificate(symnmf.Problem(X, weights=W)).certified
     with pytest.raises(symnmf.InputError, match="was not fitted to"):
         found.certificate(X)
-
-
-@pytest.mark.parametrize("solver", ["auto", "a-symhals"])
-def test_with_everything_observed_it_is_the_problem_without_a_mask(solver):
-    X = synthetic_problem(30, 3, 0.2, seed=8)
-    plain = symnmf.factorize(X, 3, solver=solver, random_state=0, max_iter=20, tol=0)
-    for told in (
-        {"mask": np.ones((30, 30), dtype=bool)},
-        {"weights": np.full((30, 30), 3.0)},
-        {"missing": "nan"},
-        {"mask": sp.csr_array(np.ones((30, 30)))},
-    ):
-        found = symnmf.factorize(X, 3, solver=solver, random_state=0, max_iter=20, tol=0, **told)
-        np.testing.assert_array_equal(found.U, plain.U)
 
 
 @pytest.mark.parametrize("hidden", [0.05, 0.6])
@@ -194,17 +164,6 @@ def test_what_a_sparse_matrix_does_not_store_is_zero_unless_told_otherwise():
     np.testing.assert_allclose(zeros.U, filled.U, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-def test_a_diagonal_that_means_nothing_can_be_left_out(kind):
-    B = np.random.default_rng(15).random((60, 3))
-    X = B @ B.T
-    broken = X.copy()
-    np.fill_diagonal(broken, 100.0)
-    found = symnmf.factorize(kind(broken), 3, ignore_diagonal=True, random_state=0, tol=1e-8)
-    assert np.abs(X - found.U @ found.U.T).max() < 1e-3
-    assert found.certificate().certified
-
-
 def test_rows_with_too_few_observations_are_counted_and_held():
     X = synthetic_problem(40, 4, 0.1, seed=16)
     mask = np.ones((40, 40), dtype=bool)
@@ -231,32 +190,6 @@ def test_a_masked_run_resumes_bit_for_bit(tmp_path):
             symnmf.factorize(X, 3, checkpoint=file, **(options | {"mask": None}))
 
 
-def test_a_sparse_mask_never_becomes_an_array():
-    n = 60_000  # n^2 numbers would be 29 GB
-    rng = np.random.default_rng(19)
-    B = rng.random((n, 2))
-    i, j = rng.integers(n, size=(2, 300_000))
-    values = np.einsum("ij,ij->i", B[i], B[j])
-    pairs = sp.coo_array((values, (i, j)), shape=(n, n)).tocsr()
-    pairs.data = np.einsum("ij,ij->i", *(B[k] for k in pairs.nonzero()))
-    X = pairs.maximum(pairs.T)
-    found = symnmf.factorize(X, 2, missing="unstored", random_state=0, max_iter=10, tol=0)
-    assert found.error < 0.05
-    assert np.all(np.diff(found.history["objective"]) <= 0)
-
-
-def test_the_curvature_of_theorem_1_is_that_of_the_weighted_residual():
-    X, W = synthetic_problem(30, 3, 0.4, seed=20), drawn_weights(30, 0.5, seed=21)
-    W /= W.max()
-    found = symnmf.factorize(
-        X, 3, weights=W, solver="a-symhals", random_state=0, max_iter=4000, tol=1e-4
-    )
-    certificate = found.certificate()
-    mixed = 0.5 * (found.U @ found.V.T + found.V @ found.U.T)
-    assert certificate.curvature == pytest.approx(np.linalg.eigvalsh(W * (mixed - X))[-1], rel=1e-6)
-    assert certificate.certified
-
-
 @pytest.mark.parametrize(
     ("told", "says"),
     [
@@ -279,15 +212,6 @@ def test_wrong_masks_are_refused_in_one_sentence(told, says):
         symnmf.factorize(np.ones((4, 4)), 2, **told)
 
 
-def test_nan_is_refused_with_the_option_that_allows_it():
-    X = np.ones((4, 4))
-    X[1, 2] = np.nan
-    with pytest.raises(symnmf.InputError, match="missing='nan'"):
-        symnmf.factorize(X, 2)
-    with pytest.raises(symnmf.InputError, match="mirror image"):
-        symnmf.factorize(X, 2, missing="nan")
-
-
 def test_negative_entries_are_accepted_where_they_are_meant():
     rng = np.random.default_rng(23)
     B = rng.random((40, 3))
@@ -306,18 +230,3 @@ def test_negative_entries_are_accepted_where_they_are_meant():
         assert all(end.certificate().certified for end in ends)
         errors = [end.error for end in ends]
         assert max(errors) < 1.2 * min(errors)
-
-
-def test_the_command_leaves_out_what_was_not_stored(tmp_path):
-    X = synthetic_problem(60, 2, seed=24)
-    mask = drawn_weights(60, 0.7, seed=25, binary=True) > 0
-    sp.save_npz(tmp_path / "seen.npz", sp.csr_array(np.where(mask, X, 0.0)))
-    told = ["factorize", str(tmp_path / "seen.npz"), "-r", "2", "--seed", "0", "-q"]
-    told += ["-o", str(tmp_path / "U.npz"), "--missing", "unstored"]
-    ran = command(*told)
-    assert ran.exit_code == 0, ran.stderr
-    assert "Certified" in ran.stdout
-    U = symnmf.Result.load(tmp_path / "U.npz").U
-    assert np.linalg.norm(X - U @ U.T) < 1e-2 * np.linalg.norm(X)
-    wrong = command(*told[:-1], "nothing")
-    assert wrong.exit_code == 2

@@ -38,18 +38,6 @@ def test_planted_overlap_is_found():
     assert sum(len(nodes) for nodes in found) > 580  # a fifth of the nodes are in two
 
 
-def test_strengths_are_the_factor_over_the_root_of_the_background_rate():
-    """BigCLAM's threshold, written out."""
-    A, _ = planted(200, 4, 20, 0.1, 0.1, seed=1)
-    found = communities(A, 4, overlapping=True, random_state=0)
-    degrees = A.sum(axis=1) + found.degree_offset * A.sum(axis=1).mean()
-    density = A.nnz / (200 * 199)
-    strength = found.result.U * np.sqrt(degrees)[:, None] / np.sqrt(-np.log(1 - density))
-    np.testing.assert_allclose(found.strength, strength, rtol=1e-9)
-    for number, nodes in enumerate(found):
-        assert nodes == set(np.flatnonzero(strength[:, number] > 1).tolist())
-
-
 def test_nodes_between_the_groups_are_in_none():
     """Two dense groups, and nodes with as many edges that lead anywhere."""
     rng = np.random.default_rng(0)
@@ -76,29 +64,6 @@ def test_nodes_that_are_left_out_are_counted():
         assert not communities(G, 6, overlapping=True, threshold=0.25, random_state=0).outside
 
 
-def test_a_sparse_graph_whose_groups_are_its_density_leaves_few_out():
-    """Half of the pairs are inside a group, so the density of the whole is no background."""
-    A, known = planted(150, 2, 5, 0.05, 0.05, seed=3)
-    found = communities(A, 2, overlapping=True, components="largest", random_state=0)
-    linked = np.diff(A.indptr) > 0
-    degrees = A.sum(axis=1) + found.degree_offset * A.sum(axis=1).mean()
-    of_all = found.result.U * np.sqrt(degrees)[:, None] > np.sqrt(A.nnz / (150 * 149))
-    assert np.mean(~of_all[linked].any(axis=1)) > 0.25  # what the plain rule would leave out
-    assert np.mean(found.labels[linked] < 0) < 0.1
-    assert metrics.overlapping_f1(known, found) > 0.8
-
-
-def test_a_row_belongs_where_it_doubles_the_rate_between_groups_that_are_the_density():
-    """Groups of weight 0.4 and 0.05 between them; the mean, 0.22, would leave most rows out."""
-    group = np.repeat([0, 1], 10)
-    A = np.where(group[:, None] == group, 0.4, 0.05)
-    rates = np.tile([0.36] * 3 + [0.16] * 5 + [0.07] * 2, 2)  # of an edge between two such rows
-    U = np.where(group[:, None] == [0, 1], np.sqrt(rates)[:, None], 0.0)
-    strengths = background_strengths(U, A)
-    assert ((strengths > 1.0).any(axis=1) == (rates > 2 * 0.05)).all()
-    np.testing.assert_allclose(strengths.max(axis=1) ** 2, rates / (2 * 0.05), rtol=0.1)
-
-
 def test_the_unit_of_the_weights_does_not_matter():
     A, _ = planted(150, 3, 15, 0.1, 0.2, seed=2)
     A.data *= np.random.default_rng(0).uniform(0.5, 2, A.nnz)
@@ -108,12 +73,6 @@ def test_the_unit_of_the_weights_does_not_matter():
     here = background_strengths(U, A, roots)
     there = background_strengths(U, A * 9.0, 3.0 * roots)
     np.testing.assert_allclose(here, there, rtol=1e-9)
-
-
-def test_without_edges_to_look_at_shares_decide():
-    assert background_strengths(np.ones((3, 1)), sp.csr_array((3, 3))).tolist() == [[0]] * 3
-    signed = np.array([[0, 1.0, -1], [1, 0, 0], [-1, 0, 0]])
-    assert background_strengths(np.ones((3, 1)), signed) is None
 
 
 @pytest.mark.parametrize(("ego", "least"), [("414", 0.5), ("686", 0.13), ("348", 0.31)])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 import scipy.io
@@ -13,7 +11,7 @@ import symnmf
 from conftest import synthetic_problem
 from shell import command
 from symnmf import io
-from symnmf.storage import Blocks, on_device
+from symnmf.storage import Blocks
 
 
 @pytest.fixture
@@ -102,19 +100,6 @@ def test_cells_without_a_value_are_nan_where_nan_may_be(tmp_path):
         io.read(path, missing="nan")
 
 
-@pytest.mark.parametrize("ending", ["npz", "mtx"])
-def test_nan_in_a_sparse_file_is_refused_with_what_can_be_done(run, tmp_path, ending):
-    A = sp.csr_array(np.array([[0.0, np.nan], [np.nan, 1.0]]))
-    sp.save_npz(tmp_path / "X.npz", A)
-    scipy.io.mmwrite(tmp_path / "X.mtx", A, symmetry="general")
-    for options in ("", " --missing nan", " --missing unstored"):
-        said = run(f"factorize X.{ending} -r 1 -o U.npz{options}")
-        assert (
-            "leave them out; if entries not stored were not observed, pass --missing unstored"
-            in said
-        )
-
-
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -131,26 +116,6 @@ def test_what_does_not_go_together_is_said_in_the_words_of_the_shell(run, tmp_pa
     assert "missing=" not in said
 
 
-def test_a_path_with_nan_is_read_where_it_is_small(X, tmp_path):
-    path = write(X, tmp_path / "X.npy")
-    wanted = symnmf.factorize(X, 3, missing="nan", random_state=0)
-    for given in (path, str(path)):
-        found = symnmf.factorize(given, 3, missing="nan", random_state=0)
-        np.testing.assert_array_equal(found.U, wanted.U)
-    signed = write(np.nan_to_num(X) - 0.1, tmp_path / "signed.npy")
-    assert "allow_negative=True" in said_of(lambda: symnmf.factorize(signed, 3))
-    assert symnmf.factorize(signed, 3, allow_negative=True, random_state=0).U.min() >= 0
-    with pytest.raises(symnmf.InputError, match="needs X as an array or a sparse matrix in memory"):
-        symnmf.factorize(tmp_path / "X.csv", 3, missing="nan")
-
-
-def test_a_path_that_is_read_in_blocks_cannot_have_missing_entries(X, tmp_path, monkeypatch):
-    monkeypatch.setattr("symnmf.storage.blocks.MEMORY", 1000)
-    path = write(X, tmp_path / "X.npy")
-    with pytest.raises(symnmf.InputError, match="needs X as an array or a sparse matrix in memory"):
-        symnmf.factorize(path, 3, missing="nan")
-
-
 def said_of(call):
     """The one sentence with which a call is refused."""
     with pytest.raises(symnmf.InputError) as caught:
@@ -159,18 +124,6 @@ def said_of(call):
     assert text.endswith(".")
     assert "\n" not in text
     return text
-
-
-def test_the_estimator_names_its_own_options_for_nan(X):
-    def model(k=3, **options):
-        return symnmf.SymNMF(k, affinity="precomputed", **options)
-
-    assert "pass missing='nan' to symnmf.factorize or symnmf.Problem" in said_of(
-        lambda: model().fit(X)
-    )
-    assert "pass missing='unstored'" in said_of(lambda: model().fit(sp.csr_array(X)))
-    fitted = model(random_state=0).fit(symnmf.Problem(X, missing="nan"))
-    assert len(fitted.labels_) == len(X)
 
 
 def test_advice_for_nan_can_be_followed(X, tmp_path):
@@ -185,18 +138,6 @@ def test_advice_for_nan_can_be_followed(X, tmp_path):
         symnmf.factorize(X, 3, mask=few, missing="nan", max_iter=1, tol=0)
 
 
-@pytest.mark.parametrize("command", ["factorize X.npy -o U.npz", "compare X.npy"])
-@pytest.mark.parametrize("fault", ["negative", "lopsided"])
-def test_the_shell_is_not_told_of_python(run, tmp_path, command, fault):
-    X = np.ones((4, 4))
-    X[0, 1] = -1.0 if fault == "negative" else 2.0
-    X[1, 0] = -1.0 if fault == "negative" else 1.0
-    np.save(tmp_path / "X.npy", X)
-    affinity = " --affinity precomputed" * command.startswith("compare")
-    said = run(f"{command} -r 2{affinity}")
-    assert not any(part in said for part in ("np.", "=True", ".T"))
-
-
 def test_an_ignored_diagonal_may_hold_anything():
     X = synthetic_problem(20, 3, 0.1, 0)
     wanted = symnmf.factorize(X, 3, ignore_diagonal=True, random_state=0)
@@ -206,29 +147,3 @@ def test_an_ignored_diagonal_may_hold_anything():
         found = symnmf.factorize(given, 3, ignore_diagonal=True, random_state=0)
         np.testing.assert_array_equal(found.U, wanted.U)
         assert np.array_equal(given.diagonal(), np.full(20, strange), equal_nan=True)
-
-
-def test_what_is_no_mask_is_refused_with_what_would_be_one():
-    X = synthetic_problem(24, 2, 0.1, 0)
-    half = np.triu(np.ones((24, 24), dtype=bool), -20)
-    assert "pass mask & mask.T" in said_of(lambda: symnmf.factorize(X, 2, mask=half))
-    symnmf.factorize(X, 2, mask=half & half.T, max_iter=1, tol=0)
-    for kind in (np.asarray, sp.csr_array):
-        grey = kind(np.full((24, 24), 0.5))
-        assert "pass it as weights" in said_of(lambda grey=grey: symnmf.factorize(X, 2, mask=grey))
-    masked = np.ma.masked_greater(X, np.median(X))
-    for options in ({}, {"ignore_diagonal": True}):
-        said = said_of(lambda options=options: symnmf.factorize(masked, 2, **options))
-        assert "pass X.filled(0) with mask=~X.mask" in said
-    options = {"random_state": 0, "max_iter": 5, "tol": 0}
-    found = symnmf.factorize(masked.filled(0), 2, mask=~masked.mask, **options)
-    wanted = symnmf.factorize(X, 2, mask=np.median(X) >= X, **options)
-    np.testing.assert_array_equal(found.U, wanted.U)
-
-
-def test_a_device_without_torch_is_refused_in_the_same_words_everywhere(monkeypatch):
-    monkeypatch.setitem(sys.modules, "symnmf.storage.torch_matrix", None)
-    X = np.ones((3, 3))
-    said = said_of(lambda: on_device(X))
-    assert said == said_of(lambda: symnmf.factorize(X, 2, device="cuda"))
-    assert "pip install 'symnmf[gpu]'" in said

@@ -6,14 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from symnmf import graphs
 from symnmf.graphs import filtering
-from symnmf.graphs.filtering import FilteredSearch
 from symnmf.graphs.neighbors import Search, distinct
 
 Kind = Callable[[np.random.Generator, int, int], np.ndarray]
@@ -90,22 +87,6 @@ def test_new_points_find_their_nearest(kind: str) -> None:
     apart = cdist(new, points)
     np.testing.assert_array_equal(indices, np.argsort(apart, axis=1)[:, :5])
     np.testing.assert_allclose(distances, np.sort(apart, axis=1)[:, :5], rtol=1e-9)
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    st.integers(0, 10**6),
-    st.integers(20, 300),
-    st.integers(1, 70),
-    st.sampled_from(["flat", "blobs", "thin"]),
-)
-def test_no_pair_is_ruled_out_that_is_near(seed: int, n: int, d: int, kind: str) -> None:
-    points = KINDS[kind](np.random.default_rng(seed), n, d)
-    points -= points.mean(axis=0)
-    indices, distances = FilteredSearch(points, 1).nearest(5)
-    assert (indices != np.arange(n)[:, None]).all()
-    noise = 1e-5 * np.abs(points).max()  # of float32; rows that it matters for are looked at again
-    np.testing.assert_allclose(distances, all_pairs(points, 5)[1], rtol=1e-3, atol=noise)
 
 
 def test_copies_of_a_point_are_its_neighbours() -> None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_digits
 from sklearn.metrics import normalized_mutual_info_score as nmi
-from sklearn.metrics.pairwise import rbf_kernel
 
 import symnmf
 from symnmf import SymNMF
-from symnmf.graphs import degree_offsets
 
 pytestmark = pytest.mark.filterwarnings("ignore::symnmf.QualityWarning")
 
@@ -37,14 +34,6 @@ def test_networks_with_hubs_are_divided_by_their_degrees():
     assert nmi(side, found.labels_) > nmi(side, raw.labels_) + 0.05
     divided = chosen(A, 2, normalize=True, **largest)
     np.testing.assert_array_equal(found.embedding_, divided.embedding_)
-
-
-def test_what_is_normalised_already_is_not_normalised_again(monkeypatch):
-    A = symnmf.graphs.self_tuning(load_digits().data[:500])
-    monkeypatch.setattr(degree_offsets, "with_degree_offset", None)  # nothing is compared
-    np.testing.assert_array_equal(
-        chosen(A, 10).embedding_, chosen(A, 10, normalize=False).embedding_
-    )
 
 
 def test_no_network_of_known_groups_loses(real_data):
@@ -73,11 +62,6 @@ def test_new_rows_are_scaled_as_the_others_were():
     assert np.mean(again == found.labels_[inside]) > 0.9
 
 
-def test_one_cluster_has_nothing_to_be_divided_for():
-    A = rbf_kernel(np.random.default_rng(0).random((20, 2)))
-    np.testing.assert_array_equal(chosen(A, 1).embedding_, chosen(A, 1, normalize=False).embedding_)
-
-
 def test_a_number_that_is_found_comes_before_the_choice():
     A, _ = with_hubs(3)
     found = chosen(A, "auto")
@@ -89,10 +73,3 @@ def test_a_number_that_is_found_comes_before_the_choice():
 def test_other_values_are_refused(wrong):
     with pytest.raises(symnmf.InputError, match="normalize must be True or False or 'auto'"):
         chosen(np.eye(4), 2, normalize=wrong)
-
-
-def test_dates_are_no_numbers():
-    days = np.arange(12).astype("datetime64[D]").reshape(6, 2)
-    for dates in (days, days - days[0]):
-        with pytest.raises(symnmf.InputError, match="dates or times"):
-            symnmf.graphs.build(dates)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import itertools
 import os
 import threading
@@ -15,7 +14,6 @@ import scipy.sparse as sp
 
 import symnmf
 from conftest import MINUTES
-from symnmf import parallel
 from symnmf.ops import Hals, Nnls
 from symnmf.ops.host import HostOps
 from symnmf.parallel import Threads
@@ -72,14 +70,6 @@ def test_callers_in_several_threads_do_not_get_each_others_rows() -> None:
     assert wrong == []
 
 
-def test_work_inside_of_work_ends() -> None:
-    def outer(begin: int, end: int) -> float:
-        return float(squares(3, 4, np.arange(float(begin), float(end))).sum())
-
-    found = sum(Threads(3).run(outer, cut(1000, 9)))
-    assert found == np.sum(np.arange(1000.0) ** 2)
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child_has_threads_of_its_own() -> None:
@@ -97,36 +87,6 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
         Threads(3).run(task, cut(9, 9))
         os._exit(0 if right and len(seen) > 1 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-def test_nothing_is_at_work_when_a_call_has_failed() -> None:
-    """No thread writes into an array that the caller has left."""
-    at_work, begun = threading.Event(), threading.Event()
-    caller = threading.get_ident()
-
-    def task(begin: int, end: int) -> None:
-        if threading.get_ident() == caller:
-            assert begun.wait(MINUTES)
-            raise ZeroDivisionError
-        at_work.set()
-        begun.set()
-        time.sleep(0.05)
-        at_work.clear()
-
-    with pytest.raises(ZeroDivisionError):
-        Threads(2).run(task, [(0, 1), (1, 2)])
-    assert not at_work.is_set()
-
-
-def test_the_caller_does_the_work_where_no_thread_can_start(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def cannot_start(*_: Any) -> int:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(_thread, "start_new_thread", cannot_start)
-    monkeypatch.setattr(parallel, "_workers", parallel._Workers())
-    np.testing.assert_array_equal(squares(4, 9, np.arange(50.0)), np.arange(50.0) ** 2)
 
 
 @pytest.fixture
@@ -158,16 +118,6 @@ def test_operations_are_those_of_one_thread(both: tuple[HostOps, HostOps], dtype
     for alone, shared in zip(*map(results, both), strict=True):
         largest = np.abs(alone).max()  # sums of both signs are as precise as their terms
         np.testing.assert_allclose(shared, alone, rtol=0, atol=close * largest)
-
-
-def test_gauss_newton_steps_are_those_of_one_thread(both: tuple[HostOps, HostOps]) -> None:
-    U, P = np.random.default_rng(0).random((2, 203, 5))
-    gram = U.T @ U
-    eigen = np.linalg.eigh(gram)
-    one, four = (
-        ops.gauss_newton(U, P, gram, eigen, (1.0, 1.1, 1.6), np.zeros_like(U), 4) for ops in both
-    )
-    np.testing.assert_allclose(one, four, atol=1e-10)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from symnmf.kernels import pivoting
 from symnmf.kernels.pivoting import pivot_rows
 
 FAMILIES = [
@@ -76,12 +75,6 @@ def kkt_residual(gram: np.ndarray, cross: np.ndarray, solution: np.ndarray) -> f
     return float(np.max(violation.max(axis=1) / np.where(size > 0, size, 1.0), initial=0.0))
 
 
-def run_kernel(
-    factor: np.ndarray, product: np.ndarray, gram: np.ndarray, coupling: float = 0.0
-) -> int:
-    return pivot_rows(factor, product, product, gram, coupling, 0, len(factor))
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("rank", [1, 2, 5, 12, 20])
 def test_matches_scipy(family: str, rank: int) -> None:
@@ -143,75 +136,6 @@ def test_optimality_conditions(
     assert kkt_residual(shifted, product + coupling * anchor, factor) < 1e-12
 
 
-@pytest.mark.parametrize(
-    "family", ["gaussian", "nonnegative", "zero columns", "low rank", "smooth"]
-)
-def test_active_set_method_agrees_with_pivoting(family: str) -> None:
-    """The fallback solves every row on its own, whether or not pivoting needs it."""
-    rng = np.random.default_rng(8)
-    for rank in (1, 4, 15):
-        matrix = design(family, rank, rng)
-        gram = matrix.T @ matrix
-        cross = rng.standard_normal((20, matrix.shape[0])) @ matrix
-        work = pivoting._workspace(rank)
-        scale = np.empty(rank)
-        pivoting._equilibrate(gram, 0.0, scale, work)
-        solution = np.zeros_like(cross)
-        for row, target in zip(solution, cross * scale, strict=True):
-            work.target[:] = target
-            size = pivoting._active_set(work)
-            chosen = work.passive[:size]
-            row[chosen] = work.values[:size] * scale[chosen]
-        assert solution.min() >= 0
-        assert kkt_residual(gram, cross, solution) < 1e-12
-        if family in REGULAR:
-            np.testing.assert_allclose(solution, nnls_rows(gram, cross), rtol=1e-9, atol=1e-12)
-
-
-def test_reports_rows_that_needed_the_fallback() -> None:
-    rng = np.random.default_rng(0)
-    for family, expected in [("gaussian", False), ("smooth", True)]:
-        matrix = design(family, 30, rng)
-        gram = matrix.T @ matrix
-        product = np.abs(rng.standard_normal((50, matrix.shape[0]))) @ matrix
-        factor = np.zeros_like(product)
-        count = run_kernel(factor, product, gram)
-        assert (0 < count <= 50) if expected else count == 0
-        assert kkt_residual(gram, product, factor) < 1e-12
-
-
-@pytest.mark.parametrize("guess", ["solution", "zero", "full", "garbage", "not a number"])
-def test_start_does_not_change_the_solution(guess: str) -> None:
-    rng = np.random.default_rng(3)
-    matrix = design("nonnegative", 15, rng)
-    gram, cross = matrix.T @ matrix, rng.standard_normal((200, matrix.shape[0])) @ matrix
-    cold = nnls_rows(gram, cross)
-    start = {
-        "solution": cold,
-        "zero": np.zeros_like(cold),
-        "full": np.ones_like(cold),
-        "garbage": 1e200 * rng.standard_normal(cold.shape),
-        "not a number": np.full_like(cold, np.nan),
-    }[guess]
-    before = start.copy()
-    np.testing.assert_allclose(nnls_rows(gram, cross, start=start), cold, rtol=1e-11, atol=1e-13)
-    np.testing.assert_array_equal(start, before)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_single_precision(family: str) -> None:
-    rng = np.random.default_rng(4)
-    matrix = design(family, 10, rng)
-    gram = matrix.T @ matrix
-    cross = (rng.standard_normal((50, matrix.shape[0])) @ matrix).astype(np.float32)
-    single = nnls_rows(gram, cross)
-    double = nnls_rows(gram, cross.astype(np.float64))
-    assert single.dtype == np.float32
-    assert double.dtype == np.float64
-    # The same arithmetic, rounded once at the end.
-    np.testing.assert_array_equal(single, double.astype(np.float32))
-
-
 @pytest.mark.parametrize("exponent", [-150, -140, -75, 75, 140, 150])
 @pytest.mark.parametrize("family", ["gaussian", "duplicate columns", "zero columns"])
 def test_extreme_scales_only_rescale(family: str, exponent: int) -> None:
@@ -226,111 +150,3 @@ def test_extreme_scales_only_rescale(family: str, exponent: int) -> None:
     squared = nnls_rows(power * gram * power, power * cross * power)
     np.testing.assert_allclose(squared, plain, rtol=1e-12)
     np.testing.assert_allclose(nnls_rows(gram, power * cross), power * plain, rtol=1e-12)
-
-
-def test_columns_of_very_different_scale() -> None:
-    rng = np.random.default_rng(6)
-    matrix = design("nonnegative", 7, rng)
-    data = rng.standard_normal((40, matrix.shape[0]))
-    scale = 10.0 ** np.array([-150, 150, 0, -100, 70, -3, 120])
-    plain = nnls_rows(matrix.T @ matrix, data @ matrix)
-    matrix *= scale
-    np.testing.assert_allclose(
-        nnls_rows(matrix.T @ matrix, data @ matrix) * scale, plain, rtol=1e-9, atol=1e-12
-    )
-
-
-def test_solution_beyond_the_largest_number_stays_finite() -> None:
-    double = nnls_rows([[1e-300]], [[1e300]])
-    single = nnls_rows([[1e-30]], np.array([[1e30]], np.float32))
-    assert double[0, 0] == np.finfo(np.float64).max
-    assert single[0, 0] == np.finfo(np.float32).max
-
-
-def test_zero_gram_gives_zero() -> None:
-    factor = np.ones((4, 3))
-    assert run_kernel(factor, np.array([[1.0, -1.0, 0.0]] * 4), np.zeros((3, 3))) == 0
-    np.testing.assert_array_equal(factor, 0)
-
-
-def test_zero_gram_with_coupling_projects_the_anchor() -> None:
-    anchor = np.array([[2.0, -1.0, 0.0]])
-    factor = np.zeros((1, 3))
-    pivot_rows(factor, np.zeros((1, 3)), anchor, np.zeros((3, 3)), 1e-200, 0, 1)
-    np.testing.assert_allclose(factor, [[2.0, 0.0, 0.0]], rtol=1e-14)
-
-
-def test_single_column_is_a_projection() -> None:
-    cross = np.array([[3.0], [-3.0], [0.0], [1e-300]])
-    np.testing.assert_allclose(nnls_rows([[4.0]], cross), np.maximum(cross, 0) / 4, rtol=1e-15)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_coupling_is_a_shift_of_the_problem(dtype: type) -> None:
-    rng = np.random.default_rng(7)
-    matrix = design("low rank", 9, rng)
-    gram = matrix.T @ matrix
-    product = (rng.standard_normal((30, matrix.shape[0])) @ matrix).astype(dtype)
-    anchor = rng.random((30, 9)).astype(dtype)
-    factor = np.zeros_like(product)
-    pivot_rows(factor, product, anchor, gram, 0.7, 0, 30)
-    # The same as least squares on the stacked system [A; sqrt(coupling) I].
-    stacked = np.vstack([matrix, np.sqrt(0.7) * np.eye(9)])
-    target = product.astype(float) @ np.linalg.pinv(matrix)
-    for row, fit, pull in zip(factor, target, anchor, strict=True):
-        reference, _ = nnls(stacked, np.concatenate([fit, np.sqrt(0.7) * pull]))
-        tolerance = 1e-8 if dtype is np.float64 else 1e-5
-        np.testing.assert_allclose(row, reference, rtol=tolerance, atol=tolerance)
-
-
-def test_touches_only_its_rows_and_splits_add_up() -> None:
-    rng = np.random.default_rng(9)
-    matrix = design("nonnegative", 6, rng)
-    gram = matrix.T @ matrix
-    product = rng.standard_normal((20, matrix.shape[0])) @ matrix
-    anchor = rng.random((20, 6))
-    whole = np.zeros((20, 6))
-    pivot_rows(whole, product, anchor, gram, 0.1, 0, 20)
-    start = rng.standard_normal((20, 6))
-    part = start.copy()
-    copies = [array.copy() for array in (product, anchor, gram)]
-    pivot_rows(part, product, anchor, gram, 0.1, 5, 12)
-    np.testing.assert_array_equal(part[:5], start[:5])
-    np.testing.assert_array_equal(part[12:], start[12:])
-    np.testing.assert_allclose(part[5:12], whole[5:12], rtol=1e-11, atol=1e-13)
-    pivot_rows(part, product, anchor, gram, 0.1, 3, 3)
-    np.testing.assert_array_equal(part[:5], start[:5])
-    for array, copy in zip((product, anchor, gram), copies, strict=True):
-        np.testing.assert_array_equal(array, copy)
-
-
-def test_permuting_columns_permutes_the_solution() -> None:
-    rng = np.random.default_rng(10)
-    matrix = design("nonnegative", 12, rng)
-    data = rng.standard_normal((60, matrix.shape[0]))
-    order = rng.permutation(12)
-    plain = nnls_rows(matrix.T @ matrix, data @ matrix)
-    permuted = nnls_rows(matrix[:, order].T @ matrix[:, order], data @ matrix[:, order])
-    np.testing.assert_allclose(permuted, plain[:, order], rtol=1e-10, atol=1e-12)
-
-
-def test_duplicate_columns_share_evenly() -> None:
-    """Among equal minimisers the one of least norm, so the outcome ignores the column order."""
-    column = np.random.default_rng(11).random((20, 1))
-    matrix = np.repeat(column, 4, axis=1)
-    data = np.random.default_rng(12).random((30, 20))
-    solution = nnls_rows(matrix.T @ matrix, data @ matrix)
-    np.testing.assert_allclose(
-        solution.sum(axis=1), (data @ column / (column.T @ column)).ravel(), rtol=1e-10
-    )
-    assert (solution > 0).all()
-
-
-def test_planted_solution_is_recovered() -> None:
-    """Exact data with many gradient entries at zero: degenerate, and the usual end of a run."""
-    rng = np.random.default_rng(13)
-    planted = rng.random((300, 20)) * (rng.random((300, 20)) < 0.15)
-    gram = planted.T @ planted
-    factor = rng.random(planted.shape)
-    run_kernel(factor, planted @ gram, gram)
-    np.testing.assert_allclose(factor, planted, atol=1e-12)

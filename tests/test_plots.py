@@ -38,30 +38,6 @@ def test_a_large_similarity_is_shown_as_means_of_blocks(kind):
     assert picture.std() < 0.5 * A.std()  # means of nine entries each
 
 
-def test_a_large_sparse_similarity_never_becomes_dense():
-    n = 200_000  # dense, this would be 320 GB
-    ring = sp.diags_array([np.ones(n - 1), np.ones(n - 1)], offsets=[-1, 1], format="csr")
-    figure = plots.similarity(ring, np.arange(n) // (n // 10), max_pixels=100)
-    assert drawn(figure).shape == (100, 100)
-
-
-def test_similarity_of_nothing_is_still_a_picture():
-    assert not drawn(plots.similarity(np.zeros((4, 4)), [0, 0, 1, 1])).any()
-
-
-def test_similarity_marks_the_borders_between_clusters():
-    axes = plots.similarity(BLOCKS, LABELS).axes[0]
-    assert sorted({float(line.get_xdata()[0]) for line in axes.lines} - {0.0, 1.0}) == [2, 4]
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["0", "1", "2"]
-
-
-def test_memberships_are_sorted_shares():
-    U = np.array([[0.0, 2.0], [3.0, 1.0], [5.0, 0.0], [0.0, 0.0]])
-    picture = drawn(plots.memberships(U))
-    # cluster 0: the sure row, the divided one, the row of zeros, which has no shares; then 1
-    assert np.array_equal(picture.T, [[1, 0], [0.75, 0.25], [0, 0], [0, 1]])
-
-
 def test_typical_members_are_those_with_the_largest_entries():
     U = np.array([[0.1, 0.0], [0.9, 0.2], [0.5, 0.1], [0.0, 0.7]])
     images = np.arange(4)[:, None] * np.ones((4, 6))
@@ -69,12 +45,6 @@ def test_typical_members_are_those_with_the_largest_entries():
     first, second = picture[0], picture[-1]
     assert first[~np.isnan(first)].tolist() == [1, 1, 1, 2, 2, 2, 0, 0, 0]
     assert second[~np.isnan(second)].tolist() == [3, 3, 3]
-
-
-def test_most_typical_leaves_out_rows_that_belong_nowhere():
-    U = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
-    typical = plots.most_typical(U, 5, [0, -1, 1])
-    assert {cluster: rows.tolist() for cluster, rows in typical.items()} == {0: [0], 1: [2]}
 
 
 @pytest.mark.parametrize(
@@ -97,22 +67,3 @@ def test_figures_need_no_display_and_are_not_kept_by_pyplot(tmp_path):
     plots.memberships(np.eye(3)).savefig(tmp_path / "m.png")
     assert (tmp_path / "m.png").stat().st_size > 1000
     assert plt.get_fignums() == []
-
-
-@pytest.mark.parametrize("times", [1.1, 1.5, 3, 9, 30, 90, 1e4])
-def test_labels_of_log_axes_do_not_cover_each_other(times):
-    table = {
-        "solver": np.repeat("a", 30),
-        "run": np.zeros(30, dtype=int),
-        "elapsed": np.geomspace(3.1e-4, 3.1e-4 * times, 30),
-        "error": np.geomspace(0.31 * times, 0.31, 30),
-    }
-    figure = plots.convergence(table, x="time")
-    figure.draw_without_rendering()
-    (ax,) = figure.axes
-    for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
-        ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
-        shown = [t.label1 for t in ticks if t.label1.get_text() and low <= t.get_loc() <= high]
-        boxes = [label.get_window_extent() for label in shown]
-        assert len(boxes) > 1
-        assert sum(one.overlaps(other) for one in boxes for other in boxes) == len(boxes)

@@ -8,16 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from symnmf.errors import InputError
 from symnmf.kernels.products import balanced_chunks, csr_rows
 
-RANKS = [1, 2, 3, 5, 7, 8, 9, 16, 17, 31, 32, 33, 50, 63, 64, 65, 100]
 DTYPES = [np.float64, np.float32]
-
-
-def symmetric(n: int, dtype: type) -> np.ndarray:
-    A = np.random.default_rng(n).standard_normal((n, n))
-    return (A + A.T).astype(dtype)
 
 
 def graph(n: int, dtype: type, index: type, density: float = 0.1) -> sp.csr_array:
@@ -48,13 +41,6 @@ def test_sparse_product(dtype: type, index: type, r: int) -> None:
     out = np.full_like(V, np.nan)
     csr_rows(X.indptr, X.indices, X.data, V, out, 0, 83)
     assert_rounding(out, X.toarray(), V)
-
-
-def test_sparse_product_of_one_node() -> None:
-    out = np.empty((1, 3))
-    V = np.array([[1.0, 2.0, 3.0]])
-    csr_rows(np.array([0, 1]), np.array([0]), np.array([2.0]), V, out, 0, 1)
-    np.testing.assert_array_equal(out, 2 * V)
 
 
 def test_sparse_product_with_empty_rows_and_unsorted_repeated_indices() -> None:
@@ -97,15 +83,3 @@ def test_chunks_cover_the_rows_and_balance_entries(parts: int) -> None:
     assert len(chunks) <= parts
     cost = [indptr[b] - indptr[a] + b - a for a, b in chunks]
     assert max(cost) <= (indptr[-1] + 500) / parts + 41
-
-
-@pytest.mark.parametrize("n", [0, 1, 10])
-def test_chunks_of_a_matrix_without_entries(n: int) -> None:
-    chunks = balanced_chunks(np.zeros(n + 1, dtype=np.int32), 4)
-    assert sum(b - a for a, b in chunks) == n
-    assert all(b - a <= 3 for a, b in chunks)
-
-
-def test_chunks_need_a_positive_number() -> None:
-    with pytest.raises(InputError, match="parts is 0"):
-        balanced_chunks(np.array([0, 1]), 0)

@@ -9,20 +9,17 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import eigsh
-from sklearn.datasets import load_digits, make_blobs
-from sklearn.metrics import adjusted_mutual_info_score
+from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 import symnmf
 from extras import optional
 from symnmf import InputError, QualityWarning, SymNMF, communities, factorize, graphs
-from symnmf.cluster.quality import size_range
 from symnmf.graphs import GraphWarning
 from symnmf.metrics import clustering_accuracy
-from symnmf.run import spectral
 from symnmf.run.multistart import Plan
 from symnmf.run.settings import Settings
-from symnmf.run.spectral import leading_subspace, nearest_rotation
+from symnmf.run.spectral import leading_subspace
 from symnmf.storage import as_symmetric
 
 nx = optional("networkx")
@@ -50,22 +47,6 @@ def camps(seed=0, n=400, whiskers=25):
     return G, label
 
 
-def test_the_gap_is_computed_when_asked_for_and_kept_in_a_pickle(monkeypatch):
-    from symnmf.run import bounding
-
-    asked = []
-    kept = bounding.quick_bound
-    monkeypatch.setattr(bounding, "quick_bound", lambda *given: asked.append(given) or kept(*given))
-    points, _ = make_blobs(120, centers=3, cluster_std=0.4, random_state=0)
-    model = SymNMF(3, random_state=0).fit(points)
-    assert not asked  # it may take longer than the fit
-    assert model.quality_.gap < 0.05
-    loaded = pickle.loads(pickle.dumps(model))
-    assert loaded.quality_.gap == model.quality_.gap
-    assert len(asked) == 1
-    assert 0.0 <= model.quality_.gap < 0.05  # three clusters far apart: nothing is much better
-
-
 def test_the_subspace_is_that_of_the_leading_eigenvectors():
     A = graphs.self_tuning(load_digits().data[:600])
     basis = leading_subspace(as_symmetric(A), 8)
@@ -80,82 +61,10 @@ def test_the_subspace_is_that_of_the_leading_eigenvectors():
     np.testing.assert_allclose(basis.vectors.T @ basis.vectors, np.eye(8), atol=1e-8)
 
 
-def test_rounds_of_the_filter_follow_while_they_bring_something():
-    # points in the plane: eigenvalues one close to the next, so that two rounds miss 1%
-    A = graphs.self_tuning(np.random.default_rng(0).random((3000, 2)))
-    found = leading_subspace(as_symmetric(A), 20).values
-    exact = eigsh(A, k=20, which="LA")[0]
-    assert found @ found >= 0.998 * (exact @ exact)
-
-
-@pytest.mark.parametrize(("noise", "least", "most"), [(0.1, 1, 3), (1.0, 15, 40)])
-def test_products_alone_are_enough_where_x_is_clear(noise, least, most, monkeypatch):
-    X, _ = symnmf.datasets.synthetic(400, 20, noise, random_state=0)
-    stored = as_symmetric(X)
-    products: list[int] = []
-    multiply = type(stored).matmul
-    monkeypatch.setattr(
-        type(stored), "matmul", lambda X, V, out=None: products.append(1) or multiply(X, V, out)
-    )
-    found = leading_subspace(stored, 20).values
-    assert least <= len(products) <= most
-    np.testing.assert_allclose(found, np.linalg.eigvalsh(X)[: -20 - 1 : -1], rtol=5e-3)
-
-
-@pytest.mark.parametrize("least", [1.0, 1e-3, 1e-7, 0.0])
-def test_the_nearest_rotation_has_the_largest_inner_product(least):
-    left, right = (
-        np.linalg.qr(np.random.default_rng(seed).standard_normal((6, 6)))[0] for seed in (0, 1)
-    )
-    M = left @ np.diag([3.0, 2.0, 1.5, 1.2, 1.0, least]) @ right
-    found = nearest_rotation(M)
-    np.testing.assert_allclose(found.T @ found, np.eye(6), atol=1e-8)
-    # of all rotations it is the one with the largest inner product, the sum of singular values
-    assert float(np.vdot(found, M)) == pytest.approx(8.7 + least, rel=1e-9)
-
-
 def test_repeated_eigenvalues_are_all_found():
     A = sp.csr_array(sp.block_diag([np.ones((90, 90))] * 5))
     basis = leading_subspace(as_symmetric(A), 5)
     np.testing.assert_allclose(basis.values, 90.0, rtol=1e-6)
-
-
-def test_a_rank_below_that_of_the_subspace_is_no_obstacle():
-    half = np.abs(np.random.default_rng(0).standard_normal((600, 2)))
-    X = as_symmetric(half @ half.T)
-    basis = leading_subspace(X, 5)
-    np.testing.assert_allclose(basis.values[:2], np.linalg.eigvalsh(half.T @ half)[::-1], rtol=1e-8)
-    np.testing.assert_allclose(basis.values[2:], 0.0, atol=1e-8 * basis.values[0])
-    for generator in (None, np.random.default_rng(0)):
-        U = basis.start(X, generator)
-        assert np.isfinite(U).all()
-        assert (U >= 0).all()
-
-
-def test_turning_the_axes_leaves_less_below_zero():
-    A = graphs.self_tuning(load_digits().data[:600])
-    basis = leading_subspace(as_symmetric(A), 10)
-    Y = basis.vectors * np.sqrt(basis.values)
-    for generator in (None, np.random.default_rng(0), np.random.default_rng(1)):
-        first = basis._axes(generator)
-        settled = basis._settled(first)
-        # the vectors of a sparse matrix are in float32, and their axes with them
-        np.testing.assert_allclose(settled.T @ settled, np.eye(10), atol=1e-6)
-        below = [float((np.minimum(Y @ axes, 0) ** 2).sum()) for axes in (first, settled)]
-        assert below[1] < 0.9 * below[0]
-
-
-def test_turns_that_go_beyond_zero_leave_less_below_it(monkeypatch):
-    X, _ = symnmf.datasets.synthetic(400, 20, 0.1, random_state=0)
-    basis = leading_subspace(as_symmetric(X), 20)
-    first = basis._axes(None)
-
-    def below():
-        return float((np.minimum(basis._scaled @ basis._settled(first), 0) ** 2).sum())
-
-    beyond = below()
-    monkeypatch.setattr(spectral, "REACH", 1.0)
-    assert beyond < 0.85 * below()
 
 
 def test_a_nonnegative_factor_is_found_again_by_turning():
@@ -215,24 +124,6 @@ def test_a_graph_with_whiskers_does_not_collapse():
     )
 
 
-def test_graphs_that_need_no_regularization_get_none(real_data):
-    for name, k in (("football", 12), ("polbooks", 3)):
-        assert graphs.choose_degree_offset(symnmf.datasets.load(name, real_data).data, k) == 0
-    assert (
-        graphs.choose_degree_offset(symnmf.datasets.load("planetoid_cora", real_data).data, 7) > 0
-    )
-
-
-def test_normalize_adds_to_the_degrees():
-    A = nx.to_scipy_sparse_array(nx.karate_club_graph(), weight=None, dtype=float)
-    degrees = A.sum(axis=1)
-    scale = np.sqrt(degrees + 0.5 * degrees.mean())
-    expected = A.toarray() / np.outer(scale, scale)
-    np.testing.assert_allclose(graphs.normalize(A, degree_offset=0.5).toarray(), expected)
-    with pytest.raises(InputError, match="degree_offset must be a number of at least 0 or None"):
-        graphs.normalize(A, degree_offset=-1)
-
-
 def test_components_are_counted_and_the_largest_can_be_had_alone():
     parts = [nx.complete_graph(9), nx.complete_graph(6), nx.complete_graph(4)]
     G = nx.disjoint_union_all(parts)
@@ -258,21 +149,6 @@ def test_conductance_is_the_share_that_leaves():
     assert found.quality.warning is None
 
 
-def test_agreement_is_that_of_the_starts():
-    A = graphs.self_tuning(load_digits().data[:500])
-    options = {"normalize": False, "init": "scaled-random", "n_init": 3, "random_state": 1}
-    model = SymNMF(10, affinity="precomputed", **options).fit(A)
-    search = Plan(10, Settings.of(tol=1e-4), n_init=3, init="scaled-random", random_state=1)
-    finished = search.search(A).finished
-    kept = int(np.argmin([r.error for r in finished]))
-    scores = [
-        adjusted_mutual_info_score(model.labels_, r.labels)
-        for i, r in enumerate(finished)
-        if i != kept
-    ]
-    assert model.quality_.agreement == pytest.approx(np.mean(scores))
-
-
 def test_new_digits_are_placed_as_well_as_fitted_ones():
     X, y = load_digits(return_X_y=True)
     old, new, _, classes = train_test_split(X, y, test_size=0.2, random_state=0)
@@ -284,13 +160,6 @@ def test_new_digits_are_placed_as_well_as_fitted_ones():
     np.testing.assert_array_equal(
         pickle.loads(pickle.dumps(model)).predict(new[:9]), model.predict(new[:9])
     )
-
-
-@pytest.mark.parametrize("affinity", ["nearest_neighbors", "rbf", "cosine"])
-def test_every_kind_places_new_rows(affinity):
-    X, y = make_blobs(500, centers=10 * np.eye(3), cluster_std=1.5, random_state=0)
-    model = SymNMF(3, affinity=affinity, random_state=0).fit(X[:400])
-    assert clustering_accuracy(y[400:], model.predict(X[400:])) > 0.95
 
 
 def test_a_new_node_goes_where_its_edges_lead():
@@ -323,16 +192,6 @@ def test_a_new_node_with_the_edges_of_an_old_one_has_its_row(offset):
     np.testing.assert_allclose(model.transform(new), rows, rtol=1e-4, atol=1e-6)
 
 
-def test_words_of_a_cluster():
-    X = np.array([[5, 0, 1], [4, 0, 1], [0, 6, 1], [0, 5, 1.0]])
-    shares = np.array([[1, 0], [1, 0], [0, 1], [0, 1.0]])
-    lists = symnmf.top_features(X, shares, ["ball", "vote", "the"], 2)
-    assert [words[0][0] for words in lists] == ["ball", "vote"]
-    assert all(word != "the" for words in lists for word, _ in words[:1])
-    with pytest.raises(InputError, match="names must have one entry for each of the 3 columns"):
-        symnmf.top_features(X, shares, ["ball"])
-
-
 def test_names_go_there_and_back():
     igraph = pytest.importorskip("igraph")
     G = nx.karate_club_graph()
@@ -358,56 +217,6 @@ def test_a_frame_keeps_its_index_and_its_order_matters():
         SymNMF(2, affinity="precomputed").fit(turned)
 
 
-def test_anndata_in_and_out(tmp_path):
-    anndata = pytest.importorskip("anndata")
-    X = load_digits(n_class=3).data
-    adata = anndata.AnnData(X)
-    with pytest.raises(InputError, match=r"run scanpy\.pp\.neighbors"):
-        symnmf.scanpy.cluster(adata, 3)
-    for call in (symnmf.factorize, symnmf.communities, lambda a, k: SymNMF(k).fit(a)):
-        with pytest.raises(InputError, match=r"is an AnnData; call symnmf\.scanpy\.cluster"):
-            call(adata, 3)
-    adata.obsp["connectivities"] = sp.csr_matrix(graphs.self_tuning(X, normalize=False))
-    copied = symnmf.scanpy.cluster(adata, 3, random_state=0, copy=True)
-    assert "symnmf" not in adata.obs
-    assert symnmf.scanpy.cluster(adata, 3, random_state=0) is None
-    adata.write_h5ad(tmp_path / "a.h5ad")
-    back = anndata.read_h5ad(tmp_path / "a.h5ad")
-    assert list(back.obs["symnmf"]) == list(copied.obs["symnmf"])
-    assert back.obsm["X_symnmf"].shape == (len(X), 3)
-    assert back.uns["symnmf"]["params"]["random_state"] == 0
-
-
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda: SymNMF(2).fit(nx.karate_club_graph()), "call symnmf.communities"),
-        (lambda: SymNMF(2).fit("X.npy"), "X is a path; load it first"),
-        (lambda: factorizable(np.array([[0, 1], [1, 2], [2, 3], [3, 0]])), "from a list of edges"),
-        (lambda: symnmf.factorize(np.array([[0, 1], [1, 2], [2, 0]]), 2), "from_edges one from"),
-        (
-            lambda: SymNMF(2, affinity="precomputed").fit(np.eye(5)[:, :2]),
-            "from_edges one from a list",
-        ),
-        (lambda: symnmf.top_features(np.eye(3), np.eye(3), 2), "names must be a sequence"),
-        (lambda: SymNMF(2).fit(np.full((9, 2), np.nan)), "NaN"),
-        (lambda: graphs.from_edges([[0, 1, -2.0]]), "the first \\(0, 1\\) with -2; drop"),
-        (lambda: SymNMF(2, callback=3).fit(np.eye(4)), "callback must be a function"),
-        (
-            lambda: communities(nx.karate_club_graph(), 2, components="big"),
-            "components must be 'all' or 'largest'",
-        ),
-    ],
-)
-def test_messages(call, said):
-    with pytest.raises(ValueError, match=said):
-        call()
-
-
-def factorizable(edges):
-    return communities(edges, 2)
-
-
 def test_nearly_symmetric_affinities_are_averaged():
     A = nx.to_numpy_array(nx.karate_club_graph(), weight=None)
     A[0, 1] *= 1 + 5e-7
@@ -427,32 +236,3 @@ def test_a_seed_is_drawn_and_recorded():
     model = SymNMF(5, **options).fit(A)
     again = SymNMF(5, random_state=model.seed_, **options).fit(A)
     np.testing.assert_array_equal(model.embedding_, again.embedding_)
-
-
-def test_callback_stops():
-    seen = []
-    model = SymNMF(3, callback=lambda now: seen.append(now) or len(seen) > 3)
-    model.fit(load_digits().data[:200])
-    assert model.status_ == "stopped"
-    assert len(seen) == 4
-
-
-def test_a_grid_search_finds_the_number_of_blobs():
-    from sklearn.model_selection import GridSearchCV
-
-    X, _ = make_blobs(240, centers=10 * np.eye(3), cluster_std=1.0, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        search = GridSearchCV(
-            SymNMF(random_state=0),
-            {"n_clusters": [2, 3, 6]},
-            scoring=symnmf.modularity_scorer,
-            cv=3,
-        ).fit(X)
-    assert search.best_params_ == {"n_clusters": 3}
-
-
-def test_sizes_in_words():
-    assert size_range([4, 0, 4]) == "4 each"
-    assert size_range([7]) == "7"
-    assert size_range([9, 2, 0]) == "2 to 9"

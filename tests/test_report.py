@@ -74,32 +74,6 @@ def test_the_page_can_be_searched_and_sorted(fit, visit, tmp_path):
     assert_alone_and_quiet(page)
 
 
-def test_the_clusters_fit_a_screen_and_no_word_of_their_headings_is_broken(visit, tmp_path):
-    rng = np.random.default_rng(0)
-    data = np.repeat([[0.0] * 4, [9, 0, 0, 0], [0, 9, 0, 0]], 20, axis=0) + rng.normal(size=(60, 4))
-    model = symnmf.SymNMF(3, random_state=0, n_init=1).fit(data)
-    features = [f"{part} {size}" for part in ("sepal", "petal") for size in ("length", "width")]
-    told = {"features": features, "data": data, "truth": np.repeat(["a", "versicolor", "c"], 20)}
-    path = write_report(tmp_path / "page.html", model, **told)
-    page = visit(path, width=1280)
-    box = page.locator(".scroll:has(#clusters)")
-    assert box.evaluate("e => e.scrollWidth - e.clientWidth") == 0
-    heads = visit(path, width=390).locator("#clusters thead button").all()
-    assert all(head.evaluate("e => e.scrollWidth <= e.clientWidth") for head in heads)
-    assert max(head.bounding_box()["height"] for head in heads) < 100
-
-
-def test_numbers_sort_as_numbers(visit, tmp_path):
-    X = problem(12, 3)
-    result = symnmf.factorize(X, 3, random_state=0)
-    page = visit(write_report(tmp_path / "page.html", result, X))
-    page.locator("#rows").get_by_role("button", name="name").click()
-    assert column(page, "rows", 1) == [str(i) for i in range(12)]
-    page.locator("#rows").get_by_role("button", name="membership").click()
-    shares = [float(share) for share in column(page, "rows", 3)]
-    assert shares == sorted(shares)
-
-
 def test_hostile_names_run_nothing(visit, tmp_path):
     n = len(HOSTILE)
     X = problem(n, 2)
@@ -213,27 +187,6 @@ def test_the_table_of_clusters_adds_up(tmp_path):
     assert len(page.tables["rows"]) == 1 + 31
 
 
-def test_more_rows_than_the_cap_are_left_out_with_a_note(fit, tmp_path):
-    X, result = fit
-    path = write_report(tmp_path / "page.html", result, X, max_rows=10)
-    assert len(read(path).tables["rows"]) == 1 + 10
-    assert "The first 10 of 30 rows" in path.read_text()
-
-
-def test_a_fitted_estimator_with_images_and_settings(tmp_path):
-    X = problem(30, 3)
-    model = symnmf.SymNMF(3, affinity="precomputed", random_state=0).fit(X)
-    plain = read(write_report(tmp_path / "plain.html", model))
-    images = np.random.default_rng(0).random((30, 12))
-    path = write_report(
-        tmp_path / "page.html", model, images=images, image_shape=(3, 4), settings={"tol": 1e-4}
-    )
-    page = read(path)
-    assert len(page.images) == len(plain.images) + 1
-    assert page.tables["settings"][0] == ["tol", "0.0001"]
-    assert [row[0] for row in page.tables["settings"]] == ["tol", "symnmf", "written"]
-
-
 def test_nodes_without_edges_are_in_no_cluster_and_no_column_is_empty(tmp_path):
     nx = pytest.importorskip("networkx")
     graph = nx.connected_caveman_graph(3, 6)
@@ -266,13 +219,6 @@ def test_wrong_lengths_are_named(fit, tmp_path, options, words):
     with pytest.raises(InputError, match=words):
         write_report(tmp_path / "page.html", result, X, **options)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_result_needs_its_matrix(fit, tmp_path):
-    with pytest.raises(InputError, match="A must be the matrix"):
-        write_report(tmp_path / "page.html", fit[1])
-    with pytest.raises(InputError, match="fit it first"):
-        write_report(tmp_path / "page.html", object())
 
 
 def test_a_small_graph_is_drawn_whatever_its_nodes_are_called(tmp_path, recwarn):

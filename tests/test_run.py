@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import subprocess
-import sys
-import threading
 
 import numpy as np
 import pytest
@@ -17,7 +14,6 @@ import symnmf
 from conftest import synthetic_problem
 from strict_backend import StrictMatrix
 from symnmf.errors import ConvergenceWarning, InputError
-from symnmf.parallel import Threads
 
 
 @pytest.fixture(scope="module")
@@ -40,20 +36,6 @@ def test_history_has_the_columns_and_one_row_per_record(X):
     assert len(frame) == len(result.history) == 4
     with pytest.raises(InputError, match="did you mean 'error'"):
         result.history["eror"]
-
-
-def test_history_turns_into_a_dict_of_columns(X):
-    pd = pytest.importorskip("pandas")
-    history = symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=3).history
-    columns = dict(history)
-    assert tuple(columns) == tuple(history) == tuple(history.keys()) == symnmf.History.columns
-    for name, values in history.items():
-        np.testing.assert_array_equal(columns[name], values)
-        np.testing.assert_array_equal(columns[name], history[name])
-    assert "error" in history
-    assert "eror" not in history
-    assert len(history) == 4  # rows, not columns
-    pd.testing.assert_frame_equal(pd.DataFrame(columns), history.to_pandas())
 
 
 def test_converged_means_stationary_and_agreed(X):
@@ -86,12 +68,6 @@ def test_starting_at_the_solution_ends_at_once():
     assert symnmf.factorize(B @ B.T, 3, init=B).status == "converged"
 
 
-def test_float32_converges_at_its_own_precision(X):
-    result = symnmf.factorize(X.astype(np.float32), 4, random_state=0, max_iter=20_000)
-    assert result.status == "converged"
-    assert result.U.dtype == np.float32
-
-
 def test_callback_reads_the_state_and_can_stop(X):
     seen = []
 
@@ -121,16 +97,6 @@ def test_ctrl_c_returns_what_was_reached(X):
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_runs_outside_the_main_thread(X):
-    results = []
-    worker = threading.Thread(
-        target=lambda: results.append(symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=5))
-    )
-    worker.start()
-    worker.join()
-    assert np.array_equal(results[0].U, symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=5).U)
-
-
 def test_same_seed_same_bits_and_threads_agree():
     X = synthetic_problem(700, 4, 0.1, seed=2)
     runs = [
@@ -139,15 +105,6 @@ def test_same_seed_same_bits_and_threads_agree():
     ]
     assert np.array_equal(runs[0], runs[1])
     np.testing.assert_allclose(runs[0], runs[2], rtol=1e-6, atol=1e-9)
-
-
-def test_thread_counts(monkeypatch):
-    monkeypatch.setattr("symnmf.parallel.available_cores", lambda: 4)
-    assert [Threads(jobs).count for jobs in (None, -1, -2, -9, 1, 3)] == [4, 4, 3, 1, 1, 3]
-    work = Threads(3)
-    assert work.split(10, 1e9) == [(0, 3), (3, 6), (6, 10)]
-    assert work.split(10, 1.0) == [(0, 10)]
-    assert work.run(lambda begin, end: end - begin, work.split(10, 1e9)) == [3, 3, 4]
 
 
 @pytest.mark.filterwarnings("ignore::symnmf.errors.ConvergenceWarning")
@@ -200,17 +157,6 @@ def test_certificate_says_no_to_an_early_stop_and_to_a_tiny_coupling(X):
     assert not certificate.theorem1
 
 
-def test_certificate_notices_an_objective_that_rose(X):
-    result = symnmf.factorize(
-        X, 4, solver="a-symhals", coupling=1.0, random_state=0, tol=0, max_iter=5
-    )
-    assert result.certificate(X).monotone
-    rows = result.history.to_array()
-    rows[3, 2] = rows[2, 2] * 1.1
-    object.__setattr__(result, "history", symnmf.History(rows))
-    assert not result.certificate(X).monotone
-
-
 def test_certificate_refuses_another_matrix(X):
     result = symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=2)
     with pytest.raises(InputError, match="40"):
@@ -241,33 +187,6 @@ def test_labels_and_membership_read_the_factor(X):
     np.testing.assert_allclose(result.membership.sum(axis=1), 1.0)
 
 
-def test_importing_is_light():
-    code = (
-        "import sys, symnmf; dir(symnmf);"
-        "heavy = {'numba', 'matplotlib', 'pandas', 'sklearn', 'scipy', 'torch'} & set(sys.modules);"
-        "sys.exit(f'imported {heavy}' if heavy else 0)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_every_public_name_is_there():
-    for name in symnmf.__all__:
-        assert getattr(symnmf, name) is not None
-    with pytest.raises(AttributeError):
-        symnmf.no_such_name  # noqa: B018
-
-
-def test_public_functions_stay_functions_after_their_modules_load():
-    for name in ("compare", "communities", "factorize"):
-        for _ in range(2):
-            assert callable(getattr(symnmf, name)), name
-
-
-def test_running_out_of_time_warns_too(X):
-    with pytest.warns(ConvergenceWarning, match="raise max_time"):
-        assert symnmf.factorize(X, 4, random_state=0, max_time=0.0).status == "max_time"
-
-
 def test_certificate_and_status_agree_on_the_tolerance(X):
     with pytest.warns(ConvergenceWarning):
         early = symnmf.factorize(X, 4, solver="a-symhals", random_state=0, tol=1e-9, max_iter=300)
@@ -276,13 +195,6 @@ def test_certificate_and_status_agree_on_the_tolerance(X):
     assert loose.status == "converged"
     assert loose.certificate(X).certified
     assert not loose.certificate(X, tol=1e-12).certified
-
-
-def test_results_compare_by_identity(X):
-    result = symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=1)
-    assert result == result
-    assert result != symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=1)
-    assert len({result}) == 1
 
 
 def test_names_are_saved_beside_the_factors(X, tmp_path):

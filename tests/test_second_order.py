@@ -6,16 +6,12 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import block_diag
-from sklearn.datasets import make_blobs
-from sklearn.metrics.pairwise import rbf_kernel
 
 import symnmf
-from symnmf.objectives import Frobenius
 from symnmf.objectives.observing import observed
-from symnmf.run import inspection
 from symnmf.run.inspection import Inspection
 from symnmf.state import Point
-from symnmf.steps.second_order import Curvature, Hessian, lowest_curvature, suspicious
+from symnmf.steps.second_order import Hessian, lowest_curvature
 from symnmf.storage import as_symmetric
 from symnmf.storage.components import components_of
 
@@ -94,18 +90,6 @@ def test_a_run_does_not_end_at_a_saddle(name: str) -> None:
     assert found.certificate().certified
 
 
-@pytest.mark.parametrize("solver", ["pgd", "lbfgs"])
-def test_equal_columns_do_not_stay_equal(solver: str) -> None:
-    found = symnmf.factorize(exact(), 4, init=np.ones((60, 4)), solver=solver, max_iter=3000)
-    assert found.error < 1e-6
-
-
-def test_what_is_looked_at_twice() -> None:
-    assert suspicious(np.diag([1.0, 1e-5]))
-    assert suspicious(np.ones((2, 2)))
-    assert not suspicious(np.array([[1.0, 0.5], [0.5, 1.0]]))
-
-
 def small_and_large(link: float = 0.0) -> tuple[sp.csr_array, np.ndarray]:
     """Two components, one ten thousand times the other, and a start that is wrong in the small.
 
@@ -176,19 +160,6 @@ def test_components_of_a_sparse_matrix_are_those_of_the_array(seed: int, signed:
     np.testing.assert_allclose(sparse.norms, dense.norms, rtol=1e-12)
 
 
-@pytest.mark.parametrize("solver", ["symanls", "symhals", "a-symhals"])
-def test_a_small_component_counts_for_split_methods(solver: str) -> None:
-    X, start = small_and_large()
-    with pytest.warns(symnmf.errors.ConvergenceWarning, match="certificate says what is missing"):
-        found = symnmf.factorize(X, 4, init=start, solver=solver, max_iter=300)
-    certificate = found.certificate()
-    assert found.status == "max_iter"
-    assert certificate.penalized_stationarity < certificate.tol
-    assert certificate.consensus_bound < certificate.tol
-    assert not certificate.certified
-    assert "component" in certificate.verdict
-
-
 def test_components_have_the_stationarity_of_their_own_problem() -> None:
     """Each as if it were alone, where its rows have columns of their own."""
     X, start = small_and_large()
@@ -204,18 +175,6 @@ def test_components_have_the_stationarity_of_their_own_problem() -> None:
         alone = own.stationarity(Point(own.ops, own.ops.put(U[rows, columns].copy())))
         size = np.linalg.norm(U[rows, columns])
         assert value * max(size, np.sqrt(own.norm)) == pytest.approx(alone * size, rel=1e-9)
-
-
-def test_float32_says_what_it_reached() -> None:
-    X = exact().astype(np.float32)
-    for seed in range(5):
-        certificate = symnmf.factorize(X, 4, random_state=seed).certificate()
-        if certificate.stationarity > certificate.tol and certificate.certified:
-            assert f"to {certificate.stationarity:.2g}, which is all that float32 allows" in str(
-                certificate
-            )
-        else:
-            assert "all that float32" not in certificate.verdict
 
 
 @pytest.mark.parametrize("kind", ["entries", "eigenvalues"])
@@ -234,13 +193,6 @@ def test_zero_can_be_the_answer(kind: str) -> None:
     assert result.bound().proved_global
 
 
-def test_zero_is_no_answer_where_a_column_helps() -> None:
-    X = np.array([[1.0, -2.0], [-2.0, 0.5]])
-    result = symnmf.factorize(X, 1, allow_negative=True, random_state=0)
-    assert result.U.any()
-    assert result.error < 1.0
-
-
 def test_growth_under_a_hidden_diagonal_is_said() -> None:
     X = np.zeros((12, 12))
     X[0, 1:] = X[1:, 0] = 1.0  # a star: the centre can take all, and the better the larger it is
@@ -253,34 +205,6 @@ def test_growth_under_a_hidden_diagonal_is_said() -> None:
     held = symnmf.factorize(X, 2, ignore_diagonal=True, ridge=0.2, random_state=0)
     assert held.certificate().certified
     assert not held.certificate().grown_rows
-
-
-def test_entries_as_good_as_zero_are_no_way_down() -> None:
-    """Long runs leave entries of 1e-30. They may move up alone, and a saddle needs both ways."""
-    points, _ = make_blobs(60, centers=5, random_state=0)
-    X = rbf_kernel(points, gamma=1.0)
-    U = symnmf.factorize(X, 8, tol=1e-9, max_iter=20_000).U
-    U[1e-8 * U.max(axis=0) > U] = 0.0
-    nearly = np.where(U == 0.0, 1e-30 * np.random.default_rng(0).random(U.shape), U)
-    f = Frobenius(as_symmetric(X))
-    lowest = lowest_curvature(f, Point(f.ops, U)).lowest
-    assert lowest > 0.01
-    assert lowest_curvature(f, Point(f.ops, nearly)).lowest == pytest.approx(lowest, rel=1e-6)
-    for factor in (U, nearly):
-        certificate = symnmf.factorize(X, 8, init=factor, max_iter=0).certificate()
-        assert certificate.certified
-        # rows far apart have a similarity of 0, and so a gradient of 0 where their entries are 0
-        assert not certificate.strict
-        assert "no way down to second order found" in certificate.verdict
-
-
-def test_a_local_minimum_is_one_where_every_zero_entry_is_held() -> None:
-    rng = np.random.default_rng(0)
-    U = rng.random((40, 3)) * (rng.random((40, 3)) < 0.7)
-    noise = rng.random((40, 40))
-    certificate = symnmf.factorize(U @ U.T + 0.05 * (noise + noise.T), 3, tol=1e-8).certificate()
-    assert certificate.strict
-    assert "and a local minimum to second order" in certificate.verdict
 
 
 def entering() -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -311,29 +235,3 @@ def test_entries_at_zero_with_gradient_zero_are_looked_at(name: str, kind: type)
     assert found.status == "converged"
     assert found.value < stuck.value - 10.0
     assert found.certificate().certified
-
-
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-def test_a_block_that_is_tied_by_less_than_a_tenth_of_itself_counts(kind: type) -> None:
-    rng = np.random.default_rng(0)
-    large, small = rng.random((20, 3)), 1e-4 * rng.random((20, 3))
-    X = block_diag(large @ large.T, small @ small.T)
-    X[0, 20] = X[20, 0] = 0.004 * X[20:, 20:].max()
-    start = block_diag(large, 1e-4 * rng.random((20, 3)))
-    certificate = symnmf.factorize(kind(X), 6, init=start, max_iter=0).certificate()
-    assert certificate.stationarity < 1e-5
-    assert certificate.components == 2
-    assert not certificate.certified
-
-
-def test_a_negative_curvature_without_a_lower_point_is_no_saddle(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    X = exact()
-    result = symnmf.factorize(X, 3, tol=1e-9)
-    found = Curvature(-0.1, np.full(result.U.shape, 1.0 / np.sqrt(result.U.size)), 3, True)
-    monkeypatch.setattr(inspection, "lowest_curvature", lambda *given: found)
-    certificate = result.certificate(X)
-    assert not certificate.falls
-    assert certificate.certified
-    assert "second order" not in certificate.verdict

@@ -14,12 +14,10 @@ import symnmf
 from conftest import synthetic_problem
 from symnmf import calls
 from symnmf.objectives import Frobenius
-from symnmf.run import sketch as sketching
-from symnmf.run import spectral
 from symnmf.run.sketch import Sketch
 from symnmf.run.spectral import leading_subspace
 from symnmf.run.start import named_start
-from symnmf.storage import Blocks, LowRank, as_symmetric
+from symnmf.storage import as_symmetric
 
 
 def blocks(sizes, weight=1.0, seed=0):
@@ -81,15 +79,6 @@ def test_published_methods_and_odd_matrices_begin_at_random():
     assert not {"auto", "hals-newton"} & random
 
 
-def test_compare_takes_a_start_by_its_name():
-    X = synthetic_problem(40, 3, 0.3)
-    options = {"max_iter": 1, "tol": 0, "random_state": 0}
-    table = symnmf.compare(X, 3, ["auto", "a-symhals"], init="spectral", **options)
-    for solver in ("auto", "a-symhals"):
-        alone = symnmf.factorize(X, 3, solver=solver, init="Spectral", **options)
-        np.testing.assert_array_equal(table.results[solver, 0].U, alone.U)
-
-
 def test_a_result_is_a_start():
     X = synthetic_problem(40, 3, 0.3)
     first = symnmf.factorize(X, 3, tol=1e-2, random_state=0)
@@ -106,14 +95,6 @@ def test_a_result_is_a_start():
         symnmf.factorize(X, 4, init=first)
 
 
-def test_compare_keeps_random_starts():
-    X = synthetic_problem(40, 3, 0.3)
-    table = symnmf.compare(X, 3, ["auto"], max_iter=1, tol=0, random_state=0)
-    result = table.results["auto", 0]
-    alone = symnmf.factorize(X, 3, init="scaled-random", max_iter=1, tol=0, random_state=0)
-    np.testing.assert_array_equal(result.U, alone.U)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_one_large_eigenvalue_does_not_hide_the_others(dtype):
     # in float32 a filter of full degree leaves nothing but the first eigenvector and rounding
@@ -128,13 +109,6 @@ def test_one_large_eigenvalue_does_not_hide_the_others(dtype):
     assert result.error < 3e-5
 
 
-def test_a_start_for_more_columns_than_x_has_directions_has_no_twin_columns():
-    B = np.abs(np.random.default_rng(0).standard_normal((50, 2)))
-    U = symnmf.run.start.starting_point(Frobenius(as_symmetric(B @ B.T)), 5, "spectral", 0)
-    assert U.any(axis=0).all()
-    assert len(np.unique(U.round(12), axis=1).T) == 5
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_sketch_is_x_on_its_leading_eigenvectors(dtype):
     X = low_rank_similarity(400, 5).astype(dtype)
@@ -146,98 +120,6 @@ def test_a_sketch_is_x_on_its_leading_eigenvectors(dtype):
     width = sketch.X.B.shape[1]
     least = float(np.sqrt(np.sum(values[width:] ** 2)))
     assert np.linalg.norm(entries - X) <= 1.3 * least + 1e-5 * np.linalg.norm(X)
-
-
-def test_a_run_from_a_sketch_reads_x_less_often_for_the_same_end():
-    X = low_rank_similarity(700, 8)
-    plain = symnmf.factorize(X, 8, init="scaled-random", random_state=0, tol=1e-5)
-    sketched = symnmf.factorize(X, 8, init="sketch", tol=1e-5)
-    assert sketched.status == plain.status == "converged"
-    assert sketched.error <= 1.01 * plain.error
-    assert 3 * sketched.passes <= plain.passes
-    # what it converged to is critical for X, not for the sketch
-    assert sketched.certificate(X).stationarity <= 1e-5
-
-
-def test_a_run_on_a_sketch_that_misses_much_of_x_ends_early(monkeypatch):
-    rng = np.random.default_rng(0)
-    groups = np.kron(np.eye(4), np.ones((75, 75)))
-    X = np.triu(rng.random((300, 300)) < 0.05 + 0.15 * groups, 1).astype(float)
-    X = X + X.T
-    products: list[int] = []
-    multiply = LowRank.matmul
-    monkeypatch.setattr(
-        LowRank, "matmul", lambda X, V, out=None: products.append(1) or multiply(X, V, out)
-    )
-    found = []
-    for missed in (0.0, sketching.MISSED):
-        monkeypatch.setattr(sketching, "MISSED", missed)
-        products.clear()
-        result = symnmf.factorize(X, 4, init="sketch", tol=1e-4)
-        found.append((len(products), result.error))
-    (to_the_end, error), (early, same) = found
-    assert early <= 0.75 * to_the_end
-    assert same == pytest.approx(error, rel=1e-4)
-
-
-def test_a_run_on_a_sketch_that_misses_little_of_x_does_what_it_can(monkeypatch):
-    points = np.random.default_rng(1).standard_normal((400, 8))
-    X = np.exp(-0.3 * ((points[:, None] - points) ** 2).mean(axis=2))
-    sketched = symnmf.factorize(X, 8, init="sketch", tol=1e-4)
-    monkeypatch.setattr(sketching, "MISSED", 0.0)
-    longest = symnmf.factorize(X, 8, init="sketch", tol=1e-4)
-    assert sketched.passes <= 1.25 * longest.passes
-
-
-def uneven_rows(n, columns):
-    """Rows of which few have nearly all of the sum of squares, as in the graph of a web."""
-    rng = np.random.default_rng(0)
-    return rng.standard_normal((n, columns)) * rng.pareto(1.0, (n, 1))
-
-
-def test_axes_of_many_rows_are_turned_by_those_that_matter():
-    rows = uneven_rows(40_000, 5)
-    sample = spectral._sampled(rows, 2000)
-    assert sample.shape == (2000, 5)
-    whole = rows.T @ rows
-    np.testing.assert_allclose(sample.T @ sample, whole, atol=0.05 * np.linalg.norm(whole, 2))
-    assert np.vdot(sample, sample) == pytest.approx(np.trace(whole))
-    # rows without length are not taken, and few rows are taken as they are
-    rows[::2] = 0.0
-    assert np.linalg.norm(spectral._sampled(rows, 500), axis=1).min() > 0.0
-    assert spectral._sampled(rows, len(rows)) is rows
-    assert not spectral._sampled(np.zeros((300, 2)), 100).any()
-
-
-@pytest.mark.parametrize("equal", [False, True])
-def test_the_first_axes_are_those_of_all_rows(equal, monkeypatch):
-    monkeypatch.setattr(spectral, "SEEN_UP_TO", 500)
-    rows = uneven_rows(4000, 6)
-    if equal:  # so that none is too short to be an axis
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    choices: list[int] = []
-    pivoted = spectral._pivoted
-    monkeypatch.setattr(
-        spectral, "_pivoted", lambda rows: choices.append(len(rows)) or pivoted(rows)
-    )
-    found = spectral._farthest(rows)
-    assert choices == ([500, 4000] if equal else [500])
-    np.testing.assert_array_equal(found, pivoted(rows)[0])
-
-
-def test_x_on_disk_tells_its_readings(tmp_path):
-    X = low_rank_similarity(300, 4)
-    np.save(tmp_path / "X.npy", X)
-    stored = Blocks(tmp_path / "X.npy", memory="200 kB")
-    reads = []
-    kept = stored.multiply
-    stored.multiply = lambda *args: (reads.append(1), kept(*args))[1]
-    result = symnmf.factorize(stored, 4, init="sketch", tol=1e-5)
-    assert result.passes == len(reads)  # the check was when the blocks were opened
-    there = symnmf.factorize(X, 4, init="sketch", tol=1e-5)
-    np.testing.assert_allclose(result.error, there.error, rtol=1e-6)
-    opened = symnmf.factorize(str(tmp_path / "X.npy"), 4)
-    assert opened.passes <= 40
 
 
 def test_a_start_ends_early_where_time_is_up():
@@ -276,9 +158,3 @@ def test_ctrl_c_in_a_start_gives_what_there_is():
     assert result.n_iter == 0
     assert Interrupting.count < 12
     assert not calls.out_of_time()
-
-
-def test_a_problem_is_taken_as_it_is():
-    X = synthetic_problem(40, 3, 0.1)
-    problem = symnmf.Problem(X)
-    np.testing.assert_array_equal(symnmf.factorize(problem, 3).U, symnmf.factorize(X, 3).U)

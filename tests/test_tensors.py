@@ -14,13 +14,10 @@ from sklearn.metrics import adjusted_rand_score
 import symnmf
 from symnmf import tensors
 from symnmf.errors import InputError
-from symnmf.objectives import Frobenius
 from symnmf.run.multistart import Plan
 from symnmf.run.settings import Settings
 from symnmf.state import Point, State
-from symnmf.storage import as_symmetric
 from symnmf.tensors import TensorMisfit
-from symnmf.tensors.solver import polynomial_step
 
 LETTERS = "abcd"
 
@@ -179,56 +176,6 @@ def test_factors_differ_by_no_more_than_their_gradients_allow(seed, order, obser
         assert margin * apart <= np.linalg.norm(seen[p] - seen[q]) * (1 + 1e-9) + 1e-9
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_above_the_bound_all_factors_agree_and_far_below_some_do_not():
-    """100 random tensors of order 3, far from any fit, where the split could pay."""
-    rng = np.random.default_rng(0)
-    separated = 0
-    for number in range(100):
-        _, _, T = random_tensor(5, 3, seed=number, density=0.3)
-        U0 = rng.random((5, 2))
-        misfit = np.sum((T - cp([U0] * 3)) ** 2)
-        bound = TensorMisfit(tensors.as_tensor(T)).coupling_bound(misfit)
-        options = {"solver": "symhals", "init": U0, "tol": 1e-6, "record_every": 50}
-        above = factorize_tensor(T, 2, coupling=1.01 * bound, max_iter=300, **options)
-        below = factorize_tensor(T, 2, coupling=0.01 * bound, max_iter=300, **options)
-        objective = above.history["objective"]
-        assert np.all(np.diff(objective) <= 1e-12 * objective[0])
-        assert above.certificate().theorem1
-        for one, two in itertools.combinations((above.U, above.V, *above.others), 2):
-            assert np.linalg.norm(one - two) <= 2e-3 * np.linalg.norm(above.U)
-        separated += np.linalg.norm(below.U - below.V) > 0.05 * np.linalg.norm(below.U)
-    assert separated >= 10
-
-
-def test_the_bound_is_that_of_the_theorem():
-    T, _ = planted(6, 2, noise=0.3)
-    f, rho = TensorMisfit(tensors.as_tensor(T)), 3.0
-    total = np.linalg.norm(T) + rho
-    expected = max(2 / 3 * rho * (0.5 * total) ** (1 / 3), (2 / 3 * rho**2) ** (2 / 3))
-    assert f.coupling_bound(rho**2) == pytest.approx(expected)
-    assert Frobenius(as_symmetric(np.eye(3))).coupling_bound(9.0) == pytest.approx(1.5)
-
-
-def test_the_shrinking_coupling_never_rises_and_ends_where_the_theorem_holds():
-    T, _ = planted(12, 2, noise=0.2)
-    run = factorize_tensor(T, 2, solver="a-symhals", random_state=0, max_iter=3000)
-    assert run.status == "converged"
-    coupling, objective = run.history["coupling"], run.history["objective"]
-    steps = coupling[1:] / coupling[:-1]
-    assert np.all((steps == 1.0) | (steps <= 0.9))  # finitely many where g ends above zero
-    assert np.sum(steps < 1.0) >= 3
-    assert coupling[-1] < 0.5 * coupling[0]
-    f = TensorMisfit(tensors.as_tensor(T))
-    bounds = [f.coupling_bound(2 * g) for g in objective]
-    assert np.all(coupling >= 1.01 * np.array(bounds) * (1 - 1e-12))
-    assert np.all(np.diff(objective) <= 1e-12 * objective[0])
-    certificate = run.certificate(tensors.as_tensor(T))
-    assert certificate.certified
-    assert certificate.theorem1
-    assert "U = V" in certificate.verdict
-
-
 def test_the_adaptive_coupling_is_the_formula_over_all_pairs():
     T, _ = planted(6, 2, noise=0.3)
     U0 = np.random.default_rng(1).random((6, 2))
@@ -283,17 +230,6 @@ def test_planted_factors_are_found_from_nearly_every_start():
     assert sum(found) >= 9
 
 
-@pytest.mark.long
-def test_planted_factors_of_the_full_size_are_found_from_nearly_every_start():
-    T, B = planted(200, 10, noise=0.01)
-    backend = tensors.as_tensor(T)
-    found = [
-        worst_match(factorize_tensor(backend, 10, random_state=seed).U, B) > 0.99
-        for seed in range(10)
-    ]
-    assert sum(found) >= 9
-
-
 @settings(max_examples=25)
 @given(st.integers(0, 10**6), st.sampled_from([3, 4]), st.booleans())
 def test_the_default_never_rises_and_stays_nonnegative(seed, order, observed):
@@ -306,17 +242,6 @@ def test_the_default_never_rises_and_stays_nonnegative(seed, order, observed):
     assert np.isfinite(run.U).all()
 
 
-@settings(max_examples=200)
-@given(st.lists(st.floats(-10, 10), min_size=5, max_size=8))
-def test_the_line_search_finds_the_lowest_point(coefficients):
-    t, value = polynomial_step(*coefficients)
-    grid = np.linspace(0.0, 1.0, 2001)
-    q = np.polynomial.Polynomial([0.0, *coefficients])
-    assert 0.0 <= t <= 1.0
-    assert value == pytest.approx(q(t), abs=1e-9)
-    assert value <= q(grid).min() + 1e-9
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_what_is_not_observed_does_not_matter():
     T, B = planted(12, 2)
@@ -325,24 +250,6 @@ def test_what_is_not_observed_does_not_matter():
         tensors.as_tensor(hidden, repeated="unobserved"), 2, random_state=0, max_iter=200
     )
     assert worst_match(run.U, B) > 0.9999
-
-
-def test_scale_and_precision_are_kept():
-    T, _ = planted(10, 2, noise=0.1)
-    run = factorize_tensor(T, 2, random_state=0)
-    small = factorize_tensor(T * 2.0**-60, 2, random_state=0)
-    assert np.allclose(small.U, run.U * 2.0**-20, rtol=1e-6)
-    assert small.error == pytest.approx(run.error, rel=1e-6)
-    single = factorize_tensor(T.astype(np.float32), 2, random_state=0, tol=1e-3)
-    assert single.U.dtype == np.float32
-    assert single.error == pytest.approx(run.error, rel=1e-2)
-
-
-def test_the_zero_tensor_has_the_answer_zero():
-    run = factorize_tensor(np.zeros((4, 4, 4)), 2)
-    assert run.status == "converged"
-    assert not run.U.any()
-    assert run.certificate(tensors.as_tensor(np.zeros((4, 4, 4)))).certified
 
 
 # --- the loop they share with matrices
@@ -364,35 +271,6 @@ def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, solver):
     observed = tensors.from_tuples(tuples, values)
     with pytest.raises(InputError, match="another run"):
         factorize_tensor(observed, 3, checkpoint=path, **options)
-
-
-def test_callbacks_stop_and_results_are_saved(tmp_path):
-    T, _ = planted(8, 2, noise=0.1)
-    seen = []
-
-    def watch(now):
-        seen.append((now.iteration, now.U.shape))
-        return now.iteration == 4
-
-    run = factorize_tensor(T, 2, solver="a-symhals", random_state=0, callback=watch)
-    assert run.status == "stopped"
-    assert run.n_iter == 4
-    assert seen[-1] == (4, (8, 2))
-    path = tmp_path / "result.npz"
-    run.save(path)
-    again = symnmf.Result.load(path)
-    assert np.array_equal(again.others[0], run.others[0])
-    assert str(again.certificate(tensors.as_tensor(T))) == str(
-        run.certificate(tensors.as_tensor(T))
-    )
-
-
-def test_the_best_of_several_starts_is_kept():
-    T, _ = planted(8, 3, noise=0.5)
-    backend = tensors.as_tensor(T)
-    best = Plan(3, Settings.of("auto"), n_init=4, random_state=0).best(backend)
-    first = factorize_tensor(backend, 3, random_state=0)
-    assert best.error <= first.error * (1 + 1e-12)
 
 
 def test_the_certificate_is_what_a_dense_computation_says_and_can_say_no():
@@ -417,39 +295,6 @@ def test_the_certificate_is_what_a_dense_computation_says_and_can_say_no():
     moves = [np.minimum(U, step * G) for U, G in zip(factors, slopes, strict=True)]
     expected = np.sqrt(sum(np.sum(m**2) for m in moves)) / (0.1 * np.linalg.norm(run.U))
     assert certificate.penalized_stationarity == pytest.approx(expected, rel=1e-9)
-
-
-def test_the_certificate_of_a_larger_tensor_agrees_with_that_by_all_eigenvalues(monkeypatch):
-    T, _ = planted(70, 2, noise=0.1)
-    rng = np.random.default_rng(0)
-    factors = list(rng.random((3, 70, 2)))
-    backend = tensors.as_tensor(T)
-    by_lanczos = contracted_residual(backend, factors)
-    monkeypatch.setattr("symnmf.storage.spectrum.SMALL", 100)
-    assert by_lanczos == pytest.approx(contracted_residual(backend, factors), rel=1e-8)
-
-
-def test_methods_for_matrices_and_tensors_are_not_mixed_up():
-    T, _ = planted(5, 2)
-    with pytest.raises(InputError, match=r"solver 'pgd' needs .*which this problem does not have"):
-        factorize_tensor(T, 2, solver="pgd")
-    with pytest.raises(InputError, match="coupling Rising is for matrices"):
-        factorize_tensor(T, 2, solver="symhals", coupling="rising")
-    with pytest.raises(InputError, match="ridge is for matrices and X is a DenseTensor"):
-        symnmf.Problem(tensors.as_tensor(T), ridge=1.0)
-    run = factorize_tensor(T, 2, random_state=0)
-    np.testing.assert_array_equal(
-        symnmf.factorize(tensors.as_tensor(T), 2, random_state=0).U, run.U
-    )
-    with pytest.raises(InputError, match="pass the matrix that was factorized"):
-        run.certificate(tensors.as_tensor(np.zeros((4, 4, 4))))
-    with pytest.raises(InputError, match="every entry of T observed"):
-        factorize_tensor(
-            tensors.as_tensor(T, repeated="unobserved"),
-            2,
-            solver="symhals",
-            coupling="theory",
-        )
 
 
 # --- what a user may get wrong
@@ -539,17 +384,6 @@ def test_bad_arguments_are_refused_in_one_sentence(call, message):
         call()
 
 
-def test_several_starts_are_those_of_the_search():
-    cube = np.random.default_rng(3).random((7, 7, 7))
-    T = tensors.as_tensor(sum(cube.transpose(order) for order in itertools.permutations(range(3))))
-    options = {"random_state": 2, "tol": 1e-6}
-    best = factorize_tensor(T, 3, n_init=5, **options)
-    plan = Plan(3, Settings.of(tol=1e-6), n_init=5, init="scaled-random", random_state=2)
-    searched = plan.search(T)
-    assert len({round(result.value, 6) for result in searched.finished}) > 1
-    assert best.value == min(result.value for result in searched.finished)
-
-
 # --- hypergraphs
 
 
@@ -581,14 +415,6 @@ def test_triangles_are_those_networkx_counts():
     assert weighted.data[0] == pytest.approx(np.prod(sides) ** (1 / 3))
 
 
-def test_normalized_rows_follow_the_degrees():
-    T, _ = tensors.from_hyperedges([(0, 1, 2), (0, 1, 3)])
-    degrees = T.matmul(np.ones((4, 1)))[:, 0]
-    scaled = tensors.normalize(T)
-    expected = 1.0 / np.cbrt(degrees[[0, 0]] * degrees[[1, 1]] * degrees[[2, 3]])
-    assert np.allclose(scaled.data, expected)
-
-
 def hidden_communities(k=4, size=25, share=0.3, seed=0):
     """Triples within one community or across three, so balanced that pairs say nothing."""
     rng = np.random.default_rng(seed)
@@ -612,14 +438,23 @@ def test_hyperedges_tell_what_their_pairs_do_not():
     assert adjusted_rand_score(labels.tolist(), by_pairs.labels) < 0.1
 
 
-def test_communities_by_triangles():
-    networkx = pytest.importorskip("networkx")
-    G = networkx.disjoint_union(networkx.complete_graph(6), networkx.complete_graph(5))
-    G.add_edges_from([(0, 6), (11, 0)])
-    found = symnmf.communities(G, 2, order=3, random_state=0)
-    assert found == [set(range(6)), set(range(6, 11))]
-    assert found.outside == [11]
-    with pytest.raises(InputError, match="order must be 2"):
-        symnmf.communities(G, 2, order=4)
-    with pytest.raises(InputError, match="more than the 11 nodes of G that have triangles"):
-        symnmf.communities(G, 12, order=3)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_above_the_bound_all_factors_agree_and_far_below_some_do_not():
+    """100 random tensors of order 3, far from any fit, where the split could pay."""
+    rng = np.random.default_rng(0)
+    separated = 0
+    for number in range(100):
+        _, _, T = random_tensor(5, 3, seed=number, density=0.3)
+        U0 = rng.random((5, 2))
+        misfit = np.sum((T - cp([U0] * 3)) ** 2)
+        bound = TensorMisfit(tensors.as_tensor(T)).coupling_bound(misfit)
+        options = {"solver": "symhals", "init": U0, "tol": 1e-6, "record_every": 50}
+        above = factorize_tensor(T, 2, coupling=1.01 * bound, max_iter=300, **options)
+        below = factorize_tensor(T, 2, coupling=0.01 * bound, max_iter=300, **options)
+        objective = above.history["objective"]
+        assert np.all(np.diff(objective) <= 1e-12 * objective[0])
+        assert above.certificate().theorem1
+        for one, two in itertools.combinations((above.U, above.V, *above.others), 2):
+            assert np.linalg.norm(one - two) <= 2e-3 * np.linalg.norm(above.U)
+        separated += np.linalg.norm(below.U - below.V) > 0.05 * np.linalg.norm(below.U)
+    assert separated >= 10

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symnmf
-from symnmf.kernels.pairs import direction_weights
-from symnmf.objectives import Frobenius
 from symnmf.ops import Hals
 from symnmf.ops.host import HostOps
 from symnmf.parallel import Threads
-from symnmf.solvers import HalsNewton
 from symnmf.solvers import hals_newton as module
-from symnmf.state import Point
-from symnmf.steps.gauss_newton import gauss_newton_target
-from symnmf.storage import as_symmetric
 
 pytestmark = pytest.mark.filterwarnings("ignore::symnmf.errors.ConvergenceWarning")
 Array = np.ndarray
@@ -120,22 +112,6 @@ def test_below_a_half_no_minimum_of_the_sharp_example_has_equal_factors(coupling
     assert split(X, W, best, best, coupling) == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("solver", ["symanls", "symhals", "a-symhals"])
-def test_runs_end_apart_below_the_bound_of_their_start_and_together_above_it(solver: str) -> None:
-    X = np.array([[0.0, 1.0], [1.0, 0.0]])
-    start = 0.5 + 1e-3 * np.random.default_rng(0).random((2, 2))
-    assert 0.5 * np.linalg.norm(X - start @ start.T) == pytest.approx(0.5, abs=1e-5)
-    for coupling, apart in ((0.49, True), (0.51, False)):
-        result = symnmf.factorize(
-            X, 2, init=start, solver=solver, coupling=coupling, tol=0, max_iter=3000,
-            record_every=3000,
-        )  # fmt: skip
-        distance = np.linalg.norm(result.U - result.V)
-        assert (distance > 1e-2) == apart
-        if apart:
-            assert distance == pytest.approx(2 * np.sqrt(1 - 2 * coupling), rel=1e-3)
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 1))
 def test_a_critical_point_splits_where_lambda_is_below_what_the_residual_asks(
@@ -162,23 +138,6 @@ def test_a_critical_point_splits_where_lambda_is_below_what_the_residual_asks(
         expected = step**2 * (sigma**2 - mu + 2 * coupling) + 0.5 * step**4
         assert change == pytest.approx(expected, rel=1e-3, abs=1e-13)
         assert (change < 0) == falls
-
-
-@settings(max_examples=100, deadline=None)
-@given(weighted(), st.integers(0, 2**32 - 1), st.floats(0.01, 2.0))
-def test_the_majoriser_of_the_weighted_objective_is_one(
-    drawn: Drawn, seed: int, coupling: float
-) -> None:
-    X, W, U, V = drawn
-    Z = np.random.default_rng(seed).random(U.shape)
-    filled = U @ V.T + W * (X - U @ V.T)
-    ones = np.ones_like(W)
-    above = split(filled, ones, Z, V, coupling) - split(filled, ones, U, V, coupling)
-    assert split(X, W, Z, V, coupling) - split(X, W, U, V, coupling) <= above + 1e-9
-    full = slopes(filled, ones, U, V, coupling)[0]
-    np.testing.assert_allclose(full, slopes(X, W, U, V, coupling)[0], atol=1e-9)
-    at_Z = slopes(filled, ones, Z, V, coupling)[0] - slopes(X, W, Z, V, coupling)[0]
-    assert np.linalg.norm(at_Z) <= np.sum(V**2) * np.linalg.norm(Z - U) + 1e-9
 
 
 def run_with_rule(
@@ -255,62 +214,6 @@ def half_gradient(X: Array, W: Array, U: Array) -> Array:
     return (W * (U @ U.T - X)) @ U
 
 
-@settings(max_examples=150, deadline=None)
-@given(weighted(), st.integers(0, 2**32 - 1), st.floats(-6, 1))
-def test_bounds_on_the_quartic_along_a_line(drawn: Drawn, seed: int, size: float) -> None:
-    X, W, U, _ = drawn
-    D = np.random.default_rng(seed).standard_normal(U.shape) * 10.0**size
-    f, d, norm = objective(X, W, U), float(np.linalg.norm(D)), float(np.linalg.norm(U, 2))
-    A, K = U @ D.T + D @ U.T, D @ D.T
-    c2 = 0.5 * np.sum(W * A**2) - np.sum(W * (X - U @ U.T) * K)
-    c3, c4 = np.sum(W * A * K), 0.5 * np.sum(W * K**2)
-    slope = 2 * float(np.vdot(half_gradient(X, W, U), D))
-    total = objective(X, W, U + D)
-    assert total == pytest.approx(f + slope + c2 + c3 + c4, rel=1e-9, abs=1e-9)
-    assert -np.sqrt(2 * f) * d**2 <= c2 + 1e-12
-    assert c2 <= (np.sqrt(2 * f) + 2 * norm**2) * d**2 * (1 + 1e-9)
-    assert abs(c3) <= 2 * norm * d**3 * (1 + 1e-9)
-    assert 0 <= c4 <= 0.5 * d**4 * (1 + 1e-9)
-
-
-@settings(max_examples=60, deadline=None)
-@given(weighted(), st.floats(-8, -1), st.booleans())
-def test_setting_entries_to_zero_lowers_the_objective_as_promised(
-    drawn: Drawn, tiny: float, all_observed: bool
-) -> None:
-    X, W, U, _ = drawn
-    W = np.ones_like(W) if all_observed else W
-    U = np.where(U < 0.3, U * 10.0**tiny, U)
-    U[0, 0] += not U.any()
-    if all_observed:
-        problem = Frobenius(as_symmetric(X, n_jobs=1, allow_negative=True))
-    else:
-        problem = symnmf.Problem(X, weights=W, n_jobs=1, allow_negative=True).objective
-    state = HalsNewton().start(problem, U.copy())
-    module._settle(problem, state)
-    after = problem.ops.get(state.U.values)
-    changed = after != U
-    assert np.all(after[changed] == 0.0)
-    size, longest = np.sum(U**2), np.linalg.norm(U, 2) ** 2
-    misfit = np.sqrt(2 * objective(X, W, U))
-    bound = misfit + 2 * longest + 2 * np.sqrt(longest * size) + 0.5 * size
-    promised = bound * np.sum((after - U) ** 2)
-    fall = objective(X, W, U) - objective(X, W, after)
-    assert fall >= promised - 1e-12 * (1 + objective(X, W, U))
-    held = half_gradient(X, W, U) >= 1.05 * (bound + 0.01 * np.linalg.norm(X)) * U
-    if not (np.sum(W > 0, axis=1) < U.shape[1]).any():  # else a ridge has a say
-        assert np.all(after[held & (U > 0)] == 0.0)
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.floats(-10, 10), st.floats(-10, 10), st.floats(0, 5), st.floats(1e-2, 10))
-def test_gains_at_two_slopes_are_comparable(a: float, b: float, u: float, gamma: float) -> None:
-    def gain(slope: float) -> float:
-        return slope * min(u, slope / gamma)
-
-    assert gain(a) <= 2 * gain(b) + 2 / gamma * (a - b) ** 2 + 1e-9
-
-
 @settings(max_examples=100, deadline=None)
 @given(weighted())
 def test_a_sweep_gains_a_share_of_what_a_projected_gradient_step_promises(drawn: Drawn) -> None:
@@ -342,41 +245,6 @@ def test_a_sweep_gains_a_share_of_what_a_projected_gradient_step_promises(drawn:
         assert f - lowest >= asked * (1 - 1e-2) - rounding
 
 
-def test_quasi_newton_steps_gain_a_share_of_what_a_projected_gradient_step_promises(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rng = np.random.default_rng(3)
-    X = rng.random((30, 30)) * (rng.random((30, 30)) < 0.4)
-    X = X + X.T
-    W, problem = np.ones_like(X), Frobenius(as_symmetric(X, n_jobs=1))
-    solver, search = HalsNewton(newton_below=0.0), module.line_step
-    taken = refused = 0
-
-    def watched(f: Any, state: Any, target: Any, **asked: float) -> tuple[float, Any]:
-        nonlocal taken, refused
-        before = state.U.values.copy()
-        t, step = search(f, state, target, **asked)
-        if asked:  # a quasi-Newton step, and no sweep
-            m = float(np.sum(before**2)) / 4
-            h = half_gradient(X, W, before)
-            promise = float(np.sum(h * np.minimum(before, h / m)))
-            assert asked["enough"] == pytest.approx(1e-4 * promise, rel=1e-6, abs=1e-15)
-            assert asked["per_length"] == pytest.approx(1e-8 * m, rel=1e-9)
-            gain = objective(X, W, before) - objective(X, W, state.U.values)
-            moved = float(np.sum((state.U.values - before) ** 2))
-            taken, refused = taken + (t > 0), refused + (t == 0)
-            if t > 0:
-                assert gain >= max(1e-4 * promise, 1e-8 * m * moved) - 1e-13 * np.sum(X * X)
-        return t, step
-
-    monkeypatch.setattr(module, "line_step", watched)
-    state = solver.start(problem, rng.random((30, 4)))
-    for _ in range(60):
-        solver.step(problem, state)
-        state.iteration += 1
-    assert taken > 20 * max(refused, 1)
-
-
 @settings(max_examples=80, deadline=None)
 @given(weighted())
 def test_value_and_subgradient_after_a_projected_gradient_step(drawn: Drawn) -> None:
@@ -392,77 +260,6 @@ def test_value_and_subgradient_after_a_projected_gradient_step(drawn: Drawn) -> 
     there = half_gradient(X, W, after)
     distance = np.linalg.norm(held_back(after, 2 * there))
     assert distance <= 2 * np.linalg.norm(there - h + m * e) + 1e-9 * (1 + np.linalg.norm(h))
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.sampled_from([0.01, 0.03, 1.0]))
-def test_the_multiplier_of_the_gauss_newton_steps_contracts(seed: int, weight: float) -> None:
-    rng = np.random.default_rng(seed)
-    U = rng.random((8, 2)) * (rng.random((8, 2)) < 0.8)
-    U[0] += 0.1
-    X = Frobenius(as_symmetric(U @ U.T + 0.1 * np.eye(8), n_jobs=1))
-    level = float(np.sum(U**2)) / 2
-    duals = [-rng.random(U.shape) for _ in range(2)]
-    ends = []
-    for dual in duals:
-        Z, following = gauss_newton_target(X, Point(X.ops, U.copy()), weight * level, dual.copy())
-        assert np.all(Z * following == 0.0)
-        ends.append(Z + following)
-    before, after = np.linalg.norm(duals[0] - duals[1]), np.linalg.norm(ends[0] - ends[1])
-    assert after < before * (1 - 1e-4)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**32 - 1))
-def test_pairs_with_exact_searches_give_the_directions_of_conjugate_gradients(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    root = rng.standard_normal((10, 10))
-    H = root @ root.T + np.eye(10)
-    x, conjugate = rng.standard_normal(10), None
-    steps, changes = np.zeros((3, 10)), np.zeros((3, 10))
-    slope = H @ x
-    for k in range(6):
-        if conjugate is None:
-            direction = conjugate = -slope
-        else:
-            order = np.arange(max(k - 3, 0), k) % 3
-            own, along, across = direction_weights(
-                steps @ changes.T, changes @ changes.T, steps @ slope, changes @ slope, order
-            )
-            direction = own * slope + along @ steps + across @ changes
-            last = changes[(k - 1) % 3]
-            beta = (slope @ last) / (conjugate @ last)
-            conjugate = -slope + beta * conjugate
-            cosine = direction @ conjugate / np.linalg.norm(direction) / np.linalg.norm(conjugate)
-            assert cosine == pytest.approx(1.0, abs=1e-5)
-        t = -(slope @ direction) / (direction @ H @ direction)
-        steps[k % 3], changes[k % 3] = t * direction, t * (H @ direction)
-        x = x + steps[k % 3]
-        slope = H @ x
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.floats(-6, 0))
-def test_the_factor_of_gauss_newton_is_at_most_what_residual_and_damping_allow(
-    seed: int, noise: float
-) -> None:
-    rng = np.random.default_rng(seed)
-    U = rng.random((6, 2))
-    N = rng.standard_normal((6, 6)) * 10.0**noise
-    X = U @ U.T + (N + N.T) / 2
-    damping = 3e-5 * float(np.sum(U**2)) / 2
-    units = np.eye(U.size).reshape(U.size, *U.shape)
-    images = np.array([(E @ U.T + U @ E.T).ravel() for E in units])
-    J = images @ images.T
-    residual = np.kron(U @ U.T - X, np.eye(2))
-    H, B = J + 2 * residual, J + 2 * damping * np.eye(U.size)
-    keep = np.linalg.eigh(J)[1][:, 1:]  # the antisymmetric direction costs nothing
-    flat = np.linalg.eigvalsh(J)
-    assert flat[0] <= 1e-9 < flat[1]
-    for D in (keep @ rng.standard_normal((U.size - 1, 20))).T:
-        beta = (D @ H @ D) / (D @ B @ D)
-        size = np.linalg.norm(X - U @ U.T, 2)
-        assert abs(1 - beta) <= 2 * (damping + size) / (flat[1] + 2 * damping) * (1 + 1e-9)
 
 
 def test_the_zeros_of_the_limit_are_found_in_finitely_many_steps() -> None:
@@ -550,3 +347,38 @@ def test_the_couplings_of_the_library_follow_the_weighted_objective(
         assert np.linalg.norm(result.U - result.V) <= 1e-5 * np.linalg.norm(result.V)
     if rule != "rising":
         assert curvature(X, W, result.U, result.V) <= 2 * couplings[-1]
+
+
+@settings(max_examples=100, deadline=None)
+@given(weighted(), st.integers(0, 2**32 - 1), st.floats(0.01, 2.0))
+def test_the_majoriser_of_the_weighted_objective_is_one(
+    drawn: Drawn, seed: int, coupling: float
+) -> None:
+    X, W, U, V = drawn
+    Z = np.random.default_rng(seed).random(U.shape)
+    filled = U @ V.T + W * (X - U @ V.T)
+    ones = np.ones_like(W)
+    above = split(filled, ones, Z, V, coupling) - split(filled, ones, U, V, coupling)
+    assert split(X, W, Z, V, coupling) - split(X, W, U, V, coupling) <= above + 1e-9
+    full = slopes(filled, ones, U, V, coupling)[0]
+    np.testing.assert_allclose(full, slopes(X, W, U, V, coupling)[0], atol=1e-9)
+    at_Z = slopes(filled, ones, Z, V, coupling)[0] - slopes(X, W, Z, V, coupling)[0]
+    assert np.linalg.norm(at_Z) <= np.sum(V**2) * np.linalg.norm(Z - U) + 1e-9
+
+
+@settings(max_examples=150, deadline=None)
+@given(weighted(), st.integers(0, 2**32 - 1), st.floats(-6, 1))
+def test_bounds_on_the_quartic_along_a_line(drawn: Drawn, seed: int, size: float) -> None:
+    X, W, U, _ = drawn
+    D = np.random.default_rng(seed).standard_normal(U.shape) * 10.0**size
+    f, d, norm = objective(X, W, U), float(np.linalg.norm(D)), float(np.linalg.norm(U, 2))
+    A, K = U @ D.T + D @ U.T, D @ D.T
+    c2 = 0.5 * np.sum(W * A**2) - np.sum(W * (X - U @ U.T) * K)
+    c3, c4 = np.sum(W * A * K), 0.5 * np.sum(W * K**2)
+    slope = 2 * float(np.vdot(half_gradient(X, W, U), D))
+    total = objective(X, W, U + D)
+    assert total == pytest.approx(f + slope + c2 + c3 + c4, rel=1e-9, abs=1e-9)
+    assert -np.sqrt(2 * f) * d**2 <= c2 + 1e-12
+    assert c2 <= (np.sqrt(2 * f) + 2 * norm**2) * d**2 * (1 + 1e-9)
+    assert abs(c3) <= 2 * norm * d**3 * (1 + 1e-9)
+    assert 0 <= c4 <= 0.5 * d**4 * (1 + 1e-9)

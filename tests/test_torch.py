@@ -12,9 +12,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make instal
 
 import symnmf
 from conftest import synthetic_problem
-from symnmf.kernels import pairs
 from symnmf.ops import Hals, HostOps, Nnls
-from symnmf.ops.torch_ops import TorchOps, device_ops
+from symnmf.ops.torch_ops import device_ops
 from symnmf.parallel import Threads
 from symnmf.storage import as_symmetric, on_device
 
@@ -103,13 +102,6 @@ def test_rows_are_solved_as_on_the_host(both, rows, coupling):
     both.check("sweep", rows, U, P, gram, coupling, both.factor())
 
 
-@pytest.mark.parametrize("width", [1, 2, 16, 33, 50, 70])
-def test_sweeps_of_every_width(device, dtype, width):
-    both = Both(device, dtype, n=131, r=width)
-    U, V, P = both.factor(sparse=True), both.factor(), both.factor(signed=True)
-    both.check("solve_rows", Hals(2), U, P * width, V, both.host.gram(V), 0.1)
-
-
 def test_the_line_and_the_step_along_it(both):
     U, P, Z, image = (both.factor(signed=k in (1, 3)) for k in range(4))
     mine, theirs = both.check("line", U, P, Z, image)
@@ -118,50 +110,6 @@ def test_the_line_and_the_step_along_it(both):
         both.host.advance(mine[0], mine[1], lines[0], 0.6),
         both.device.advance(theirs[0], theirs[1], lines[1], 0.6),
     )
-
-
-def test_entries_that_tend_to_zero_are_set_to_it(both):
-    U, P = both.factor(sparse=True), both.factor(signed=True)
-    U, gram = U * (1e-3 if U.dtype == np.float64 else 1e-2), np.eye(U.shape[1])
-    mine, theirs = U.copy(), both.device.put(U)
-    counts = [
-        both.host.put_at_zero(mine, P, gram, 20.0),
-        both.device.put_at_zero(theirs, both.device.put(P), gram, 20.0),
-    ]
-    assert counts[0] == counts[1] == np.count_nonzero((U > 0) & (mine == 0)) > 0
-    both.same(mine, theirs)
-
-
-@pytest.mark.parametrize(("newest", "slots"), [(-1, []), (-1, [0, 2]), (1, [0, 1]), (2, [2, 0, 1])])
-def test_the_memory_of_quasi_newton_steps(both, newest, slots):
-    U, P, g = both.factor(sparse=True), both.factor(), both.factor(signed=True)
-    steps = np.stack([both.factor(signed=True, sparse=True) for _ in range(3)])
-    changes = np.stack([both.factor(signed=True) for _ in range(3)])
-    gram, slots = both.host.gram(U) / len(U), np.array(slots, np.int64)
-    mine = [U, P, gram, 2.0, 0.3, g.copy(), steps, changes.copy(), newest, slots]
-    theirs = [both.device.put(a) if k in (0, 1, 5, 6, 7) else a for k, a in enumerate(mine)]
-    expected, found = both.host.pair_sums(*mine), both.device.pair_sums(*theirs)
-    rows = slice(0 if newest >= 0 else pairs.STEP_SLOPE, None)  # no step, no products with it
-    both.same(expected[rows], found[rows])
-    both.same(mine[5], theirs[5])
-    both.same(mine[7], theirs[7])
-    both.check("pair_target", U, g, steps, changes, -0.4, np.array([0.2, 0.0, 0.1]),
-               np.array([0.0, 0.0, -0.3]), both.factor())  # fmt: skip
-
-
-@pytest.mark.parametrize("width", [33, 100])
-def test_gauss_newton_steps_of_every_width(device, dtype, width):
-    both = Both(device, dtype, n=300, r=width)
-    both.close = max(both.close, 1e-3 if dtype == np.float32 else 0)  # 300 rows: ill-conditioned
-    test_gauss_newton_steps(both)
-
-
-@pytest.mark.parametrize("width", [33, 100, 150])
-def test_lines_and_pairs_of_every_width(device, dtype, width):
-    test_the_line_and_the_step_along_it(Both(device, dtype, n=300, r=width))
-    test_the_memory_of_quasi_newton_steps(Both(device, dtype, n=300, r=width), 2, [2, 0, 1])
-    both = Both(device, dtype, n=300, r=width)
-    both.check("cross", both.factor(), both.factor(signed=True))
 
 
 def test_gauss_newton_steps(both):
@@ -214,33 +162,6 @@ def test_products_of_every_width_keep_float32s_accuracy(device, n):
         assert np.linalg.norm(found - expected) < 2e-6 * np.linalg.norm(expected)
 
 
-def test_products_and_misfits_are_formed_in_parts(device, monkeypatch):
-    if device.type == "cuda":
-        monkeypatch.setattr("symnmf.ops.triton_ops.PRODUCT_PROGRAMS", 8)
-    rng = np.random.default_rng(0)
-    X = rng.random((2100, 2100), dtype=np.float32)
-    X += X.T
-    host, there = as_symmetric(X), on_device(X, device)
-    U, V = (rng.random((2100, 5), dtype=np.float32) for _ in range(2))
-    T, S = there.ops.put(U), there.ops.put(V)
-    np.testing.assert_allclose(there.ops.get(there.matmul(T)), host.matmul(U), rtol=1e-5)
-    assert there.residual_sqnorm(T, S) == pytest.approx(host.residual_sqnorm(U, V), rel=1e-9)
-
-
-SOLVERS = [info.name for info in symnmf.solvers.available() if "entries" not in info.needs]
-
-
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_a_run_goes_the_same_way_in_both_homes(device, kind, solver):
-    X = problem(kind, np.float64)
-    settings = {"solver": solver, "random_state": 0, "max_iter": 8, "tol": 0.0}
-    here = symnmf.factorize(X, 4, **settings)
-    there = symnmf.factorize(on_device(X, device), 4, **settings)
-    np.testing.assert_allclose(there.history["error"], here.history["error"], rtol=1e-5)
-    np.testing.assert_allclose(there.U, here.U, atol=1e-5 * here.U.max())
-
-
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_the_default_converges_on_the_device(device, dtype, kind):
     X = on_device(problem(kind, dtype), device)
@@ -248,11 +169,6 @@ def test_the_default_converges_on_the_device(device, dtype, kind):
     assert result.status == "converged"
     assert result.certificate(X, tol=2e-4).certified  # in float32 it is measured a little anew
     assert np.all(np.diff(result.history["objective"]) <= 1e-5 * result.history["objective"][0])
-
-
-def test_entry_by_entry_methods_are_refused_by_name(device):
-    with pytest.raises(symnmf.InputError, match="'cd' needs the entries of X"):
-        symnmf.factorize(on_device(problem("dense", np.float64), device), 4, solver="cd")
 
 
 # --- the public interface
@@ -284,15 +200,6 @@ def test_sparse_tensors_and_starts_given_as_tensors(device):
     np.testing.assert_allclose(there.U.cpu().numpy(), here.U, atol=1e-9)
 
 
-def test_short_floats_and_whole_numbers_become_what_they_do_on_the_host(device):
-    X = problem("dense", np.float64)
-    for kind, expected in ((torch.bfloat16, torch.float32), (torch.float16, torch.float32),
-                           (torch.int64, torch.float64)):  # fmt: skip
-        tensor = torch.from_numpy(X).to(device, kind)
-        tensor = torch.maximum(tensor, tensor.T)
-        assert symnmf.factorize(tensor, 2, max_iter=2, tol=0.0).U.dtype == expected
-
-
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -321,24 +228,6 @@ def test_devices_that_are_not_there_are_refused_before_any_work():
     low = symnmf.storage.LowRank(np.eye(5, 2))
     with pytest.raises(symnmf.InputError, match="LowRank"):
         on_device(low, "cpu")
-
-
-@pytest.mark.parametrize(
-    "observing",
-    [{"mask": np.ones((150, 150), bool)}, {"weights": np.ones((150, 150))},
-     {"missing": "nan"}, {"ignore_diagonal": True}],
-    ids=lambda options: next(iter(options)),
-)  # fmt: skip
-def test_masks_and_weights_are_taken_where_X_is(device, observing):
-    X, start = problem("dense", np.float64), np.random.default_rng(0).random((150, 4))
-    options = {"init": start, "max_iter": 5, "tol": 0.0, "solver": "a-symhals", **observing}
-    if "missing" in observing:
-        with pytest.raises(symnmf.InputError, match="needs X as an array or a sparse matrix"):
-            symnmf.factorize(on_device(X, device), 4, **options)
-        return
-    there = symnmf.factorize(on_device(X, device), 4, **options)
-    here = symnmf.factorize(X, 4, **options)
-    np.testing.assert_allclose(there.history["error"], here.history["error"], rtol=1e-6)
 
 
 def symmetric_weights(rng, n=150):
@@ -375,18 +264,6 @@ def test_a_mask_or_weights_on_the_device_stay_there(device, kind, monkeypatch):
             symnmf.Problem(on_device(X, device), mask=tensor)
 
 
-def test_solvers_are_compared_where_x_lives(device):
-    X = problem("dense", np.float64)
-    solvers = ["a-symhals", "pgd"]
-    settings = {"n_init": 2, "max_iter": 5, "random_state": 0}
-    here = symnmf.compare(X, 4, solvers, **settings)
-    there = symnmf.compare(on_device(X, device), 4, solvers, **settings)
-    assert list(there["solver"]) == list(here["solver"])
-    np.testing.assert_allclose(there["error"], here["error"], rtol=1e-9)
-    with pytest.raises(symnmf.InputError, match=r"out of range|sees no CUDA device"):
-        symnmf.compare(X, 4, solvers, device="cuda:99")
-
-
 def test_a_checkpoint_goes_on_in_the_other_home(device, tmp_path):
     X = problem("dense", np.float64)
     there, path = on_device(X, device), tmp_path / "run.npz"
@@ -398,18 +275,6 @@ def test_a_checkpoint_goes_on_in_the_other_home(device, tmp_path):
     symnmf.factorize(X, 4, max_iter=12, checkpoint=path, **settings)
     back = symnmf.factorize(there, 4, max_iter=14, checkpoint=path, **settings)
     assert back.n_iter == 14
-
-
-@pytest.mark.parametrize("solver", ["auto", "a-symhals"])
-def test_several_starts_end_where_single_ones_do(device, solver):
-    from symnmf.run.multistart import Plan
-    from symnmf.run.settings import Settings
-
-    X = on_device(problem("dense", np.float64), device)
-    options = {"solver": solver, "tol": 1e-4}
-    best = Plan(4, Settings.of(**options), n_init=3, random_state=0).best(X)
-    first = symnmf.factorize(X, 4, random_state=0, **options)
-    assert best.error <= first.error * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
@@ -426,21 +291,6 @@ def test_each_of_several_starts_ends_as_it_would_alone(device, kind):
         assert now.stationarity <= 1e-4
         assert best.error <= now.error * (1 + 1e-9)
     assert best.certificate(X, tol=2e-4).certified
-
-
-def test_callbacks_see_host_arrays_and_can_stop_a_run(device):
-    seen = []
-
-    def callback(now):
-        seen.append(now.U.copy())
-        return now.iteration == 3
-
-    result = symnmf.factorize(
-        on_device(problem("dense", np.float64), device), 4, random_state=0, callback=callback
-    )
-    assert result.status == "stopped"
-    assert len(seen) == 4
-    np.testing.assert_array_equal(seen[-1], result.U)
 
 
 def test_streamed_rows_give_the_same_products(device):
@@ -470,25 +320,3 @@ def test_neighbours_on_a_device_are_those_on_the_host(device):
     found, lengths = Search(points).among(9, device=device)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_allclose(lengths, distances, rtol=1e-9)
-
-
-def test_extreme_scales(device):
-    X = problem("dense", np.float32) * np.float32(1e-14)
-    result = symnmf.factorize(on_device(X, device), 4, random_state=0, max_iter=40, tol=0.0)
-    exact = symnmf.factorize(on_device(X * np.float32(1e14), device), 4, random_state=0,
-                             max_iter=40, tol=0.0)  # fmt: skip
-    assert result.error == pytest.approx(exact.error, rel=1e-3)
-
-
-def test_the_plain_operations_stay_in_full_precision(device):
-    """What a user allows torch elsewhere must not reach a line search."""
-    before = torch.get_float32_matmul_precision()
-    try:
-        torch.set_float32_matmul_precision("medium")
-        ops = TorchOps(device)
-        U = np.random.default_rng(0).random((512, 8)).astype(np.float32)
-        expected = U.astype(np.float64).T @ U
-        np.testing.assert_allclose(ops.gram(ops.put(U)), expected, rtol=3e-6)
-        assert torch.get_float32_matmul_precision() == "medium"
-    finally:
-        torch.set_float32_matmul_precision(before)

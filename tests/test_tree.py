@@ -89,20 +89,10 @@ def test_names_and_nodes_without_edges():
     assert {node for *_, node in found.table()} == set(G) - {"alone"}
 
 
-def test_a_tree_can_be_drawn(tree):
-    pytest.importorskip("matplotlib")
-    assert len(tree.plot().axes[0].get_xticklabels()) == 8
-
-
 @pytest.mark.parametrize("wrong", [0, 9, 2.5])
 def test_wrong_cuts_are_refused(tree, wrong):
     with pytest.raises(InputError, match="n_clusters must be"):
         tree.cut(wrong)
-
-
-def test_wrong_limits_are_refused():
-    with pytest.raises(InputError, match="max_cluster_size must be"):
-        symnmf.hierarchy(nested(), max_cluster_size=1)
 
 
 def test_clusters_are_numbered_from_the_largest():

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.linalg import polar
 
-from symnmf.kernels.dense_products import multiplier
-from symnmf.kernels.turning import rotate
 from symnmf.run.spectral import nearest_rotation
-
-Array = np.ndarray[Any, Any]
 
 
 @given(st.integers(1, 60), st.floats(0.0, 8.0), st.integers(-100, 100), st.integers(0, 2**32 - 1))
@@ -29,8 +22,3 @@ def test_the_nearest_rotation_is_the_polar_factor(
     np.testing.assert_allclose(found.T @ found, np.eye(r), atol=1e-12 * r)
     # a direction that is 10^-d of the longest is known to so many digits less
     np.testing.assert_allclose(found, polar(M)[0], atol=1e-13 * r * 10.0**digits)
-
-
-@pytest.mark.parametrize("M", [np.zeros((3, 3)), np.diag([1.0, 1.0, 0.0]), np.full((3, 3), np.inf)])
-def test_products_alone_find_no_rotation_where_a_direction_is_missing(M: Array) -> None:
-    assert not rotate(multiplier(np.dtype(float)), M.copy())

@@ -19,7 +19,6 @@ import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 # OpenBLAS starts its threads anew in a fork, and interrupts a process that may not have any
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
@@ -28,7 +27,6 @@ import numpy as np
 import scipy.sparse as sp
 
 import symnmf
-from symnmf import parallel
 from symnmf.errors import InputError
 from symnmf.storage import Blocks
 
@@ -57,12 +55,6 @@ def tasks(folder: Path) -> dict[str, Any]:
         error = np.linalg.norm(dense - result.U @ result.U.T) ** 2 / np.linalg.norm(dense) ** 2
         assert abs(error - result.error) < 1e-6, (error, result.error)
 
-    def shared_passes() -> None:
-        with mock.patch.multiple(
-            parallel, SMALLEST_PART=1, LEAST_SHARED=0, available_cores=lambda: 4
-        ):
-            check(symnmf.factorize(X, 4, **{**run, "n_jobs": 4}), X)
-
     run = {"random_state": 0, "max_iter": 20, "tol": 1e-3, "n_jobs": 1}
     return {
         "dense": lambda: check(symnmf.factorize(X, 4, **run), X),
@@ -74,7 +66,6 @@ def tasks(folder: Path) -> dict[str, Any]:
             symnmf.factorize(symnmf.io.read(folder / "X.csv").data, 4, **run), X
         ),
         "threads": lambda: check(symnmf.factorize(X, 12, **{**run, "n_jobs": 4}), X),
-        "shared passes": shared_passes,
         "starts": lambda: check(symnmf.factorize(X, 4, n_init=3, **{**run, "n_jobs": 3}), X),
         "shared readings": lambda: check(
             symnmf.factorize(Blocks(folder / "X.npy", memory="1MB"), 4, n_init=3, **run), X

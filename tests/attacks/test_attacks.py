@@ -40,12 +40,12 @@ def open_folder() -> Iterator[Path]:
 @POSIX
 def test_some_outputs(open_folder: Path) -> None:
     pytest.importorskip("matplotlib")
-    assert "written" in run("output_places", 25, 0, open_folder)
+    assert "written" in run("output_places", 8, 0, open_folder)
 
 
 @POSIX
 def test_some_runs_that_are_short_of_something() -> None:
-    assert "done" in run("short_of", 25, 0)
+    assert "done" in run("short_of", 12, 0)
 
 
 @pytest.mark.long
