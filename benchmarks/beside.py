@@ -70,6 +70,7 @@ def problems() -> dict[str, Callable[[], Callable[[], Any]]]:
         return lambda: symnmf.communities(G, k, random_state=0, n_jobs=1, **options)
 
     def run(X: Any, r: int, **options: Any) -> Callable[[], Any]:
+        options.setdefault("tol", 1e-5)
         return lambda: symnmf.factorize(X, r, random_state=0, n_jobs=1, **options)
 
     def on_graph(name: str, r: int, **options: Any) -> Callable[[], Any]:

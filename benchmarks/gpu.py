@@ -288,6 +288,35 @@ def memory(_: Path | None) -> None:
     torch.cuda.set_per_process_memory_fraction(1.0, device)
 
 
+def around(_: Path | None) -> None:
+    """What stands around a fit: its certificate, the bound, and a mask, from call to return."""
+    for n in SIZES:
+        X = synthetic(n, RANK, 0.1)
+        mask = torch.triu(torch.rand(n, n, device="cuda") < 0.5)
+        mask = mask | mask.T
+        run = partial(symnmf.factorize, X, RANK, random_state=0)
+        for _ in range(2):  # the first round compiles
+            fit, result = timed(run)
+            certificate, _ = timed(result.certificate)
+            bound, _ = timed(result.bound) if n < 30_000 else (float("nan"), None)
+            hidden, _ = timed(partial(run, mask=mask))
+        in_fits = [seconds / fit for seconds in (certificate, bound, hidden)]
+        print(
+            f"n {n}: fit {fit:.2f} s, certificate {certificate:.2f} s ({in_fits[0]:.1f} fits), "
+            f"bound {bound:.2f} s ({in_fits[1]:.1f}), half hidden {hidden:.2f} s ({in_fits[2]:.1f})",
+            flush=True,
+        )
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the seconds of a call, and what it returned."""
+    torch.cuda.synchronize()
+    began = time.perf_counter()
+    answer = call()
+    torch.cuda.synchronize()
+    return time.perf_counter() - began, answer
+
+
 PARTS: dict[str, Callable[[Path | None], None]] = {
     "call": call,
     "solution": solution,
@@ -295,6 +324,7 @@ PARTS: dict[str, Callable[[Path | None], None]] = {
     "agreement": agreement,
     "crossover": crossover,
     "masked": masked,
+    "around": around,
     "memory": memory,
 }
 
