@@ -295,7 +295,7 @@ def around(_: Path | None) -> None:
         mask = torch.triu(torch.rand(n, n, device="cuda") < 0.5)
         mask = mask | mask.T
         run = partial(symnmf.factorize, X, RANK, random_state=0)
-        for _ in range(2):  # the first round compiles
+        for _round in range(2):  # the first compiles
             fit, result = timed(run)
             certificate, _ = timed(result.certificate)
             bound, _ = timed(result.bound) if n < 30_000 else (float("nan"), None)
@@ -303,7 +303,8 @@ def around(_: Path | None) -> None:
         in_fits = [seconds / fit for seconds in (certificate, bound, hidden)]
         print(
             f"n {n}: fit {fit:.2f} s, certificate {certificate:.2f} s ({in_fits[0]:.1f} fits), "
-            f"bound {bound:.2f} s ({in_fits[1]:.1f}), half hidden {hidden:.2f} s ({in_fits[2]:.1f})",
+            f"bound {bound:.2f} s ({in_fits[1]:.1f}), half hidden {hidden:.2f} s "
+            f"({in_fits[2]:.1f})",
             flush=True,
         )
 
