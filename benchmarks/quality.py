@@ -2,7 +2,6 @@
 
     python benchmarks/quality.py prepare                     write every data set once
     python benchmarks/quality.py run --seeds 10              all methods on all data
-    PYTHONPATH=OTHER/src python benchmarks/quality.py run --method symnmf --save-as before
     python benchmarks/quality.py table                       write docs/evidence.md
 
 symnmf gets the data as a user has them: networks and correlations as they come, points and texts
@@ -50,7 +49,6 @@ DATA: dict[str, tuple[str, str | None]] = {
     "signed_stocks_2008": ("stocks of 2008", None),
 }
 TITLES = {
-    "before": "symnmf before",
     "symnmf": "symnmf",
     "spectral": "SpectralClustering",
     "regularised": "regularised spectral, mixture",

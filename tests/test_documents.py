@@ -219,7 +219,7 @@ TASKS = {
     "get soft memberships": "memberships.md",
     "explain a cluster": "memberships.md",
     "find outliers": "new-points.md",
-    "resume a run": "long-runs.md",
+    "resume a run": "large.md",
 }
 
 

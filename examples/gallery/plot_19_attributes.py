@@ -35,8 +35,8 @@ for community, telling in zip(found, found.about(4, names=words), strict=True):
 # How much words count beside citations was chosen without labels, by how well held-out citations
 # and words are predicted:
 
-choice = found.attribute_weight
-print(f"weight {choice.weight:.2f}, of {len(choice.tried)} fits")
+chosen = found.attribute_weight.value.weight
+print(f"weight {chosen:.2f}, of {len(found.attribute_weight.tried)} that were tried")
 
 # %%
 # The weight in between is better than either end.
@@ -52,7 +52,7 @@ ours = adjusted_rand_score(topic, found.labels)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
 left.semilogx(weights, agreement, "o-", label="given weights")
-left.plot(choice.weight, ours, "D", ms=9, label="chosen weight")
+left.plot(chosen, ours, "D", ms=9, label="chosen weight")
 left.set(xlabel="weight of the words", ylabel="adjusted Rand index", ylim=(0, 1))
 left.set_title("Neither links nor words alone")
 left.legend()

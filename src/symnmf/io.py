@@ -843,7 +843,7 @@ def _as_labels(labels: np.ndarray) -> np.ndarray:
 
 
 def match_names(known: Sequence[Any], wanted: Sequence[Any], path: AnyPath, what: str) -> list[int]:
-    """Where each wanted name stands among those of the file at ``path``, which names ``what``s."""
+    """Where each wanted name stands among those of the file at ``path``, full of ``what``."""
     known, wanted = list(map(str, known)), list(map(str, wanted))
     if known == wanted:  # also where names repeat
         return list(range(len(known)))

@@ -232,7 +232,7 @@ class Hypergraph:
     ) -> Problem:
         """Return what :func:`symnmf.factorize` minimises for a Poisson model of the hyperedges.
 
-        See :class:`symnmf.objectives.HyperedgeLikelihood`. ``prior`` = 0 is the plain likelihood;
+        See ``HyperedgeLikelihood``. ``prior`` = 0 is the plain likelihood;
         ``clique_graph`` is that of :meth:`clique_graph` where it is known.
         """
         if not (is_number(prior) and 0 <= prior < np.inf):

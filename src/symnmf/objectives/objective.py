@@ -231,7 +231,7 @@ class Objective(ABC):
         return math.sqrt(max(fit, 0.0) / size)
 
     def stationarity(self, U: Point) -> float:
-        """Return the ``stationarity`` of a :class:`Measurement` at U."""
+        """Return the ``stationarity`` of a ``Measurement`` at U."""
         size = math.sqrt(max(U.size, 0.0))
         if size < LEAST_SIZE:
             return np.inf
