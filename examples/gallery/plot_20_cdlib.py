@@ -2,9 +2,10 @@
 A method for CDlib
 ==================
 
-CDlib compares methods of community detection: each takes a graph and returns a ``NodeClustering``. The
-function below makes one of what :func:`symnmf.communities` finds. Without CDlib, a tuple with the same
-fields stands in for the class. The picture shows it beside networkx's Louvain method.
+CDlib compares methods of community detection: each takes a graph and returns a
+``NodeClustering``. The function below makes one of what :func:`symnmf.communities` finds. Without
+CDlib, a tuple with the same fields stands in for the class. The picture shows it beside networkx's
+Louvain method.
 """
 
 from typing import Any, NamedTuple
