@@ -53,8 +53,8 @@ def as_symmetric(
     ----------
     X : array-like, scipy sparse array or matrix, torch tensor, SymmetricMatrix, or on disk
         Square, symmetric, finite, nonnegative. What :class:`symnmf.storage.Blocks` takes
-        (a path, a memory map, a Zarr or HDF5 array) is read block by block unless it is as small as a block; a Dask
-        array is computed by the current scheduler.
+        (a path, a memory map, a Zarr or HDF5 array) is read block by block unless it is
+        as small as a block; a Dask array is computed by the current scheduler.
         float32 and float64 are kept; float16 becomes float32; integers, booleans and longer
         floats become float64. A SymmetricMatrix, such as
         :class:`symnmf.storage.LowRank`, has checked itself.
