@@ -14,12 +14,11 @@ GLOBAL_TOL = 1e-6
 #: A larger gap says little about U: the bound is far away.
 LOOSE = 0.1
 
-How = Literal["eigenvalues", "prices", "groups", "none"]
+How = Literal["eigenvalues", "prices", "none"]
 
 WAYS = {
     "eigenvalues": "from the leading eigenvalues of X",
     "prices": "from the leading eigenvalues of X + N, N >= 0 chosen to raise the bound",
-    "groups": "from the leading eigenvalues of X + N, N >= 0 constant between groups of rows",
     "none": "no bound is known",
 }
 
@@ -42,7 +41,7 @@ class Bound:
         bound is known.
     rank : int
         Columns of U.
-    how : {"eigenvalues", "prices", "groups", "none"}
+    how : {"eigenvalues", "prices", "none"}
         The source of the bound: the leading eigenvalues of X, or of X + N for an N >= 0 found by a
         search; "none" if no bound is known.
     failure : float

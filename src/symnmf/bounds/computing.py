@@ -8,8 +8,7 @@ import numpy as np
 
 from symnmf.bounds.bound import GLOBAL_TOL, Bound, How
 from symnmf.bounds.dual_search import admm
-from symnmf.bounds.groups import between_groups
-from symnmf.bounds.squares import ALL_UP_TO, Squares, by_factoring
+from symnmf.bounds.squares import ALL_UP_TO, by_factoring
 from symnmf.bounds.target import DENSE_UP_TO, SUMS, Target
 
 FIRST_LOOK = 10  # steps after which N is tried for the first time, and then each time doubled
@@ -89,14 +88,12 @@ def best_bound(
     # a run that diverged says nothing of where prices should be
     if bound.gap <= tol or seconds <= 0.0 or max_steps == 0 or astray:
         return bound
-    if target.array is not None and target.n <= DENSE_UP_TO:
-        searched = _with_prices(target, U, reached, bound, (seconds, max_steps), tol)
-    else:
-        searched = _with_groups(target, U, found, seconds)
-    value, how, failure, steps = searched
+    if target.array is None or target.n > DENSE_UP_TO:
+        return bound
+    value, steps = _with_prices(target, U, reached, bound, (seconds, max_steps), tol)
     if not value > bound.value:
         return told(bound.value, "eigenvalues", bound.failure, steps, noise)
-    return told(value, how, failure, steps, noise)
+    return told(value, "prices", 0.0, steps, noise)
 
 
 def _with_prices(
@@ -106,8 +103,8 @@ def _with_prices(
     known: Bound,
     limits: tuple[float, int | None],
     tol: float,
-) -> tuple[float, How, float, int]:
-    """Look for any N >= 0; return the best value, and how it was found."""
+) -> tuple[float, int]:
+    """Look for an N >= 0; return the best value, and the steps it took."""
     assert target.array is not None
     A, rank = target.array(), U.shape[1]
     seconds, most = limits
@@ -131,17 +128,4 @@ def _with_prices(
         if late or settled or left <= tol * abs(reached):
             break
         look *= 2
-    return best, "prices", 0.0, step
-
-
-def _with_groups(
-    target: Target, U: np.ndarray, found: Squares, seconds: float
-) -> tuple[float, How, float, int]:
-    """Look for an N that is constant between groups of rows."""
-    rank = U.shape[1]
-    searched = between_groups(target, rank, U, found.vectors, seconds)
-    if searched is None:
-        return -np.inf, "groups", 0.0, 0
-    N, steps = searched
-    squares = target.plus(N.times, N.size).sampled(rank, found.vectors)
-    return target.value(squares), "groups", squares.failure, steps
+    return best, step

@@ -196,19 +196,6 @@ def by_sampling(
     return _summed(values, vectors, above, left, FAILURE, "sampling")
 
 
-def leading_pairs(
-    multiply: Multiply, n: int, rank: int, start: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return Ritz vectors and values near the leading pairs, to some five digits; no bound."""
-    block = _begun(np.random.default_rng(0), n, rank, start)
-
-    def enough(values: np.ndarray, left: np.ndarray) -> bool:
-        return float(np.vdot(left, left)) <= 1e-5 * _positive(values)
-
-    vectors, values, _ = _block_pairs(multiply, block, rank, _below_all(multiply, n), enough)
-    return vectors, values
-
-
 def _block_pairs(
     multiply: Multiply,
     block: np.ndarray,

@@ -22,7 +22,7 @@ l1 (factor sum z_i)^(1/2) / factor over z >= 0, which is convex in the eigenvalu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -121,18 +121,6 @@ class Target:
             self.rounding,
             constant=self.constant / self.factor,
             start=start,
-        )
-
-    def plus(self, change: Callable[[np.ndarray], np.ndarray], size: float) -> Target:
-        """Return the target for A + N, given how N multiplies and ||N||_F."""
-        own = self.multiply
-        return replace(
-            self,
-            multiply=lambda V: own(V) + change(V),
-            size=self.size + size,
-            rounding=self.rounding + self.n * EPS * size,
-            array=None,
-            core=None,
         )
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from symnmf.graphs.warning import warn
 from symnmf.naming import lookup
-from symnmf.storage.components import labels_of
 
 if TYPE_CHECKING:
     from symnmf.graphs.neighbors import Array
@@ -35,7 +35,7 @@ def restrict(A: Any, components: str, clusters: int, advice: str) -> Any:
     """
     chosen = lookup(str(components), CHOICES, "components")
     graph = sp.csr_array(A)
-    count, part = labels_of(graph.indptr, graph.indices, graph.data)
+    count, part = connected_components(graph != 0, directed=False)
     sizes = np.bincount(part)
     real = np.count_nonzero(sizes > 1)
     if chosen == "largest" and count > 1:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.kernels.components import add_residuals
 from symnmf.objectives import Frobenius, MatrixObjective, Objective
 from symnmf.objectives.objective import REFERENCE_SHARE, rounding_level
 from symnmf.run.uniqueness import uniqueness
@@ -65,8 +64,9 @@ class Inspection:
             slope, twice = f.ops.gradient(U.values, U.product(f), gram), 1.0
         else:
             slope, twice = U.slope, 2.0
-        squares = np.zeros((2, len(steps)))
-        add_residuals(f.ops.get(U.values), f.ops.get(slope), twice * steps, parts.labels, *squares)
+        values = f.ops.get(U.values).astype(np.float64)
+        kept = np.minimum(values, (twice * steps)[parts.labels, None] * f.ops.get(slope))
+        squares = [parts.sums(np.einsum("ik,ik->i", rows, rows)) for rows in (kept, values)]
         residual, size = np.sqrt(squares)
         unit = REFERENCE_SHARE * np.maximum(size, roots)
         found = np.divide(residual, unit, out=np.zeros(len(steps)), where=steps > 0.0)

@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
-from symnmf.kernels.components import JOINING, add_squares_inside, label_components
 from symnmf.storage.dense import DenseMatrix
-from symnmf.storage.sparse import SparseMatrix, narrow
+from symnmf.storage.sparse import SparseMatrix
 from symnmf.storage.symmetric import SymmetricArray
+from symnmf.storage.wrapping import in_memory
 
 #: An entry joins no components where it is below this part of the largest entry of one of its rows,
 #: and below JOINING of that of the other.
 WEAK = 1e-3
+
+#: Part of the largest entry of the smaller row that joins it, however large the other one is.
+JOINING = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,37 +35,38 @@ class Components:
     labels: np.ndarray
     norms: np.ndarray
 
+    def sums(self, of_rows: np.ndarray) -> np.ndarray:
+        """Return the sums of the rows' numbers over each component."""
+        return np.bincount(self.labels, of_rows, minlength=len(self.norms))
+
 
 def components_of(X: SymmetricArray) -> Components | None:
     """Return the components of X; None if there is one, or entries cannot be read."""
     if isinstance(X, SparseMatrix):
-        return _of_sparse(X)
+        return _of_sparse(in_memory(X))
     return _of_dense(X.array) if isinstance(X, DenseMatrix) else None
 
 
-def _of_sparse(X: SparseMatrix) -> Components | None:
-    graph = X.indptr, X.indices, X.data
-    count, labels = labels_of(*graph, WEAK)
+def _of_sparse(X: sp.csr_array) -> Components | None:
+    from scipy.sparse.csgraph import connected_components
+
+    sizes = np.zeros(X.shape[0])
+    filled = np.diff(X.indptr) > 0
+    sizes[filled] = np.maximum.reduceat(np.abs(X.data), X.indptr[:-1][filled]) if X.nnz else 0.0
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    joins = np.abs(X.data) > _least(sizes[rows], sizes[X.indices])
+    strong = sp.csr_array((joins[joins], (rows[joins], X.indices[joins])), X.shape)
+    count, labels = connected_components(strong, directed=False)
     if count <= 1:
         return None
-    squares = np.zeros(count)
-    add_squares_inside(*graph, labels, squares)
-    return Components(labels, np.sqrt(squares))
+    inside = labels[rows] == labels[X.indices]
+    squares = np.square(X.data[inside], dtype=np.float64)
+    return Components(labels, np.sqrt(np.bincount(labels[rows[inside]], squares, count)))
 
 
-def labels_of(
-    indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, share: float = 0.0
-) -> tuple[int, np.ndarray]:
-    """Return how many components a sparse graph has, and that of each row.
-
-    An entry joins two rows if it is larger than the ``share`` of the largest entry of both, or than
-    JOINING of that of one.
-    """
-    n = len(indptr) - 1
-    labels, waiting = np.empty((2, n), np.int64)
-    graph = *narrow(indptr, indices), data
-    count = label_components(*graph, share, np.empty(n), waiting, labels)
-    return int(count), labels
+def _least(sizes: np.ndarray | np.floating, others: np.ndarray) -> np.ndarray:
+    """Return what entries that join rows with largest entries of these sizes are above."""
+    return np.minimum(WEAK * np.maximum(sizes, others), JOINING * np.minimum(sizes, others))
 
 
 def _of_dense(X: np.ndarray) -> Components | None:
@@ -73,11 +78,7 @@ def _of_dense(X: np.ndarray) -> Components | None:
         waiting = [first]
         while waiting and (left := np.flatnonzero(labels < 0)).size:
             row = waiting.pop()
-            smaller, larger = (
-                np.minimum(sizes[row], sizes[left]),
-                np.maximum(sizes[row], sizes[left]),
-            )
-            joins = np.abs(X[row, left]) > np.minimum(WEAK * larger, JOINING * smaller)
+            joins = np.abs(X[row, left]) > _least(sizes[row], sizes[left])
             labels[left[joins]] = len(norms)
             waiting.extend(left[joins])
         own = np.flatnonzero(labels == len(norms))

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from symnmf.calls import read_once
 from symnmf.kernels.dense_products import NARROW, multiplier, times_rows
 from symnmf.parallel import Bounds, Threads
 from symnmf.storage.host import HostMatrix
-from symnmf.storage.misfit import has_digits, misfit_in_tiles
-from symnmf.storage.symmetric import BLOCK_SIZE, Square, square_parts
+from symnmf.storage.symmetric import BLOCK_SIZE, Square, residual_by_columns, square_parts
 
 #: Rows of the squares that X is looked at in: a few of them fit into the cache.
 PART_SIDE = 512
@@ -52,17 +50,10 @@ class DenseMatrix(HostMatrix):
         return sum(self.threads.run(task, self.threads.split(n, 2.0 * n)))
 
     def columns(self, begin: int, end: int) -> np.ndarray:
-        return self.array[begin:end].T
+        return _rows(self.array)[begin:end].T
 
     def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float | None:
-        read_once()
-        rows = _rows(self.array)
-        narrow = [factor.astype(self.dtype, copy=False) for factor in (U, V)]
-        quick = misfit_in_tiles(rows, narrow[0], narrow[0] if V is U else narrow[1], self.threads)
-        if has_digits(self.dtype, quick, self.sqnorm):
-            return quick
-        wide = [factor.astype(np.float64) for factor in (U, V)]
-        return misfit_in_tiles(rows, wide[0], wide[0] if V is U else wide[1], self.threads)
+        return residual_by_columns(self, U, V)
 
     def parts(self) -> Iterator[tuple[Square, np.ndarray]]:
         for square in square_parts(self.shape[0], PART_SIDE):

@@ -70,7 +70,3 @@ class HostMatrix(HostArray, SymmetricMatrix):
             lambda begin, end: self.product_rows(V, result, begin, end), self.chunks(V.shape[1])
         )
         return result
-
-    def share_product(self, V: np.ndarray, out: np.ndarray) -> bool:
-        """Write X @ V by threads that wait in compiled code; return False where none are used."""
-        return False

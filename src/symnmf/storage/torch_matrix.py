@@ -22,7 +22,6 @@ from symnmf.parallel import Threads
 from symnmf.storage.border import NEGATIVE, check_asymmetry, check_range, check_shape, check_values
 from symnmf.storage.dense import DenseMatrix
 from symnmf.storage.dtypes import float_dtype
-from symnmf.storage.misfit import has_digits
 from symnmf.storage.sparse import COST_OF_AN_ENTRY, RESIDUAL_UP_TO, SparseMatrix
 from symnmf.storage.streamed_rows import StreamedRows, room_on
 from symnmf.storage.symmetric import (
@@ -30,6 +29,7 @@ from symnmf.storage.symmetric import (
     SymmetricMatrix,
     as_float32,
     fingerprint,
+    has_digits,
     residual_by_columns,
     square_parts,
 )
