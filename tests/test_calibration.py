@@ -1,7 +1,7 @@
 """How often judgements are wrong, over many kinds of data with clusters and without any.
 
 A few draws of each kind here; ``make daily`` takes 200, and adds the rows of the table of
-docs/how-many-clusters.md to the file that SYMNMF_CALIBRATION names.
+docs/concepts/are-they-real.md to the file that SYMNMF_CALIBRATION names.
 """
 
 from __future__ import annotations
