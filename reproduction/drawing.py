@@ -47,7 +47,7 @@ def curves(
 ) -> None:
     """Draw a column of all runs on one problem: the median over seeds, a band from min to max."""
     parts: dict[str, list[Any]] = {name: [] for name in ("solver", "run", "iteration", "error")}
-    parts["seconds"] = []
+    parts["elapsed"] = []
     for method in methods:
         for curve in runs:
             if curve.task.method != method or curve.task.problem != problem:
@@ -56,7 +56,7 @@ def curves(
             parts["solver"].append(np.full(len(rows), LABELS[method]))
             parts["run"].append(np.full(len(rows), curve.task.seed))
             parts["iteration"].append(curve["iteration"][rows])
-            parts["seconds"].append(curve["seconds"][rows])
+            parts["elapsed"].append(curve["seconds"][rows])
             parts["error"].append(curve[column][rows])
     if not parts["solver"]:
         ax.text(0.5, 0.5, "not run", transform=ax.transAxes, ha="center", color="0.4")

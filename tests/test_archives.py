@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import os
-import tracemalloc
-import zipfile
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import symnmf
 from conftest import synthetic_problem
@@ -17,7 +13,6 @@ from symnmf.archives import read_archive, write_archive
 from symnmf.errors import InputError
 from symnmf.run import checkpoint
 from symnmf.run.result import RESULT
-from symnmf.solvers import SOLVERS
 
 FORMAT = "test-1"
 
@@ -63,21 +58,6 @@ def test_every_changed_byte_is_refused_or_harmless(tmp_path, arrays):
         for name, array in arrays.items():
             assert np.array_equal(found[name], array)
     assert harmless < len(whole) // 2
-
-
-def test_a_small_file_cannot_become_a_large_array(tmp_path):
-    path = tmp_path / "bomb.npz"
-    content = io.BytesIO()
-    np.save(content, np.zeros(10**7))
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("format.npy", content.getvalue())
-    tracemalloc.start()
-    try:
-        with pytest.raises(InputError, match="not a whole npz archive"):
-            read_archive(path, FORMAT)
-        assert tracemalloc.get_traced_memory()[1] < 2**21
-    finally:
-        tracemalloc.stop()
 
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
@@ -198,28 +178,3 @@ def test_a_checkpoint_no_run_wrote_is_refused(tmp_path, case):
     path.write_bytes(whole)
     expected = resumed(X, path, solver)
     assert np.array_equal(resumed(X, path, solver, checkpoint=path).U, expected.U)
-
-
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_every_part_of_a_checkpoint_is_needed_or_known_not_to_be(tmp_path, solver, kind):
-    """No array is dropped, halved or emptied without being missed or making no difference."""
-    X, path = kind(synthetic_problem(30, 3, 0.1, seed=0)), tmp_path / "run.npz"
-    resumed(X, path, solver, checkpoint=path, max_iter=6)
-    expected = resumed(X, path, solver).U
-    whole = read_archive(path, checkpoint.FORMAT)
-    refusals = 0
-    for name, array in whole.items():
-        changes = [None] if array.ndim == 0 else [None, array[: len(array) // 2], array[:0]]
-        for changed in changes:
-            rest = {key: value for key, value in whole.items() if key != name}
-            write_archive(path, rest if changed is None else {**rest, name: changed})
-            if changed is not None and changed.shape == array.shape:
-                continue
-            try:
-                found = resumed(X, path, solver, checkpoint=path).U
-            except InputError:
-                refusals += 1
-            else:
-                np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
-    assert refusals > 5

@@ -137,15 +137,3 @@ def test_new_nodes_go_where_their_edges_lead():
     A = nx.to_scipy_sparse_array(G, dtype=float)
     again = new_labels(A, found.labels, A, 3)
     assert (again == found.labels).mean() > 0.97
-
-
-def test_samples_equal_to_fitted_ones_keep_their_label():
-    from sklearn.datasets import load_iris
-
-    X = load_iris().data
-    model = symnmf.SymNMF(3, random_state=0).fit(X)
-    np.testing.assert_array_equal(model.predict(X), model.labels_)
-    near = model.predict(X + 1e-6)
-    assert (near == model.labels_).mean() > 0.95
-    largest = symnmf.SymNMF(3, random_state=0, assign_labels="largest").fit(X)
-    np.testing.assert_array_equal(largest.labels_, largest.embedding_.argmax(axis=1))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -125,44 +123,6 @@ def test_the_objective_never_rises(seed, weight):
     assert (np.diff(values) <= 1e-9 * values[0]).all()
 
 
-def test_a_table_without_noise_is_explained_to_the_last_digits():
-    rng = np.random.default_rng(0)
-    U, W = rng.random((30, 3)), rng.random((11, 3))
-    result = symnmf.factorize(
-        symnmf.Problem(U @ U.T, attributes=U @ W.T), 3, random_state=0, tol=1e-9, n_init=5
-    )
-    assert result.error < 1e-12
-    np.testing.assert_allclose(result.U @ result.W.T, U @ W.T, atol=1e-4)
-
-
-def test_the_units_of_x_and_of_the_table_do_not_matter():
-    A, F, _ = small()
-    first = symnmf.factorize(symnmf.Problem(A, attributes=F), 3, random_state=0, tol=1e-7)
-    other = symnmf.Problem(1e9 * A, attributes=1e-5 * F)
-    second = symnmf.factorize(other, 3, random_state=0, tol=1e-7)
-    np.testing.assert_allclose(first.error, second.error, rtol=1e-6)
-    np.testing.assert_allclose(
-        first.U @ first.W.T, 1e5 * (second.U @ second.W.T), rtol=1e-3, atol=1e-4
-    )
-
-
-def test_checkpoint_archive_and_pickle_keep_w(tmp_path):
-    _, F, _ = small()
-    A = F @ F.T
-    problem = symnmf.Problem(A, attributes=F)
-    told = {"random_state": 0, "tol": 1e-5, "checkpoint": tmp_path / "run.npz"}
-    with pytest.warns(UserWarning, match="did not converge"):
-        symnmf.factorize(problem, 3, max_iter=5, **told)
-    resumed = symnmf.factorize(problem, 3, max_iter=300, **told)
-    whole = symnmf.factorize(problem, 3, max_iter=300, random_state=0, tol=1e-5)
-    np.testing.assert_array_equal(resumed.W, whole.W)
-    resumed.save(tmp_path / "result.npz")
-    loaded = symnmf.Result.load(tmp_path / "result.npz")
-    np.testing.assert_array_equal(loaded.W, whole.W)
-    assert loaded.certificate(problem, tol=1e-3).stationarity < 1e-3
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(resumed)).W, whole.W)
-
-
 # --- communities
 
 
@@ -233,20 +193,6 @@ def test_names_of_columns_say_what_communities_are_about():
     assert all(isinstance(j, int) for j in plain.about(1)[0])
     with pytest.raises(symnmf.InputError, match="has no row for 'node 3'"):
         symnmf.communities(G, 3, attributes=table.drop(index="node 3"))
-
-
-def test_scaling():
-    counts = np.array([[2.0, 1.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.0, 4.0]])
-    scaled = symnmf.graphs.scale_attributes(counts)
-    np.testing.assert_allclose(np.linalg.norm(scaled, axis=1), 1.0)
-    idf = np.log(4 / (1 + np.array([3, 1, 1]))) + 1
-    np.testing.assert_allclose(scaled[0], counts[0] * idf / np.linalg.norm(counts[0] * idf))
-    np.testing.assert_allclose(
-        symnmf.graphs.scale_attributes(sp.csr_array(counts)).toarray(), scaled
-    )
-    measured = symnmf.graphs.scale_attributes(counts - 0.5)
-    np.testing.assert_allclose((measured**2).mean(axis=0), 1.0)
-    np.testing.assert_array_equal(symnmf.graphs.scale_attributes(counts, "none"), counts)
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,11 @@ def falling() -> np.ndarray:
     return toeplitz(np.exp(-np.arange(40.0) / 5.0))
 
 
+def in_short(*case: str, needed: bool) -> Any:
+    """Return a case that is run every time, or by ``make test-long`` only."""
+    return pytest.param(*case, marks=[] if needed else pytest.mark.long)
+
+
 BACKENDS = {
     "dense": Backend(lambda X: X),
     "dense, three threads": Backend(lambda X: DenseMatrix(X, Threads(3))),
@@ -137,7 +142,13 @@ def supported(backend: str, solver: str) -> bool:
 
 PAIRS = [(backend, solver) for backend in BACKENDS for solver in SOLVERS]
 OFFERED = [pair for pair in PAIRS if supported(*pair)]
-every_pair = pytest.mark.parametrize(("backend", "solver"), OFFERED)
+#: Backends and methods that stand for the others; all of them: ``make test-long``.
+QUICK = {"dense", "dense, no entries", "sparse", "a foreign array", "Toeplitz", "torch, sparse"}
+TYPICAL = {"auto", "a-symhals", "symanls", "lbfgs"}
+every_pair = pytest.mark.parametrize(
+    ("backend", "solver"),
+    [in_short(*pair, needed=pair[0] in QUICK or pair[1] in TYPICAL) for pair in OFFERED],
+)
 
 
 def like(backend: str, **options: Any) -> symnmf.Problem:
@@ -197,7 +208,8 @@ def test_after_every_step_the_state_tells_the_truth(backend, solver):
         assert ops.get(state.U.values).min() >= 0.0
 
 
-@every_pair
+@every_backend
+@pytest.mark.parametrize("solver", ["auto", "a-symhals"])  # all of them: test_checkpoint
 def test_a_resumed_run_is_the_uninterrupted_one(backend, solver, tmp_path):
     whole = run(backend, solver)
     file = tmp_path / "run.npz"
@@ -257,7 +269,9 @@ TOLD: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 @pytest.mark.filterwarnings("ignore:.*fewer observed entries")
-@pytest.mark.parametrize("backend", MASKED)
+@pytest.mark.parametrize(
+    "backend", [in_short(name, needed=name in QUICK | {"dask"}) for name in MASKED]
+)
 @pytest.mark.parametrize("told", TOLD)
 def test_masks_weights_and_terms_are_those_of_the_dense_backend(backend, told):
     if (told, backend) == ("links", "a foreign array"):
@@ -348,7 +362,7 @@ def test_what_products_alone_say_of_X_is_what_the_backend_says(backend):
 
 def test_a_run_begins_where_products_of_the_backend_say_that_it_pays():
     """A product by FFT costs far more than one with a sketch, and eigenvectors take forty."""
-    X, columns = Toeplitz(np.exp(-np.arange(8000.0) / 50.0), Threads(1)), []
+    X, columns = Toeplitz(np.exp(-np.arange(3000.0) / 50.0), Threads(1)), []
     matmul = X.matmul
 
     def counted(V, out=None):

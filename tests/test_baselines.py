@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
@@ -13,7 +12,7 @@ import symnmf
 from reference import gradient
 from symnmf.kernels.coordinate import best_entry
 from symnmf.objectives import Frobenius
-from symnmf.solvers import ADMM, LBFGS, SOLVERS, AlphaSNMF, BetaSNMF
+from symnmf.solvers import ADMM, LBFGS, AlphaSNMF, BetaSNMF
 from symnmf.state import State
 from symnmf.storage import as_symmetric
 
@@ -82,32 +81,6 @@ def test_an_entry_goes_to_the_minimum_of_its_quartic(a, b, near):
     assert quartic(x, a, b) <= 0
 
 
-def slow_sweep(X, U):
-    """Coordinate descent word by word, everything recomputed for every entry."""
-    U = U.copy()
-    n, r = U.shape
-    for i in range(n):
-        for j in range(r):
-            h = U[i, j]
-            a = U[:, j] @ U[:, j] + U[i] @ U[i] - 2 * h**2 - X[i, i]
-            b = U[i] @ (U.T @ U)[:, j] - (X @ U)[i, j] - h**3 - h * a
-            roots = np.roots([1.0, 0.0, a, b])
-            real = roots[np.abs(roots.imag) < 1e-7 * (1 + np.abs(roots))].real
-            candidates = np.concatenate([[0.0], real[real > 0]])
-            U[i, j] = candidates[np.argmin(quartic(candidates, a, b))]
-    return U
-
-
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-def test_a_sweep_of_coordinate_descent_equals_the_slow_one(kind):
-    X = thinned(n=15)
-    X[3] = X[:, 3] = 0.0
-    start = np.random.default_rng(1).random((15, 4))
-    expected = slow_sweep(X, slow_sweep(X, start))
-    found = run(kind(X), 4, "cd", 2, init=start).U
-    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
-
-
 @given(st.integers(0, 10**6), st.sampled_from([BetaSNMF, AlphaSNMF]), st.floats(0.01, 30.0))
 def test_multiplicative_updates_never_raise_the_objective(seed, solver, scale):
     rng = np.random.default_rng(seed)
@@ -160,28 +133,7 @@ def test_an_iteration_of_admm_is_the_one_of_its_definition():
     np.testing.assert_allclose(state.memory["admm_multiplier"], L + rho * (Y - A), rtol=1e-8)
 
 
-@pytest.mark.parametrize("X", [clustered(), thinned()], ids=["clusters", "graph"])
-def test_admm_brings_its_two_factors_together(X):
-    result = run(X, 3, "admm", 1500, record_every=10)
-    apart = result.history["consensus"]
-    assert apart.max() > 1e-2
-    assert apart[-1] <= 1e-6 * np.linalg.norm(result.U)
-    assert np.linalg.norm(result.U - result.V) == pytest.approx(apart[-1], rel=1e-6)
-    assert result.history["stationarity"][-1] < 1e-4
-
-
-def test_kuang_anls_is_symanls_with_the_geometric_coupling():
-    X = clustered()
-    kuang = run(X, 3, "kuang-anls", 30)
-    ours = run(X, 3, "symanls", 30, coupling="geometric")
-    np.testing.assert_array_equal(kuang.U, ours.U)
-    np.testing.assert_array_equal(kuang.V, ours.V)
-    assert kuang.coupling == pytest.approx(1e-5 * 1.01**29)
-
-
 # --- all of them alike
-
-every_solver = pytest.mark.parametrize("solver", list(SOLVERS))
 
 
 @pytest.mark.parametrize("solver", NEVER_RISING)
@@ -191,21 +143,6 @@ def test_the_error_never_rises(solver, init, X):
     reached = run(X, 3, solver, 15, init=init).history["error"]
     assert np.all(np.diff(reached) <= 1e-13)
     assert reached[-1] < reached[0]
-
-
-@every_solver
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_the_smallest_problems_run(solver, n):
-    X = np.ones((n, n)) + np.eye(n)
-    assert np.isfinite(run(X, n, solver, 5).U).all()
-    assert run(np.zeros((n, n)), 1, solver, 5).error == 0.0
-
-
-def test_the_list_of_solvers_tells_what_each_needs():
-    lines = {info.name: str(info) for info in symnmf.solvers.available()}
-    assert list(lines) == list(SOLVERS)
-    assert "n x n" in lines["newton"]
-    assert "entries of X" in lines["cd"]
 
 
 @pytest.mark.parametrize(

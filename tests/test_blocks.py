@@ -81,19 +81,6 @@ def test_every_way_to_store_X_gives_the_iterates_of_memory(kind, tmp_path):
         np.testing.assert_allclose(ours.error, expected.error, rtol=1e-10)
 
 
-def test_results_do_not_depend_on_threads_and_the_fingerprint_not_on_blocks(tmp_path):
-    X = similarities(1300)
-    one, three = (Blocks(Sliced(X), memory=9_000_000, n_jobs=jobs) for jobs in (1, 3))
-    V = np.random.default_rng(1).random((1300, 40))
-    assert np.array_equal(one.matmul(V), three.matmul(V))
-    coarse = Blocks(Sliced(X), memory=90_000_000, assume_symmetric=True)
-    assert one.digest() == three.digest() == coarse.digest()
-    X[17, 4] = X[4, 17] = X[17, 4] * (1 + 1e-15)
-    assert Blocks(Sliced(X), memory="3MB").digest() != one.digest()
-    swapped = similarities(1300)[::-1, ::-1]  # the same entries elsewhere
-    assert Blocks(Sliced(swapped), memory="3MB").digest() != one.digest()
-
-
 def mapped_graph(folder, change=None):
     """Put a graph on disk as the three arrays of a CSR matrix; return it as memory maps."""
     A = sp.random_array((400, 400), density=0.05, rng=np.random.default_rng(0))
@@ -118,13 +105,6 @@ def test_a_sparse_matrix_of_memory_maps_stays_on_disk(solver, tmp_path):
     run = {"solver": solver, "random_state": 0, "max_iter": 8, "tol": 0}
     there, here = (symnmf.factorize(M, 4, **run) for M in (on_disk, A))
     np.testing.assert_array_equal(there.U, here.U)
-
-
-@pytest.mark.parametrize("place", [0, 1234, -1])
-def test_an_entry_that_differs_from_its_mirror_image_on_disk_is_refused(place, tmp_path):
-    on_disk, *_ = mapped_graph(tmp_path, place)
-    with pytest.raises(InputError, match="is not symmetric"):
-        symnmf.storage.as_symmetric(on_disk)
 
 
 def test_memory_stays_at_three_blocks_and_a_few_factors(tmp_path):
@@ -162,27 +142,6 @@ def test_a_bad_entry_is_refused_and_its_block_named(value, what):
     X = similarities()
     X[200, 40] = X[40, 200] = value
     refused(rf"{what}.* in rows \d+ to \d+, columns", Sliced(X))
-
-
-def test_a_file_that_is_no_matrix_is_refused(tmp_path):
-    path = tmp_path / "X.npy"
-    np.save(path, similarities())
-    content = path.read_bytes()
-    for spoilt in (content[: len(content) // 2], b"nothing of the kind", b""):
-        path.write_bytes(spoilt)
-        refused("not a readable .npy array", path)
-    np.save(path, np.array([[{}]]), allow_pickle=True)
-    refused("not a readable .npy array", path)
-    refused("does not exist", tmp_path / "Y.npy")
-    np.save(path, np.ones((3, 4)))
-    refused("must be square, got shape 3 x 4", path)
-    np.save(path, np.ones((3, 3), dtype=complex))
-    refused("must be real", path)
-    refused("'4XB'", path, memory="4XB")
-    refused("must be a memory map", object())
-    for name in ("X.h5", "X.zarr"):
-        (tmp_path / name).write_bytes(b"nothing of the kind")
-        refused("not a readable", tmp_path / name)
 
 
 def test_a_store_that_fails_during_a_run_is_one_error():

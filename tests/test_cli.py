@@ -72,15 +72,6 @@ def test_help_and_version():
     assert command().stdout == first.stdout
 
 
-def test_help_loads_nothing_heavy():
-    check = (
-        "import sys\nfrom symnmf.cli import main\ntry: main(['cluster', '--help'])\n"
-        "except SystemExit: pass\nassert not {'numba', 'sklearn', 'scipy'} & {*sys.modules}"
-    )
-    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
 def test_every_option_of_the_library_is_spelt_as_it_is_declared():
     from symnmf.cli.parsing import COMMANDS, OWN
     from symnmf.options import OPTIONS
@@ -137,17 +128,6 @@ def test_json_is_one_object_with_the_table():
     assert "table" not in written
 
 
-def test_a_symmetric_matrix_is_taken_as_similarities_and_that_is_said():
-    answer = command("cluster X.npy -k 3 -q")
-    assert "symmetric, so it was taken as similarities" in answer.stderr
-    points = command("cluster X.npy -k 3 -q --affinity self-tuning")
-    assert "similarities" not in points.stderr
-    X = np.load("X.npy")
-    X[0, 1] *= 1 + 1e-3
-    np.save("X.npy", X)
-    refused("cluster X.npy -k 3", "nearly symmetric")
-
-
 @pytest.mark.parametrize("given", ["friends.edges", "points.csv"])
 def test_overlapping_lists_every_cluster_of_a_row(given):
     command(f"cluster {given} -k 2 --overlapping -o l.csv -q")
@@ -155,14 +135,6 @@ def test_overlapping_lists_every_cluster_of_a_row(given):
         mine = row["all_clusters"].split()
         assert len(mine) == len(row["strengths"].split())
         assert not mine or row["cluster"] in mine
-
-
-def test_pictures_and_the_page_are_written():
-    line = "cluster points.csv -k 3 --plot p.png --report page.html --scale standard -q"
-    answer = command(line)
-    assert answer.exit_code == 0, answer.stderr
-    assert Path("p.png").read_bytes()[:4] == b"\x89PNG"
-    assert "points.csv" in Path("page.html").read_text()
 
 
 def test_text_columns_are_refused_with_advice_and_names_come_from_the_column_chosen():
@@ -232,15 +204,6 @@ def test_factorize_writes_the_run_and_prints_the_certificate():
     assert content["status"] == "converged"
 
 
-def test_factorize_goes_on_from_a_checkpoint_and_refuses_another_run():
-    line = "factorize X.npy -r 3 -o U.npz --seed 0 --tol 0 --checkpoint run.npz -q"
-    command(f"{line} --max-iter 5")
-    command(f"{line} --max-iter 9")
-    whole = symnmf.factorize(np.load("X.npy"), 3, random_state=0, tol=0, max_iter=9)
-    np.testing.assert_array_equal(symnmf.Result.load("U.npz").U, whole.U)
-    assert command(f"{line} --solver pgd").exit_code == 2
-
-
 def test_compare_lists_every_run_the_best_first():
     answer = command(
         "compare X.npy -r 3 -s pgd -s symhals --max-iter 30 --starts 2 -o t.csv --seed 0"
@@ -257,15 +220,6 @@ def test_compare_lists_every_run_the_best_first():
     assert len(rows("t.csv")) == 4
     runs = json.loads(command("compare points.csv -r 3 -s pgd --max-iter 3 --json").stdout)["runs"]
     assert [run["solver"] for run in runs] == ["pgd"]
-
-
-def test_info_and_the_list_of_data_sets():
-    assert "a-symhals" in command("info").stdout
-    assert json.loads(command("info --json").stdout)["symnmf"] == symnmf.__version__
-    listed = command("datasets").stdout
-    assert "digits" in listed
-    assert listed == command("datasets list").stdout
-    refused("datasets fetch", "names of data sets")
 
 
 # Refusals -------------------------------------------------------------------------------------
@@ -315,19 +269,6 @@ def test_what_is_wrong_is_said_in_one_sentence(line, words):
     refused(line, words)
 
 
-def test_negative_weights_are_refused_unless_they_are_meant():
-    Path("g.edges").write_text("a b 1\nb c -2\nc a 1\n")
-    refused("cluster g.edges -k 1", "--allow-negative")
-    assert command("cluster g.edges -k 1 --allow-negative -q").exit_code in (0, 3)
-
-
-def test_a_missing_extra_is_asked_for_before_the_run(monkeypatch):
-    import importlib.util
-
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    refused("cluster points.csv --plot p.png", "pip install 'symnmf[plots]'")
-
-
 def test_names_in_errors_cannot_steer_the_terminal():
     assert "\x1b" not in command("cluster", "a\x1b[31m.csv").stderr
 
@@ -347,16 +288,6 @@ def test_closed_streams_do_not_matter(closed):
     line = f"{' '.join(SHELL)} cluster friends.edges -k 2 -o l.csv {closed}"
     assert subprocess.run(["bash", "-c", line], timeout=MINUTES).returncode == 0
     assert len(rows("l.csv")) == 16
-
-
-def test_what_the_machine_refuses_is_1(monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("symnmf.io.write_table", full)
-    answer = command("cluster friends.edges -k 2 -o l.csv -q")
-    assert answer.exit_code == 1
-    assert "No space left" in answer.stderr
 
 
 @pytest.mark.parametrize(
@@ -386,27 +317,3 @@ def test_an_interrupted_run_writes_what_it_has(line, number, code):
         process.kill()
     assert "Traceback" not in rest
     assert os.path.exists(line.split()[-1])
-
-
-def test_ctrl_c_while_modules_are_imported_is_no_traceback():
-    """The interpreter waits in an import until it is interrupted there."""
-    os.mkdir("slow")
-    with open("slow/sitecustomize.py", "w") as file:
-        file.write(
-            "import sys, os, signal\n"
-            "class Interrupting:\n"
-            "    def find_spec(self, name, path=None, target=None):\n"
-            "        if name == 'symnmf.io':\n"
-            "            os.kill(os.getpid(), signal.SIGINT)\n"
-            "sys.meta_path.insert(0, Interrupting())\n"
-        )
-    path = os.pathsep.join(["slow", *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = subprocess.run(
-        [*SHELL, "cluster", "points.csv", "-k", "3"],
-        env=os.environ | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=MINUTES,
-    )
-    assert done.returncode == 130
-    assert done.stderr == "symnmf: interrupted before there was a result.\n"

@@ -93,32 +93,6 @@ def test_cliques_by_name_in_networkx_igraph_and_scipy():
         assert [{names[i] for i in nodes} for nodes in found] == CLIQUES
 
 
-def test_another_graph_is_refused_before_anything_is_written_to_it():
-    found = communities(ring_of_cliques(), 3, random_state=0)
-    other = ring_of_cliques()
-    other.remove_node(list(other)[-1])
-    with pytest.raises(InputError, match="graph has no node"):
-        found.to_networkx(other)
-    assert not any("community" in data for _, data in other.nodes(data=True))
-    with pytest.raises(InputError, match="must be a networkx graph, got dict"):
-        found.to_networkx(dict.fromkeys(ring_of_cliques()))
-
-
-def test_weights_decide():
-    """A complete graph has no communities but those of its weights."""
-    graph = nx.complete_graph(12)
-    for u, v in graph.edges:
-        graph[u][v]["weight"] = 10.0 if u % 2 == v % 2 else 1.0
-        graph[u][v]["flow"] = 10.0 if u // 6 == v // 6 else 1.0
-    even, odd = set(range(0, 12, 2)), set(range(1, 12, 2))
-    assert communities(graph, 2, random_state=0) == [even, odd]
-    halves = [set(range(6)), set(range(6, 12))]
-    assert communities(graph, 2, weight="flow", random_state=0) == halves
-    assert communities(graph, 2, weight=None, random_state=0) not in ([even, odd], halves)
-    heavy = igraph.Graph.from_networkx(graph)
-    assert communities(heavy, 2, weight="flow", random_state=0) == halves
-
-
 def test_karate_club_follows_the_split():
     graph = nx.karate_club_graph()
     clubs = [
@@ -165,15 +139,6 @@ def test_a_partition_is_the_argmax_of_the_factor_and_overlap_its_shares():
 
 def _unordered(found):
     return sorted(sorted(nodes) for nodes in found if nodes)
-
-
-def test_a_node_between_two_cliques_is_in_both():
-    graph = nx.complete_graph(6)
-    graph.add_edges_from(nx.complete_graph(range(6, 12)).edges)
-    graph.add_edges_from(("bridge", node) for node in range(12))
-    found = communities(graph, 2, overlapping=True, random_state=0)
-    assert sorted(map(len, found)) == [7, 7]
-    assert found[0] & found[1] == {"bridge"}
 
 
 def test_isolated_nodes_are_outside():

@@ -9,14 +9,12 @@ import pytest
 
 import symnmf
 from conftest import synthetic_problem
-from extras import optional
-from symnmf.comparison import Comparison, compare
+from symnmf.comparison import compare
 from symnmf.parallel import Threads
 from symnmf.plots import convergence
 from symnmf.solvers import ASymHALS, SymHALS
 from symnmf.storage import DenseMatrix
 
-pd = optional("pandas")
 X = synthetic_problem(30, 3, 0.05)
 
 
@@ -122,27 +120,3 @@ def test_a_curve_per_solver_and_a_band_per_spread(comparison):
     band = ax.collections[1].get_paths()[0].vertices[:, 1]
     assert band.min() == pytest.approx(by_run.min())
     assert band.max() == pytest.approx(by_run.max())
-
-
-@pytest.mark.parametrize("x", ["iteration", "time"])
-def test_the_picture_takes_pandas_and_given_axes(comparison, x):
-    from matplotlib.figure import Figure
-
-    figure = Figure()
-    ax = figure.add_subplot()
-    assert convergence(pd.DataFrame(comparison), x=x, y="stationarity", ax=ax) is figure
-    assert len(ax.lines) == 2
-    figure.canvas.draw()
-
-
-def test_what_cannot_be_drawn_is_refused(comparison):
-    with pytest.raises(symnmf.InputError, match="x 'tame' is not known"):
-        convergence(comparison, x="tame")
-    with pytest.raises(symnmf.InputError, match="y 'eror' is not known"):
-        convergence(comparison, y="eror")
-    with pytest.raises(symnmf.InputError, match="table has no column 'solver'"):
-        convergence({"error": np.ones(3)})
-    with pytest.raises(symnmf.InputError, match="table is empty"):
-        convergence(Comparison({}))
-    with pytest.raises(symnmf.InputError, match="table must have columns, which int has not"):
-        convergence(3)

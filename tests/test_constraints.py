@@ -131,20 +131,6 @@ def test_what_fit_is_told_is_cut_into_folds_with_the_samples(routed):
         np.testing.assert_array_equal(linked, groups[train])
 
 
-def test_pairs_that_name_rows_are_refused_inside_folds():
-    points, classes = load_digits(n_class=3, return_X_y=True)
-    told = {"must_link": np.array([(0, 10), (1, 11)])}
-    with pytest.raises(symnmf.InputError, match="cut together with the rows in cross-validation"):
-        cross_val_score(
-            symnmf.SymNMF(3),
-            points[:60],
-            classes[:60],
-            params=told,
-            scoring=symnmf.modularity_scorer,
-            error_score="raise",
-        )
-
-
 @pytest.mark.parametrize("normalize", [True, False])
 def test_signed_graphs_fall_apart_along_their_negative_edges(normalize):
     rng = np.random.default_rng(2)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import symnmf
 from conftest import synthetic_problem
 from reference import accelerated_hals, adaptive_hals, anls, gradient, objective
-from symnmf.coupling import Adaptive, Fixed
+from symnmf.coupling import Adaptive
 from symnmf.solvers import ASymHALS, SymHALS
 
 PAPER = ("symanls", "symhals", "a-symhals")
@@ -197,15 +197,3 @@ def test_recorded_error_and_objective_are_those_of_the_factors(problem, dtype):
         value, rel=rel, abs=rel * np.sum(wide**2) * 1e-3
     )
     assert found.U.dtype == found.V.dtype == dtype
-
-
-def test_a_fixed_coupling_stays_and_must_be_positive():
-    X = synthetic_problem(10, 2, seed=18)
-    assert set(
-        symnmf.factorize(X, 2, solver="symhals", coupling=Fixed(0.4), max_iter=5, tol=0).history[
-            "coupling"
-        ]
-    ) == {0.4}
-    for bad in (0.0, -1.0, np.inf, np.nan):
-        with pytest.raises(symnmf.InputError, match="coupling"):
-            symnmf.factorize(X, 2, coupling=bad)

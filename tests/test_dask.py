@@ -116,15 +116,6 @@ def test_a_bad_block_is_named(change, said, path):
         DaskMatrix(from_file(path, change=change))
 
 
-def test_a_cluster_gives_the_bits_of_threads(X, path, cluster):
-    threads = symnmf.factorize(from_file(path), RANK, **RUN)
-    with cluster.as_current():
-        for blocks in (from_file(path), from_file(path).persist()):
-            assert np.array_equal(symnmf.factorize(blocks, RANK, **RUN).U, threads.U)
-        with pytest.raises(InputError, match=r"negative .* in block \(1, 1\)"):
-            DaskMatrix(from_file(path, change=lambda block, at: block - 9 * (at == (1, 1))))
-
-
 def kill(client, killed, number=None):
     """End a worker as the kernel would, without a word to anybody."""
     workers = client.run(os.getpid, on_error="ignore", callback_timeout=MINUTES)

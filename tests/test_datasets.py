@@ -12,13 +12,6 @@ from symnmf import datasets
 from symnmf.errors import InputError
 
 ENTRIES = {entry.name: entry for entry in datasets.available()}
-#: Files of the same form that are no data sets of ours: n, number of classes or communities.
-FILES = {
-    "planetoid_cora": (2708, 7),
-    "TDT2_first3147": (3147, 2),
-    "ego_facebook": (4039, 193),
-    "com_dblp": (317080, 13477),
-}
 
 
 @pytest.mark.parametrize("name", [name for name in ENTRIES if name != "mnist_full"])
@@ -36,20 +29,6 @@ def test_data_are_what_the_catalogue_says(name, real_data):
         assert len(data.node_names) == entry.n
     if data.kind == "images":
         assert data.data.shape[1] == np.prod(data.image_shape)
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_other_files_of_the_same_form_are_loaded_by_name_or_path(name, real_data):
-    n, k = FILES[name]
-    data = datasets.load(name, real_data)
-    assert (data.data.shape[0], data.n_clusters) == (n, k)
-    if name == "TDT2_first3147":
-        np.testing.assert_allclose(data.data.multiply(data.data).sum(axis=1), 1)
-        counts = datasets.load(real_data / f"{name}.npz", weighting="counts").data
-        assert counts.max() == 49
-    if name == "ego_facebook":  # circles overlap, and leave people out
-        members = np.concatenate(data.communities)
-        assert np.unique(members).size == 2884 < members.size
 
 
 def test_a_missing_file_says_where_it_was_looked_for(tmp_path, monkeypatch):

@@ -8,8 +8,7 @@ import scipy.sparse as sp
 from sklearn.metrics import normalized_mutual_info_score
 
 import symnmf
-from symnmf.graphs import contraction, degree_offsets
-from symnmf.graphs.degree_offsets import Coarse, choose_degree_offset
+from symnmf.graphs.degree_offsets import choose_degree_offset
 
 
 def with_tails(groups: int, size: int, tails: int, seed: int) -> tuple[sp.csr_array, np.ndarray]:
@@ -32,14 +31,6 @@ def with_tails(groups: int, size: int, tails: int, seed: int) -> tuple[sp.csr_ar
     return sp.csr_array(half + half.T), np.concatenate(labels)
 
 
-@pytest.fixture
-def from_small_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Contract graphs of test size, to 150 rows or so."""
-    monkeypatch.setattr(degree_offsets, "LOOKED_AT", 0)
-    monkeypatch.setattr(contraction, "COARSEST_ROWS", 300)
-    monkeypatch.setattr(contraction, "ROWS_EACH", 1)
-
-
 def test_tails_become_the_clusters_without_an_offset_and_groups_with_the_chosen_one() -> None:
     A, y = with_tails(4, 150, 30, 0)
     assert choose_degree_offset(A, 4) > 0.0
@@ -49,11 +40,3 @@ def test_tails_become_the_clusters_without_an_offset_and_groups_with_the_chosen_
     with pytest.warns(symnmf.QualityWarning):
         collapsed = symnmf.communities(A, 4, **options)
     assert normalized_mutual_info_score(y, collapsed.labels) < 0.4
-
-
-@pytest.mark.usefixtures("from_small_on")
-def test_a_contracted_graph_leads_to_the_same_groups() -> None:
-    A, y = with_tails(4, 300, 60, 2)
-    assert Coarse.of(A, 4).graph.shape[0] <= 300
-    found = symnmf.communities(A, 4, random_state=0)
-    assert normalized_mutual_info_score(y, found.labels) > 0.8

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.cluster import SpectralClustering
 from sklearn.cluster.tests import test_spectral as theirs
 from sklearn.cluster.tests.test_spectral import *  # noqa: F403
-from sklearn.datasets import load_iris, make_blobs
+from sklearn.datasets import make_blobs
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.neighbors import NearestNeighbors
 
@@ -85,27 +85,6 @@ def test_kernels_are_scikit_learns_with_their_parameters(name):
     # a fitted sample keeps its row, and a new one beside it gets its cluster
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     assert model.transform(X[:3] + 1e-3).shape == (3, 3)
-
-
-def test_kernel_params_reach_the_kernel():
-    X = np.random.default_rng(0).random((20, 4))
-    told = SymNMF(2, affinity="laplacian", kernel_params={"gamma": 3.0}, n_init=1).fit(X)
-    K = pairwise_kernels(X, metric="laplacian", gamma=3.0)
-    np.fill_diagonal(K, 0)
-    np.testing.assert_allclose(told.affinity_matrix_, graphs.normalize(K), rtol=1e-10)
-
-    def scaled_product(x, y, scale):
-        return scale * (x @ y)
-
-    model = SymNMF(2, affinity=scaled_product, kernel_params={"scale": 2.0}, n_init=1).fit(X)
-    np.testing.assert_allclose(model.affinity_matrix_, 2 * X @ X.T)
-
-
-def test_gamma_is_that_of_rbf():
-    X = load_iris().data
-    model = SymNMF(3, affinity="rbf", gamma=2.0, n_init=1, random_state=0).fit(X)
-    A = graphs.rbf(X, gamma=2.0, n_clusters=3)
-    np.testing.assert_array_equal(model.affinity_matrix_.toarray(), A.toarray())
 
 
 def test_kernels_that_are_negative_are_refused():

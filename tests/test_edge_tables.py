@@ -77,21 +77,6 @@ def test_columns_are_told():
     assert graphs.from_edges(bought, source="who", target="item")[1] == ["x", 1, "y", 2]
 
 
-def test_names_keep_their_kind_and_their_order():
-    A, names = graphs.from_edges(pd.DataFrame({"source": [30, 7], "target": [7, 5]}))
-    assert names == [5, 7, 30]
-    assert A.nnz == 4
-    assert A[2, 1] == 1
-    whole = pd.DataFrame({"source": [30.0, 7.0], "target": [7.0, 5.0]})
-    assert graphs.from_edges(whole)[1] == [5, 7, 30]
-    kinds = pd.Categorical(["z", "a"])
-    assert graphs.from_edges(pd.DataFrame({"source": kinds, "target": ["a", "m"]}))[1] == [
-        "z",
-        "a",
-        "m",
-    ]
-
-
 def test_an_edge_that_is_listed_again():
     both = [("a", "b", 2.0), ("b", "a", 2.0), ("a", "a", 3.0)]
     A, _ = graphs.from_edges(both)

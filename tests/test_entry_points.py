@@ -235,24 +235,6 @@ def test_missing_entries_are_the_same(faces):
     )
 
 
-def test_what_looks_at_every_entry_refuses_a_problem_that_hides_some():
-    """It would take hidden entries for zeros, and leave terms out, without a word."""
-    mask = np.ones(GRAPH.shape, dtype=bool)
-    mask[0, 1] = mask[1, 0] = False
-    hiding, term = symnmf.Problem(GRAPH, mask=mask), symnmf.Problem(GRAPH, ridge=0.1)
-    with pytest.raises(InputError, match="n_clusters='auto' needs every entry of X; give"):
-        SymNMF("auto", affinity="precomputed").fit(hiding)
-    with pytest.raises(InputError, match="n_clusters='auto' needs every entry of G; give"):
-        communities(hiding, "auto", normalize=False)
-    for problem in (hiding, term):
-        with pytest.raises(InputError, match=r"^hierarchy needs every entry .* pass X alone\.$"):
-            symnmf.hierarchy(problem)
-    with pytest.raises(InputError, match=r"so normalize cannot be used; use normalize=False, or"):
-        communities(hiding, 3, normalize=True)
-    plain = symnmf.hierarchy(symnmf.Problem(GRAPH), random_state=0)
-    np.testing.assert_array_equal(plain.labels, symnmf.hierarchy(GRAPH, random_state=0).labels)
-
-
 def test_a_number_that_is_looked_for_is_the_same(faces):
     options = {"random_state": 0}
     labels, U, _ = faces("SymNMF", GRAPH, "auto", **options)
@@ -387,36 +369,4 @@ def test_every_storage_reaches_every_entry_point(tmp_path, kind):
     assert best.error == pytest.approx(plain.result.error, rel=0.05)
 
 
-@pytest.mark.parametrize(
-    ("options", "what"),
-    [
-        ({"components": "largest"}, "components"),
-        ({"degree_offset": 1.0}, "degree_offset"),
-        ({"order": 3}, "order"),
-    ],
-)
-def test_what_needs_all_entries_is_said(options, what):
-    data = dask_array.from_array(low_rank() @ low_rank().T, chunks=20)
-    with pytest.raises(InputError, match=f"G is a DaskMatrix, .*so {what} cannot be used"):
-        communities(data, 3, **{"normalize": False, **options})
-    with pytest.raises(InputError, match="so normalize cannot be used"):
-        communities(data, 3, normalize=True)
-
-
 # Communities ----------------------------------------------------------------------------------
-
-
-def test_communities_stay_in_step_with_their_labels():
-    found = communities(GRAPH, 3, random_state=0)
-    for number, nodes in enumerate(found):
-        assert nodes == set(np.flatnonzero(found.labels == number).tolist())
-    for change in ("reverse", "sort", "append", "pop", "insert", "__setitem__", "__delitem__"):
-        assert not hasattr(found, change)
-    assert not hasattr(found[0], "add")
-    assert type(found[:2]) is list
-    assert found[:2] == list(found)[:2]
-    assert found[::-1] == list(reversed(found))
-    assert found == list(found)
-    assert found == [set(nodes) for nodes in found]
-    assert found != found[:2]
-    assert "3 of 44 nodes" in repr(found)

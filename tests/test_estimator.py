@@ -15,12 +15,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from extras import optional
 from symnmf import InputError, factorize, graphs
 from symnmf.estimator import SymNMF
 from symnmf.metrics import clustering_accuracy
-
-pd = optional("pandas")
 
 #: SpectralClustering(affinity="precomputed") fails these too.
 NOT_FOR_PRECOMPUTED = {
@@ -134,40 +131,6 @@ def test_every_affinity_finds_separate_blobs(kind):
     assert adjusted_rand_score(y, labels) == 1
 
 
-@pytest.mark.parametrize("method", ["fit", "fit_predict"])
-def test_more_components_than_clusters_are_warned_of_at_the_callers_line(method):
-    X, _ = make_blobs(60, centers=9 * np.eye(3), cluster_std=0.1, random_state=3)
-    with pytest.warns(graphs.GraphWarning, match="falls into 3 components: no cluster") as seen:
-        getattr(SymNMF(2, random_state=0), method)(X)
-    of_graph = [one for one in seen if issubclass(one.category, graphs.GraphWarning)]
-    assert [warning.filename for warning in of_graph] == [__file__]
-
-
-@pytest.mark.parametrize("solver", ["a-symhals", "symhals", "symanls"])
-def test_samples_without_similarities_belong_to_no_cluster(affinity, solver):
-    A = affinity.toarray()
-    alone = [0, 17, 89]
-    A[alone] = A[:, alone] = 0
-    for convert in (np.asarray, sp.csr_array):
-        model = SymNMF(4, affinity="precomputed", solver=solver, n_init=2, random_state=0)
-        model.fit(convert(A))
-        assert not model.embedding_[alone].any()
-        assert model.embedding_.any(axis=1).sum() == 87
-        assert (model.labels_[alone] == -1).all()
-        assert not model.membership_[alone].any()
-        assert model.quality_.outside == 3
-
-
-def test_a_fit_goes_on_from_the_embedding(affinity):
-    options = {"normalize": False, "max_iter": 4, "tol": 0, "random_state": 0}
-    model = SymNMF(4, affinity="precomputed", **options).fit(affinity)
-    reached, before = model.embedding_, model.reconstruction_err_
-    model.set_params(init=reached).fit(affinity)
-    expected = factorize(affinity, 4, init=reached, max_iter=4, tol=0)
-    np.testing.assert_array_equal(model.embedding_, expected.U)
-    assert model.reconstruction_err_ < before
-
-
 def _reader(path, **changes):
     settings = {"n_clusters": 4, "affinity": "precomputed", "n_init": 3, "tol": 0, "max_iter": 60}
     settings["init"] = "scaled-random"
@@ -211,16 +174,6 @@ def test_clone_pickle_and_set_params(fitted):
         SymNMF().set_params(eigen_solver="arpack")
 
 
-def test_pandas_in_and_out(fitted, blobs):
-    frame = pd.DataFrame(blobs[0], columns=["a", "b", "c"], index=range(100, 190))
-    model = clone(fitted).set_output(transform="pandas")
-    out = model.fit_transform(frame)
-    assert list(model.feature_names_in_) == ["a", "b", "c"]
-    assert list(out.columns) == ["symnmf0", "symnmf1", "symnmf2", "symnmf3"]
-    assert list(out.index) == list(frame.index)
-    np.testing.assert_array_equal(out.to_numpy(), fitted.embedding_)
-
-
 def test_in_a_grid_search_the_rows_and_columns_are_cut_alike(affinity, blobs):
     kept = np.arange(0, 90, 2)
 
@@ -244,21 +197,6 @@ def test_in_a_grid_search_the_rows_and_columns_are_cut_alike(affinity, blobs):
         for k in (2, 4)
     ]
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected)
-
-
-@pytest.mark.parametrize("name", ["pandas", "polars"])
-def test_a_column_of_text_or_dates_is_named(name):
-    frames = pytest.importorskip(name)
-    numbers = {"a": np.arange(12.0), "b": [str(one) for one in range(12)]}
-    kinds = {
-        "kind": (["x"] * 12, "X must hold numbers, and its column 'kind' holds 'x'; leave that"),
-        "when": (np.full(12, "2020-01-01", "M8[ns]"), "its column 'when' holds dates or times"),
-    }
-    for column, (values, said) in kinds.items():
-        frame = frames.DataFrame({**numbers, column: values})
-        with pytest.raises(InputError, match=said):
-            SymNMF(2).fit(frame)
-    SymNMF(2, random_state=0).fit(frames.DataFrame(numbers))  # numbers that are spelled as text
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -271,49 +270,10 @@ def test_a_start_in_float64_is_not_rounded_where_the_run_ends_with_it() -> None:
     np.testing.assert_array_equal(none.U, 0.5 * best.U)
 
 
-@pytest.mark.parametrize("stop", [2, 5, 9])
-def test_a_limit_that_ends_a_run_in_float32_leaves_the_digits_of_float64(stop: int) -> None:
-    X = planted_graph(900, 6)
-    with pytest.warns(symnmf.errors.ConvergenceWarning):
-        seen, found = types_of_a_run(
-            X, 6, tol=1e-4, init="scaled-random", random_state=0, max_iter=stop
-        )
-    assert set(seen) == {"float32"}
-    true = np.linalg.norm(X.toarray() - found.U @ found.U.T) ** 2 / X.power(2).sum()
-    assert found.history["error"][-1] == found.error == pytest.approx(true, rel=1e-13)
-    assert found.value == pytest.approx(0.5 * true * X.power(2).sum(), rel=1e-13)
-
-
-def test_a_run_goes_on_in_float32_from_a_checkpoint(tmp_path: Path) -> None:
-    X, file = planted_graph(900, 6), tmp_path / "run.npz"
-    options: dict[str, Any] = {"tol": 1e-4, "init": "scaled-random", "random_state": 0}
-    whole = symnmf.factorize(X, 6, **options)
-    with pytest.warns(symnmf.errors.ConvergenceWarning):
-        symnmf.factorize(X, 6, max_iter=5, checkpoint=file, **options)
-    np.testing.assert_array_equal(symnmf.factorize(X, 6, checkpoint=file, **options).U, whole.U)
-    file.unlink()
-    with pytest.warns(symnmf.errors.ConvergenceWarning):
-        symnmf.factorize(X, 6, max_iter=5, checkpoint=file, **options)
-    tighter = symnmf.factorize(X, 6, checkpoint=file, **{**options, "tol": 1e-8})
-    assert tighter.status == "converged"
-    assert tighter.certificate(X).stationarity <= 1e-8
-
-
-def test_a_start_that_no_multiple_of_fits_does_not_end_at_zero() -> None:
-    X = np.array([[0.0, 1.0], [1.0, 0.0]])  # <X U_0, U_0> = 0
-    result = symnmf.factorize(X, 1, init=np.array([[1.0], [0.0]]), max_iter=50)
-    assert result.error == pytest.approx(0.5)
-
-
 @pytest.mark.parametrize("depth", [-1, 2.0, True])
 def test_refuses_a_depth_that_is_no_count(depth: Any) -> None:
     with pytest.raises(InputError, match="depth"):
         HalsNewton(depth=depth)
-
-
-def test_refuses_an_error_outside_its_range() -> None:
-    with pytest.raises(InputError, match="newton_below"):
-        HalsNewton(newton_below=2.0)
 
 
 def test_fewer_products_than_a_symhals_to_the_same_error() -> None:

@@ -175,33 +175,6 @@ def test_largest_entries_out_of_range_are_refused_in_one_sentence(size, call):
         call(size * synthetic_problem(12, 3, 0.1, seed=2))
 
 
-def test_layouts_and_dtypes_do_not_matter():
-    X = synthetic_problem(20, 3, 0.1, seed=3)
-    expected = symnmf.factorize(X, 3, random_state=0, tol=0, max_iter=20, n_jobs=1).U
-    wide = np.zeros((40, 40))
-    wide[::2, ::2] = X
-    read_only = X.copy()
-    read_only.flags.writeable = False
-    shuffled = sp.coo_array(X)
-    variants = {
-        "fortran": np.asfortranarray(X),
-        "strided": wide[::2, ::2],
-        "read-only": read_only,
-        "big-endian": X.astype(">f8"),
-        "list": X.tolist(),
-        "matrix": np.asmatrix(X),
-        "csr": sp.csr_array(X),
-        "csc matrix": sp.csc_matrix(X),
-        "coo": shuffled,
-        "lil": sp.lil_array(X),
-        "dok": sp.dok_array(X),
-        "longdouble": X.astype(np.longdouble),
-    }
-    for name, variant in variants.items():
-        found = symnmf.factorize(variant, 3, random_state=0, tol=0, max_iter=20, n_jobs=1).U
-        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9, err_msg=name)
-
-
 def test_integers_and_booleans_are_converted():
     graph = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0]])
     expected = symnmf.factorize(graph.astype(float), 2, random_state=0, tol=0, max_iter=10).U
@@ -236,14 +209,6 @@ def test_sparse_oddities_do_not_matter():
         found = symnmf.factorize(variant, 2, random_state=0, tol=0, max_iter=10).U
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
         assert (variant != before).nnz == 0
-
-
-def test_memory_mapped_matrices_work(tmp_path):
-    X = synthetic_problem(20, 3, 0.1, seed=5)
-    np.save(tmp_path / "X.npy", X)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    found = symnmf.factorize(mapped, 3, random_state=0, tol=0, max_iter=5)
-    assert np.array_equal(found.U, symnmf.factorize(X, 3, random_state=0, tol=0, max_iter=5).U)
 
 
 def test_the_input_is_never_changed():

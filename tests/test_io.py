@@ -173,20 +173,6 @@ def test_a_frame_of_pandas_with_its_index(tmp_path):
     assert io.read(tmp_path / "plain.csv").names == list(range(5))
 
 
-def test_edges_in_a_frame_of_pandas(tmp_path):
-    frame = pd.DataFrame({"Source": ["a", "b"], "kind": ["x", "y"], "Target": ["b", "c"]})
-    frame["weight"] = [1.5, 2.0]
-    assert pyarrow.table  # skips where it is absent
-    frame.to_parquet(tmp_path / "e.parquet")
-    frame.to_csv(tmp_path / "e.csv", sep=";", index=False)
-    for path in (tmp_path / "e.parquet", tmp_path / "e.csv"):
-        content = io.read(path)
-        assert content.names == ["a", "b", "c"]
-        assert dense(content).tolist() == [[0, 1.5, 0], [1.5, 0, 2], [0, 2, 0]]
-        plain = io.read(path, columns="Source,Target")
-        assert dense(plain).tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
-
-
 def test_an_anndata_is_its_graph_else_its_coordinates_else_its_counts(tmp_path):
     X = np.random.default_rng(0).random((12, 4)).astype(np.float32)
     cells = anndata.AnnData(X, obs=pd.DataFrame(index=[f"c{i}" for i in range(12)]))
@@ -211,18 +197,6 @@ def test_an_anndata_is_its_graph_else_its_coordinates_else_its_counts(tmp_path):
     assert (io.read(zipped).data != content.data).nnz == 0
 
 
-def test_a_chunk_that_inflates_to_less_than_its_size_is_refused(tmp_path):
-    """HDF5 reads on in the memory behind it."""
-    import zlib
-
-    cells = anndata.AnnData(np.ones((40, 8)))
-    path = tmp_path / "a.h5ad"
-    cells.write_h5ad(path, compression="gzip")
-    with h5py.File(path, "r+") as file:
-        file["X"].id.write_direct_chunk((0, 0), zlib.compress(bytes(64)))
-    refused(path, "a damaged chunk in '/X'")
-
-
 def test_hyperedges(tmp_path):
     path = put(tmp_path, "g.hyperedges", "# who met\nann bob cat\n\nann\tbob\ncat dan cat\n")
     content = io.read(path)
@@ -230,20 +204,6 @@ def test_hyperedges(tmp_path):
     assert list(content.data) == [("ann", "bob", "cat"), ("ann", "bob"), ("cat", "dan")]
     numbered = io.read(put(tmp_path, "h.hyperedges", "10, 20, 7\n20,30\n"))
     assert numbered.names == [7, 10, 20, 30]
-
-
-def test_graph_files_without_igraph_are_read_by_networkx(tmp_path, monkeypatch):
-    path = tmp_path / "karate.gml"
-    G = nx.relabel_nodes(nx.karate_club_graph(), str)
-    nx.write_gml(G, path)
-    nx.write_graphml(G, tmp_path / "karate.graphml")
-    found = io.read(path)
-    monkeypatch.setitem(__import__("sys").modules, "igraph", None)
-    for name in ("karate.gml", "karate.graphml"):
-        other = io.read(tmp_path / name)
-        assert other.names == found.names
-        np.testing.assert_array_equal(dense(other), dense(found))
-    refused(put(tmp_path, "g.net", "*Vertices 2\n*Edges\n1 2\n"), "pip install 'symnmf[graphs]'")
 
 
 # Tables ---------------------------------------------------------------------------------------
@@ -466,17 +426,6 @@ LABELS_REFUSED = {
 def test_malformed_labels_are_refused_in_a_sentence(tmp_path, name):
     content, words = LABELS_REFUSED[name]
     refused(put(tmp_path, name, content), words, read=io.read_labels)
-
-
-def test_parallel_edges_add_up_and_that_is_said(tmp_path):
-    files = {
-        "g.net": '*Vertices 2\n1 "a"\n2 "b"\n*Edges\n1 2 2\n1 2 2\n',
-        "g.gml": "graph [ multigraph 1 node [ id 0 ] node [ id 1 ] edge [ source 0 target 1 "
-        "weight 2 ] edge [ source 1 target 0 weight 2 ] ]",
-    }
-    for name, text in files.items():
-        with pytest.warns(UserWarning, match="1 parallel edges, whose weights were summed"):
-            assert dense(io.read(put(tmp_path, name, text))).tolist() == [[0, 4], [4, 0]]
 
 
 def test_places_that_are_no_files(tmp_path):

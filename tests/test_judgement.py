@@ -14,7 +14,6 @@ from sklearn.metrics import adjusted_rand_score
 
 import symnmf
 from kinds_of_data import block_model, equal_groups
-from symnmf import InputError
 from symnmf.cluster.held_out_edges import closed, splits
 from symnmf.cluster.judgement import LEVEL, evidence_of
 from symnmf.cluster.partition import as_graph, fine_partition
@@ -138,13 +137,6 @@ def test_weights_do_not_make_groups():
         assert found.rank_selection.recommendation == count
 
 
-def test_a_clique_beside_nodes_without_edges_is_one_community():
-    G = nx.complete_graph(4)
-    G.add_nodes_from(range(4, 10))
-    with pytest.warns(symnmf.QualityWarning, match="no clusters were found"):
-        assert [len(nodes) for nodes in symnmf.communities(G, "auto", random_state=0)] == [4]
-
-
 # Points ---------------------------------------------------------------------------------------
 
 
@@ -211,12 +203,6 @@ def test_where_no_null_fits_the_word_is_cannot_tell_with_a_reason(call, reason):
     assert reason in verdict.reason
     assert set(verdict.clusters) == {"cannot tell"}
     assert np.isnan(verdict.p)
-
-
-def test_data_that_are_not_in_memory_have_no_number():
-    low = symnmf.storage.LowRank(np.random.default_rng(0).random((30, 2)))
-    with pytest.raises(InputError, match="in memory"):
-        symnmf.SymNMF("auto", affinity="precomputed").fit(low)
 
 
 def test_a_judgement_survives_a_pickle():

@@ -128,19 +128,6 @@ def test_nan_is_as_hidden_as_by_a_mask(loss):
             symnmf.factorize(X, 3, loss=loss, **wrong)
 
 
-def test_communities_refine_and_hide():
-    X = counts(6, n=40)
-    hidden = np.triu(np.random.default_rng(0).random(X.shape) < 0.05, 1)
-    seen = ~(hidden | hidden.T)
-    found = symnmf.communities(X, 3, loss="poisson", random_state=0)
-    assert found.certificate.certified
-    masked = symnmf.communities(X, 3, loss="poisson", mask=seen, random_state=0)
-    f: Any = Problem(X, loss="poisson", mask=seen).objective
-    assert masked.result.value == pytest.approx(f.value(Point(f.ops, masked.result.U)), rel=1e-9)
-    with pytest.raises(InputError, match="l1 cannot be combined with loss='poisson'"):
-        symnmf.communities(np.eye(4), 3, loss="poisson", l1=0.1)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n", [1, 6])
 def test_a_matrix_that_its_degrees_explain_has_an_error(n, dtype):

@@ -84,16 +84,6 @@ def test_float32_is_kept_and_near_float64():
     assert perfect.error < 1e-13
 
 
-@pytest.mark.parametrize("scale", [1e-14, 1e14])
-def test_scales_end_in_the_same_fit(scale):
-    B, C = factors()
-    options = {"random_state": 1, "max_iter": 30, "tol": 0}
-    plain = symnmf.factorize(LowRank(B, C), 4, **options)
-    extreme = symnmf.factorize(LowRank(scale * B, C), 4, **options)
-    assert extreme.error == pytest.approx(plain.error, rel=1e-6)
-    assert relative(extreme.U / scale, plain.U) < 1e-4
-
-
 def test_bounds_on_the_entries_hold_and_are_attained():
     for indefinite in (False, True):
         B, C = factors(indefinite=indefinite)

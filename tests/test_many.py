@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shell import command
 from symnmf import InputError, Result, communities, datasets, metrics
 from symnmf.kernels.neighborhoods import triangle_weights
 from symnmf.parallel import Threads
@@ -130,61 +127,6 @@ def test_caves_are_found_and_counted():
     assert metrics.best_match_f1(known, counted)[0] > 0.95
 
 
-def test_a_node_between_two_caves_is_in_both():
-    graph, known = caves(20, 10)
-    A = sp.lil_array((201, 201))
-    A[:200, :200] = graph
-    for j in (*range(6), *range(10, 16)):
-        A[200, j] = A[j, 200] = 1
-    found = communities(sp.csr_array(A), 20, overlapping=True, row_sparse=True)
-    both = [nodes for nodes in found if 200 in nodes]
-    assert len(both) == 2
-    assert metrics.best_match_f1(known[:2], both)[0] > 0.9
-    place = found.predict([0, 1, 2, 3, 4])
-    assert len(found[place] & set(range(10))) > 8
-
-
-def test_the_bits_do_not_depend_on_the_number_of_threads():
-    A, _ = caves(150, 8)
-    one, two = (
-        find_many(A, 150, limits=Limits(tol=0, max_iter=12), n_jobs=jobs) for jobs in (1, 2)
-    )
-    np.testing.assert_array_equal(one.result.U.toarray(), two.result.U.toarray())
-
-
-def test_a_run_goes_on_from_its_checkpoint_bit_for_bit(tmp_path):
-    A, _ = caves(60, 7)
-    whole = find_many(A, 60, limits=Limits(tol=0, max_iter=21)).result
-    path = tmp_path / "run.npz"
-    for limit in (10, 21):
-        part = find_many(A, 60, limits=Limits(tol=0, max_iter=limit), checkpoint=path).result
-    np.testing.assert_array_equal(part.U.toarray(), whole.U.toarray())
-    np.testing.assert_array_equal(part.history["objective"], whole.history["objective"])
-    with pytest.raises(InputError, match="belongs to another run"):
-        find_many(A, 59, limits=Limits(), checkpoint=path)
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(InputError):
-        find_many(A, 60, limits=Limits(), checkpoint=path)
-
-
-def test_limits_history_and_certificate():
-    A, _ = caves(60, 7)
-    with pytest.warns(UserWarning, match="did not converge in 5 iterations"):
-        short = communities(A, 60, overlapping=True, row_sparse=True, max_iter=5)
-    assert short.result.status == "max_iter"
-    with pytest.warns(UserWarning, match="did not converge"):
-        late = communities(A, 60, overlapping=True, row_sparse=True, max_time=0)
-    assert late.result.status == "max_time"
-    found = communities(A, 60, overlapping=True, row_sparse=True, tol=1e-9)
-    objective = found.result.history["objective"]
-    assert (np.diff(objective) <= 1e-9 * np.abs(objective[1:])).all()
-    assert found.certificate.monotone
-    assert found.result.certificate(tol=0.01).certified
-    assert not found.result.certificate(tol=1e-30).certified
-    assert 0 < found.result.error < 1
-    assert found.quality.modularity > 0.8
-
-
 def test_a_sparse_result_is_saved_and_read(tmp_path):
     A, _ = caves(40, 6)
     result = find_many(A, 40, limits=Limits()).result
@@ -233,29 +175,3 @@ def test_com_dblp_in_thousands(real_data):
     counted = communities(data.data, "auto", overlapping=True, row_sparse=True)
     assert len(counted) < 117_239
     assert metrics.best_match_f1(best, counted)[0] > 0.75
-
-
-def test_the_command_writes_thousands_of_clusters(tmp_path):
-    """The same sets as in Python, with the strengths, and what it cannot do is refused."""
-    A, _ = caves(60, 8)
-    i, j = sp.triu(A, k=1).coords
-    graph, table = tmp_path / "caves.npz", tmp_path / "labels.csv"
-    np.savez(graph, edges=np.column_stack([i, j]), n=np.array(480))
-    found = communities(A, 60, overlapping=True, row_sparse=True)
-    told = f"cluster {graph} -k 60 --overlapping --row-sparse"
-    answer = command(f"{told} --json --quiet")
-    assert answer.exit_code == 0
-    content = json.loads(answer.stdout)
-    assert len(content["sizes"]) == len(found)
-    assert content["certificate"]["on_support"] == pytest.approx(found.certificate.on_support)
-    lists = [list(map(int, row.split())) for row in content["table"]["all_clusters"]]
-    assert lists == [[k for k, nodes in enumerate(found) if i in nodes] for i in range(480)]
-    strengths = [list(map(float, row.split())) for row in content["table"]["strengths"]]
-    for node, (mine, strong) in enumerate(zip(lists, strengths, strict=True)):
-        np.testing.assert_allclose(strong, found.strength[[node]].toarray()[0, mine], rtol=1e-3)
-    answer = command(f"{told} -o {table}")
-    assert answer.exit_code == 0
-    assert len(table.read_text().splitlines()) == 481
-    answer = command(f"{told} --l1 0.1")
-    assert answer.exit_code == 2
-    assert "--l1 cannot be combined with --row-sparse" in answer.stderr

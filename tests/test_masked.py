@@ -148,48 +148,6 @@ def test_hidden_entries_are_found_again():
         assert missed < 1e-3
 
 
-def test_what_a_sparse_matrix_does_not_store_is_zero_unless_told_otherwise():
-    X = synthetic_problem(80, 2, seed=13)
-    X[3, 5] = X[5, 3] = 0.0  # observed to be zero
-    mask = drawn_weights(80, 0.7, seed=14, binary=True) > 0
-    mask[3, 5] = mask[5, 3] = True
-    rows, columns = np.nonzero(mask)
-    stored = sp.coo_array((X[rows, columns], (rows, columns)), shape=X.shape)
-    assert stored.tocsr().nnz == mask.sum()
-    options = {"random_state": 0, "max_iter": 10, "tol": 0}
-    told = symnmf.factorize(stored, 2, missing="unstored", **options)
-    np.testing.assert_array_equal(told.U, symnmf.factorize(X, 2, mask=mask, **options).U)
-    zeros = symnmf.factorize(stored, 2, **options)
-    filled = symnmf.factorize(np.where(mask, X, 0.0), 2, **options)
-    np.testing.assert_allclose(zeros.U, filled.U, rtol=1e-6, atol=1e-9)
-
-
-def test_rows_with_too_few_observations_are_counted_and_held():
-    X = synthetic_problem(40, 4, 0.1, seed=16)
-    mask = np.ones((40, 40), dtype=bool)
-    mask[:3] = mask[:, :3] = False
-    mask[2, 10] = mask[10, 2] = True
-    with pytest.warns(UserWarning, match="3 of the 40 rows"):
-        found = symnmf.factorize(X, 4, mask=mask, random_state=0)
-    assert found.status == "converged"
-    assert not found.U[:2].any()
-    assert 0 < np.linalg.norm(found.U[2]) < 2 * np.linalg.norm(found.U[3:], axis=1).max()
-
-
-def test_a_masked_run_resumes_bit_for_bit(tmp_path):
-    X = synthetic_problem(60, 3, 0.1, seed=17)
-    for hidden in (0.1, 0.7):
-        mask = drawn_weights(60, hidden, seed=18, binary=True) > 0
-        options = {"mask": mask, "random_state": 0, "tol": 0}
-        whole = symnmf.factorize(X, 3, max_iter=30, **options)
-        file = tmp_path / f"{hidden}.npz"
-        symnmf.factorize(X, 3, max_iter=11, checkpoint=file, **options)
-        rest = symnmf.factorize(X, 3, max_iter=30, checkpoint=file, **options)
-        np.testing.assert_array_equal(rest.U, whole.U)
-        with pytest.raises(symnmf.InputError, match="another run"):
-            symnmf.factorize(X, 3, checkpoint=file, **(options | {"mask": None}))
-
-
 @pytest.mark.parametrize(
     ("told", "says"),
     [

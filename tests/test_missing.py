@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.io
-import scipy.sparse as sp
 
 import symnmf
 from conftest import synthetic_problem
 from shell import command
 from symnmf import io
-from symnmf.storage import Blocks
 
 
 @pytest.fixture
@@ -98,44 +96,6 @@ def test_cells_without_a_value_are_nan_where_nan_may_be(tmp_path):
     path.write_text("1,x\n2,3\n")
     with pytest.raises(symnmf.InputError, match="may be a header or a row of data"):
         io.read(path, missing="nan")
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("none.npy --missing foo", "--missing must be 'nan' or 'unstored', got 'foo'"),
-        ("full.npy --missing unstored", "use --missing nan"),
-        ("sparse.npz --missing nan", "use --missing unstored"),
-    ],
-)
-def test_what_does_not_go_together_is_said_in_the_words_of_the_shell(run, tmp_path, line, words):
-    np.save(tmp_path / "full.npy", np.ones((3, 3)))
-    sp.save_npz(tmp_path / "sparse.npz", sp.eye_array(3).tocsr())
-    said = run(f"factorize {line} -r 2 -o U.npz")
-    assert words in said
-    assert "missing=" not in said
-
-
-def said_of(call):
-    """The one sentence with which a call is refused."""
-    with pytest.raises(symnmf.InputError) as caught:
-        call()
-    text = str(caught.value)
-    assert text.endswith(".")
-    assert "\n" not in text
-    return text
-
-
-def test_advice_for_nan_can_be_followed(X, tmp_path):
-    assert "pass missing='nan' to symnmf.factorize" in said_of(lambda: symnmf.factorize(X, 3))
-    sparse = sp.csr_array(X)
-    assert "pass missing='unstored'" in said_of(lambda: symnmf.factorize(sparse, 3))
-    assert "missing=" not in said_of(lambda: Blocks(write(X, tmp_path / "X.npy")))
-    # NaN in a place that the mask calls observed
-    few = np.eye(24, dtype=bool)
-    assert "missing='nan'" in said_of(lambda: symnmf.factorize(X, 3, mask=few))
-    with pytest.warns(UserWarning, match="fewer observed entries"):
-        symnmf.factorize(X, 3, mask=few, missing="nan", max_iter=1, tol=0)
 
 
 def test_an_ignored_diagonal_may_hold_anything():

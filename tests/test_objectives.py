@@ -13,9 +13,7 @@ from scipy.optimize import minimize
 
 import symnmf
 from conftest import synthetic_problem
-from symnmf.objectives import Frobenius, Term
 from symnmf.state import Point
-from symnmf.storage import as_symmetric
 
 
 def value(X, U, l1=0.0, ridge=0.0, C=0.0, W=1.0):
@@ -207,49 +205,7 @@ def test_above_the_bound_a_run_with_weights_and_terms_ends_with_equal_factors(pr
     assert np.linalg.norm(found.U - found.V) <= 1e-3 * max(np.linalg.norm(found.V), 1e-3)
 
 
-class GroupLasso(Term):
-    """sum_k ||u_k||, which is no quadratic."""
-
-    def times(self, ops, V):
-        return 1.0, V / np.linalg.norm(V, axis=0)
-
-    def describe(self):
-        return "group lasso"
-
-
-class Skew(Term):
-    """A Q that is not symmetric."""
-
-    def times(self, ops, V):
-        return 1.0, np.roll(V, 1, axis=0)
-
-    def describe(self):
-        return "skew"
-
-
-@pytest.mark.parametrize("term", [GroupLasso(), Skew()])
-def test_a_term_that_is_no_quadratic_is_refused_when_it_is_added(term):
-    f = Frobenius(as_symmetric(synthetic_problem(8, 2)))
-    with pytest.raises(symnmf.InputError, match="is not quadratic"):
-        f.with_terms(term)
-
-
 # --- E, value, and which start is kept
-
-
-def test_the_error_of_hardly_seen_rows_has_no_ridge_in_it():
-    X = synthetic_problem(40, 4, 0.1, seed=16)
-    mask = np.ones((40, 40), dtype=bool)
-    mask[:2] = mask[:, :2] = False
-    mask[1, 10] = mask[10, 1] = True
-    with pytest.warns(UserWarning, match="2 of the 40 rows"):
-        found = symnmf.factorize(X, 4, mask=mask, random_state=0, tol=1e-7)
-    misfit = np.sum(np.where(mask, X - found.U @ found.U.T, 0.0) ** 2)
-    assert found.error == pytest.approx(misfit / np.sum(X[mask] ** 2), rel=1e-7)
-    assert found.value > 0.5 * misfit * (1 + 1e-9)
-    certificate = found.certificate()
-    assert certificate.certified
-    assert "2 hardly observed rows" in certificate.objective
 
 
 def test_a_result_remembers_its_problem_and_leaves_X_behind_when_it_travels(tmp_path):
@@ -271,43 +227,3 @@ def test_a_result_remembers_its_problem_and_leaves_X_behind_when_it_travels(tmp_
         with pytest.raises(symnmf.InputError, match="was not fitted to"):
             again.certificate(symnmf.Problem(X + np.eye(80), mask=mask))
     assert X[40].tobytes() not in pickle.dumps(found)
-
-
-@pytest.mark.parametrize(
-    "made", [np.asarray, sp.csr_array, as_symmetric], ids=["dense", "csr", "ours"]
-)
-def test_what_fits_exactly_is_still_told_from_another_problem(made):
-    """With and without the mask f is 0 at U: the value there tells nothing."""
-    X, mask = hidden_problem()
-    found = symnmf.factorize(symnmf.Problem(X, mask=mask), 4, random_state=0, tol=1e-9)
-    assert found.error < 1e-12
-    for result in (found, pickle.loads(pickle.dumps(found))):
-        assert result.certificate(symnmf.Problem(made(X), mask=mask)).stationarity < 1e-5
-        with pytest.raises(symnmf.InputError, match="was not fitted to"):
-            result.certificate(made(X))
-
-
-def test_a_fingerprint_is_of_all_of_the_problem():
-    X = synthetic_problem(30, 2, 0.1, seed=5)
-    other = X.copy()
-    other[-1, -1] += 1e-9
-    mask = ~np.eye(30, dtype=bool)
-    last = mask.copy()
-    last[-1, -2] = last[-2, -1] = False
-    W = np.full((30, 30), 0.5)
-    W[0, 0] = 1.0
-    told = [
-        symnmf.Problem(X),
-        symnmf.Problem(other),
-        symnmf.Problem(X, mask=mask),
-        symnmf.Problem(X, mask=last),
-        symnmf.Problem(X, weights=W),
-        symnmf.Problem(X, l1=0.1),
-        symnmf.Problem(X, l1=0.2),
-        symnmf.Problem(X, ridge=0.1),
-        symnmf.Problem(X, links=np.eye(30)),
-        symnmf.Problem(X, links=2 * np.eye(30)),
-    ]
-    digests = [problem.digest for problem in told]
-    assert len(set(digests)) == len(digests)
-    assert symnmf.Problem(X.copy(), mask=last.copy()).digest == told[3].digest

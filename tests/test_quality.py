@@ -8,7 +8,6 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.sparse.linalg import eigsh
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
@@ -19,8 +18,6 @@ from symnmf.graphs import GraphWarning
 from symnmf.metrics import clustering_accuracy
 from symnmf.run.multistart import Plan
 from symnmf.run.settings import Settings
-from symnmf.run.spectral import leading_subspace
-from symnmf.storage import as_symmetric
 
 nx = optional("networkx")
 
@@ -47,34 +44,6 @@ def camps(seed=0, n=400, whiskers=25):
     return G, label
 
 
-def test_the_subspace_is_that_of_the_leading_eigenvectors():
-    A = graphs.self_tuning(load_digits().data[:600])
-    basis = leading_subspace(as_symmetric(A), 8)
-    exact = np.sort(eigsh(A, k=8, which="LA")[0])[::-1]
-    np.testing.assert_allclose(basis.values, exact, atol=5e-3)
-    assert (basis.values <= exact + 1e-6).all()
-    assert basis.vectors.dtype == np.float32  # A is sparse, and they are for a start
-    np.testing.assert_allclose(basis.vectors.T @ basis.vectors, np.eye(8), atol=1e-5)
-    basis = leading_subspace(as_symmetric(A.toarray()), 8)
-    assert (basis.values <= exact + 1e-9).all()
-    np.testing.assert_allclose(basis.values, exact, atol=5e-3)
-    np.testing.assert_allclose(basis.vectors.T @ basis.vectors, np.eye(8), atol=1e-8)
-
-
-def test_repeated_eigenvalues_are_all_found():
-    A = sp.csr_array(sp.block_diag([np.ones((90, 90))] * 5))
-    basis = leading_subspace(as_symmetric(A), 5)
-    np.testing.assert_allclose(basis.values, 90.0, rtol=1e-6)
-
-
-def test_a_nonnegative_factor_is_found_again_by_turning():
-    U = np.kron(np.eye(6), np.ones((60, 1)))
-    U *= np.random.default_rng(0).uniform(0.5, 1.5, (360, 1))
-    basis = leading_subspace(as_symmetric(U @ U.T), 6)
-    found = basis.start(as_symmetric(U @ U.T), np.random.default_rng(3))
-    assert clustering_accuracy(U.argmax(axis=1), found.argmax(axis=1)) == 1.0
-
-
 def test_a_spectral_start_ends_lower_than_random_ones(real_data):
     data = symnmf.datasets.load("orl", real_data)
     A = graphs.self_tuning(data.data)
@@ -83,16 +52,6 @@ def test_a_spectral_start_ends_lower_than_random_ones(real_data):
     assert found.best.error < 0.3658 < random.best.error
     assert found.bound <= found.best.error
     assert factorize(A, 40, init="spectral", tol=1e-4).error < 0.3658
-
-
-def test_no_error_is_below_the_bound():
-    rng = np.random.default_rng(0)
-    X = rng.random((60, 5))
-    search = Plan(3, random_state=0).search(X @ X.T + np.eye(60))
-    exact = np.linalg.eigvalsh(X @ X.T + np.eye(60))
-    bound = 1 - (exact[-3:] ** 2).sum() / (exact**2).sum()
-    assert search.bound == pytest.approx(bound, abs=1e-12)
-    assert search.errors.min() >= bound
 
 
 def test_more_starts_are_run_unless_the_first_has_nearly_all_there_is():
@@ -139,14 +98,6 @@ def test_components_are_counted_and_the_largest_can_be_had_alone():
         assert (labels[9:] == -1).all()
         assert (labels[:9] >= 0).all()
     assert len(found.outside) == 11
-
-
-def test_conductance_is_the_share_that_leaves():
-    G = nx.barbell_graph(6, 0)
-    found = communities(G, 2, random_state=0)
-    assert found.quality.conductance == pytest.approx((1 / 31, 1 / 31))
-    assert found.quality.sizes == (6, 6)
-    assert found.quality.warning is None
 
 
 def test_new_digits_are_placed_as_well_as_fitted_ones():
@@ -215,24 +166,3 @@ def test_a_frame_keeps_its_index_and_its_order_matters():
         communities(turned, 2)
     with pytest.raises(InputError, match="same names in its index and its columns"):
         SymNMF(2, affinity="precomputed").fit(turned)
-
-
-def test_nearly_symmetric_affinities_are_averaged():
-    A = nx.to_numpy_array(nx.karate_club_graph(), weight=None)
-    A[0, 1] *= 1 + 5e-7
-    mean = (A + A.T) / 2
-    found = communities(A, 2, normalize=False, random_state=0)
-    np.testing.assert_array_equal(
-        found.result.U, communities(mean, 2, normalize=False, random_state=0).result.U
-    )
-    A[0, 1] = 2
-    with pytest.raises(InputError, match="not symmetric"):
-        communities(A, 2)
-
-
-def test_a_seed_is_drawn_and_recorded():
-    A = graphs.self_tuning(load_digits().data[:300])
-    options = {"affinity": "precomputed", "init": "scaled-random", "n_init": 1}
-    model = SymNMF(5, **options).fit(A)
-    again = SymNMF(5, random_state=model.seed_, **options).fit(A)
-    np.testing.assert_array_equal(model.embedding_, again.embedding_)

@@ -6,7 +6,6 @@ import csv
 import functools
 import re
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,7 +27,6 @@ from reproduction.tasks import Instance, Task
 from symnmf import datasets, factorize
 from symnmf.errors import InputError
 from symnmf.parallel import Threads
-from symnmf.solvers import ADMM
 
 NAMES = reproduction.available()
 CLAIMS = {c.key: (name, c) for name in NAMES for c in reproduction.load(name).claims}
@@ -111,35 +109,6 @@ def test_every_experiment_leaves_its_table_pictures_and_claims_and_runs_once(
     assert (tmp_path / "figure1.svg").read_bytes() == svg_before
 
 
-def test_an_interrupted_reproduction_goes_on_where_it_was(tmp_path, monkeypatch):
-    plan = [Task(m, Instance(12, 2, 0.1), 0, 5, 1) for m in METHODS]
-    run = tasks.run
-
-    def fail_at_admm(task):
-        if task.method == "admm":
-            raise KeyboardInterrupt
-        return run(task)
-
-    monkeypatch.setattr(tasks, "run", fail_at_admm)
-    with pytest.raises(KeyboardInterrupt):
-        tasks.execute(plan, tmp_path, jobs=1)
-    left = [task for task in plan if tasks.load(task, tmp_path) is None]
-    assert 0 < len(left) < len(plan)
-    monkeypatch.setattr(tasks, "run", run)
-    assert tasks.execute(plan, tmp_path, jobs=1) == len(left)
-
-
-def test_workers_give_the_same_numbers_as_this_process(tmp_path):
-    plan = [Task(m, Instance(30, 3, 0.1), s, 20, 5) for m in ("symanls", "admm") for s in (0, 1)]
-    tasks.execute(plan, tmp_path / "one", jobs=1)
-    tasks.execute(plan, tmp_path / "two", jobs=2)
-    for task in plan:
-        here, there = tasks.load(task, tmp_path / "one"), tasks.load(task, tmp_path / "two")
-        assert set(here) == set(there)
-        for column in set(here) - {"seconds"}:
-            np.testing.assert_array_equal(here[column], there[column])
-
-
 def test_a_task_is_the_papers_problem_start_and_coupling():
     X, _ = datasets.synthetic(30, 3, 0.1, noise_kind="uniform", random_state=4)
     problem = Instance(30, 3, 0.1, "uniform", mirrored=True)
@@ -159,16 +128,6 @@ def test_a_task_is_the_papers_problem_start_and_coupling():
     assert record["coupling"][0] == 1e-5
     assert record["asymmetric_share"] == 0
     np.testing.assert_allclose(record["error"], expected.history["error"], rtol=1e-10)
-
-
-def test_a_run_stops_at_rest():
-    problem = Instance(20, 2, 0.1, mirrored=True)
-    task = Task("a-symhals", problem, 0, 30_000, 250, until_rest=True)
-    record = tasks.run(task)
-    assert record["status"] == "at rest"
-    assert 2000 < record["iteration"][-1] < 30_000
-    longer = tasks.run(replace(task, max_iter=6000, until_rest=False))
-    assert record["error"][-1] == pytest.approx(longer["error"][-1], rel=1e-3)
 
 
 # What the paper writes and its authors publish -------------------------------------------------
@@ -221,53 +180,6 @@ def test_an_emptied_column_is_refilled_as_in_the_authors_code():
     U, V = slow_hals(X, U0, 1e-5, 3, refill=True)
     np.testing.assert_allclose(kept.U, U, rtol=1e-6, atol=1e-30)
     np.testing.assert_allclose(kept.V, V, rtol=1e-6, atol=1e-30)
-
-
-def test_with_the_refill_the_raw_start_does_not_collapse_on_orl():
-    if not any(d.name == "orl" and d.present for d in datasets.available()):
-        pytest.skip("the ORL data are absent")
-    X, _, _ = tasks._graph("orl")
-    settings = {"coupling": "adaptive", "init": "random", "tol": 0, "random_state": 0}
-    live = {}
-    for name, solver in (("stock", "symhals"), ("published", published.solver("symhals"))):
-        V = factorize(X, 40, solver=solver, max_iter=100, n_jobs=1, **settings).V
-        live[name] = int((V.max(axis=0) > 1e-6).sum())
-    assert live["published"] == 40
-    assert live["stock"] < 10
-
-
-def test_the_published_admm_keeps_every_row_within_its_bound():
-    X = 1e-3 * datasets.synthetic(20, 3, 0.1, random_state=0)[0]  # the start is too large for it
-    tau = max((X[k, k] + np.linalg.norm(X[k])) / 2 for k in range(20))
-    longest = []
-    factorize(
-        X,
-        3,
-        solver=ADMM.published(),
-        init="random",
-        random_state=0,
-        tol=0,
-        max_iter=20,
-        callback=lambda snapshot: longest.append((snapshot.U**2).sum(axis=1).max()),
-    )
-    assert longest[0] > tau
-    assert max(longest[1:]) <= tau * (1 + 1e-12)
-    assert longest[1] == pytest.approx(tau, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"names": ["figure9"]}, "did you mean"),
-        ({"names": "figure1"}, "list"),
-        ({"names": ["figure1"], "seeds": 0}, "seeds"),
-        ({"names": ["figure1"], "jobs": -1}, "jobs"),
-    ],
-)
-def test_wrong_arguments_are_refused_before_any_work(arguments, words, tmp_path):
-    with pytest.raises(InputError, match=words):
-        reproduction.reproduce(**arguments, out=tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 # Verdicts -------------------------------------------------------------------------------------

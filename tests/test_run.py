@@ -63,11 +63,6 @@ def test_a_huge_start_does_not_make_the_tolerance_a_gift(X):
     assert result.status == "max_iter"
 
 
-def test_starting_at_the_solution_ends_at_once():
-    B = np.random.default_rng(1).random((20, 3))
-    assert symnmf.factorize(B @ B.T, 3, init=B).status == "converged"
-
-
 def test_callback_reads_the_state_and_can_stop(X):
     seen = []
 
@@ -179,31 +174,6 @@ def test_loading_something_else_is_one_sentence(tmp_path):
     for name in ("other.npz", "text.npz", "missing.npz"):
         with pytest.raises(InputError, match=name):
             symnmf.Result.load(tmp_path / name)
-
-
-def test_labels_and_membership_read_the_factor(X):
-    result = symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=4)
-    assert np.array_equal(result.labels, result.U.argmax(axis=1))
-    np.testing.assert_allclose(result.membership.sum(axis=1), 1.0)
-
-
-def test_certificate_and_status_agree_on_the_tolerance(X):
-    with pytest.warns(ConvergenceWarning):
-        early = symnmf.factorize(X, 4, solver="a-symhals", random_state=0, tol=1e-9, max_iter=300)
-    assert not early.certificate(X).certified
-    loose = symnmf.factorize(X, 4, random_state=0, tol=1e-2)
-    assert loose.status == "converged"
-    assert loose.certificate(X).certified
-    assert not loose.certificate(X, tol=1e-12).certified
-
-
-def test_names_are_saved_beside_the_factors(X, tmp_path):
-    result = symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=1)
-    result.save(tmp_path / "named.npz", names=[f"row {i}" for i in range(40)])
-    assert np.load(tmp_path / "named.npz")["names"][3] == "row 3"
-    assert symnmf.Result.load(tmp_path / "named.npz").n_iter == 1
-    with pytest.raises(InputError, match="40 rows, got 1"):
-        result.save(tmp_path / "other.npz", names=["a"])
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-5])

@@ -9,11 +9,8 @@ from scipy.linalg import block_diag
 
 import symnmf
 from symnmf.objectives.observing import observed
-from symnmf.run.inspection import Inspection
 from symnmf.state import Point
 from symnmf.steps.second_order import Hessian, lowest_curvature
-from symnmf.storage import as_symmetric
-from symnmf.storage.components import components_of
 
 
 def exact(n: int = 60, rank: int = 4) -> np.ndarray:
@@ -123,58 +120,6 @@ def test_a_small_component_counts(dense: bool, link: float) -> None:
     left = small - found.U[40:] @ found.U[40:].T
     began = small - start[40:] @ start[40:].T
     assert np.linalg.norm(left) < 0.01 * np.linalg.norm(began)
-
-
-@pytest.mark.parametrize("dense", [False, True])
-def test_a_link_is_weak_for_both_of_its_rows(dense: bool) -> None:
-    """A row whose only entry is small belongs to where that entry leads."""
-    X, _ = small_and_large(1e-8)
-    lone = sp.csr_array(([1e-9], ([0], [3])), shape=(1, 70))
-    X = sp.csr_array(sp.block_array([[X, lone.T], [lone, None]]))
-    parts = components_of(as_symmetric(X.toarray() if dense else X))
-    assert parts is not None
-    np.testing.assert_array_equal(parts.labels, [0] * 40 + [1] * 30 + [0])
-    blocks = (X[:40, :40], X[40:70, 40:70])
-    np.testing.assert_allclose(
-        parts.norms, [np.linalg.norm(block.toarray()) for block in blocks], rtol=1e-12
-    )
-    assert components_of(as_symmetric(np.ones((3, 3)))) is None
-
-
-@given(st.integers(0, 2**32), st.booleans())
-def test_components_of_a_sparse_matrix_are_those_of_the_array(seed: int, signed: bool) -> None:
-    """With weak entries, empty rows and entries of both signs."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((12, 12)) * (rng.random((12, 12)) < 0.1) * 10.0 ** -rng.integers(0, 6, (12, 12))
-    X *= rng.choice([-1.0, 1.0], (12, 12)) if signed else 1.0
-    X += X.T
-    sparse, dense = (
-        components_of(as_symmetric(kind(X), allow_negative=signed))
-        for kind in (sp.csr_array, np.asarray)
-    )
-    if dense is None:
-        assert sparse is None
-        return
-    assert sparse is not None
-    np.testing.assert_array_equal(sparse.labels, dense.labels)
-    np.testing.assert_allclose(sparse.norms, dense.norms, rtol=1e-12)
-
-
-def test_components_have_the_stationarity_of_their_own_problem() -> None:
-    """Each as if it were alone, where its rows have columns of their own."""
-    X, start = small_and_large()
-    f = observed(X)
-    rng = np.random.default_rng(2)
-    U = start * (1 + 0.1 * rng.random(start.shape))
-    found = Inspection(f).by_component(Point(f.ops, f.ops.put(U)))
-    for rows, columns, value in (
-        (slice(40), slice(2), found[0]),
-        (slice(40, 70), slice(2, 4), found[1]),
-    ):
-        own = observed(X[rows][:, rows])
-        alone = own.stationarity(Point(own.ops, own.ops.put(U[rows, columns].copy())))
-        size = np.linalg.norm(U[rows, columns])
-        assert value * max(size, np.sqrt(own.norm)) == pytest.approx(alone * size, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["entries", "eigenvalues"])

@@ -11,36 +11,11 @@ import sys
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 import threadpoolctl
 
 import symnmf
 from conftest import MINUTES, synthetic_problem
-
-
-def fit(seed: int) -> np.ndarray:
-    X = synthetic_problem(150, 4, 0.1, seed=0)
-    return symnmf.factorize(
-        X, 40, init="scaled-random", random_state=seed, tol=0, max_iter=20, n_jobs=2
-    ).U
-
-
-@pytest.fixture(scope="module")
-def expected():
-    return [fit(seed) for seed in range(3)]  # also starts the pool, so forks inherit its object
-
-
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_under_multiprocessing(expected, method):
-    if method not in multiprocessing.get_all_start_methods():
-        pytest.skip(f"this platform has no {method}")
-    with multiprocessing.get_context(method).Pool(2) as pool:
-        # a pool waits for ever for a worker that died
-        found = pool.map_async(fit, range(3)).get(MINUTES)
-    for one, other in zip(found, expected, strict=True):
-        assert np.array_equal(one, other)
 
 
 def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -209,19 +184,3 @@ def test_a_damaged_cache_of_numba_is_said_once_and_made_again(tmp_path, ending):
     again = run_kernels(tmp_path)
     assert again.stdout == "3.0 8\n"
     assert not again.stderr
-
-
-def test_kernels_that_cannot_be_compiled_are_refused_in_a_sentence():
-    code = (
-        "import numpy as np, symnmf\n"
-        "try: symnmf.factorize(np.eye(5), 2)\n"
-        "except symnmf.InputError as error: print(error)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.startswith("NUMBA_DISABLE_JIT is set, but")

@@ -129,18 +129,6 @@ class TestHomes:
         for t in (0.0, 0.3, 1.0):
             assert np.isclose(along(t), model.sqnorm([U + t * D] * order), rtol=1e-11)
 
-    def test_a_product_is_the_same_for_every_number_of_threads(self, order, repeated):
-        tuples, values, full = random_tensor(24, order)
-        V = np.random.default_rng(3).random((24, 16))
-        for make in (
-            lambda jobs: tensors.from_tuples(tuples, values, repeated=repeated, n_jobs=jobs),
-            lambda jobs: tensors.as_tensor(full, repeated=repeated, n_jobs=jobs),
-        ):
-            one, three = make(1), make(3)
-            assert np.array_equal(one.matmul(V), three.matmul(V))
-            rest = [V + p for p in range(order - 1)]
-            assert np.array_equal(one.contract(rest), three.contract(rest))
-
     def test_sparse_and_dense_runs_agree(self, order, repeated):
         sparse, dense, _, _ = self.backends(order, repeated, n=8, seed=5)
         for solver, coupling in (("auto", None), ("symhals", 0.5)):
@@ -212,14 +200,6 @@ def test_one_sweep_over_each_factor_is_that_written_out():
 # --- what is reached
 
 
-@pytest.mark.parametrize("order", [3, 4])
-def test_an_exact_tensor_is_fitted_to_rounding(order):
-    T, B = planted(14, 3, order=order, seed=1)
-    run = factorize_tensor(T, 3, random_state=0, tol=0, max_iter=60)
-    assert run.error < 1e-20
-    assert worst_match(run.U, B) > 1 - 1e-10
-
-
 def test_planted_factors_are_found_from_nearly_every_start():
     T, B = planted(60, 6, noise=0.01)
     backend = tensors.as_tensor(T)
@@ -228,18 +208,6 @@ def test_planted_factors_are_found_from_nearly_every_start():
         for seed in range(10)
     ]
     assert sum(found) >= 9
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 10**6), st.sampled_from([3, 4]), st.booleans())
-def test_the_default_never_rises_and_stays_nonnegative(seed, order, observed):
-    _, _, T = random_tensor(6, order, seed)
-    backend = tensors.as_tensor(T, repeated="observed" if observed else "unobserved")
-    run = factorize_tensor(backend, 2, random_state=seed, tol=0, max_iter=20)
-    objective = run.history["objective"]
-    assert np.all(np.diff(objective) <= 1e-10 * max(objective[0], 1e-300))
-    assert run.U.min() >= 0
-    assert np.isfinite(run.U).all()
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -253,24 +221,6 @@ def test_what_is_not_observed_does_not_matter():
 
 
 # --- the loop they share with matrices
-
-
-@pytest.mark.parametrize("solver", ["auto", "a-symhals"])
-def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, solver):
-    tuples, values, _ = random_tensor(10, 3)
-    T = tensors.from_tuples(tuples, values, repeated="unobserved")
-    options = {"solver": solver, "random_state": 0, "tol": 0}
-    whole = factorize_tensor(T, 3, max_iter=24, **options)
-    path = tmp_path / "run.npz"
-    factorize_tensor(T, 3, max_iter=13, checkpoint=path, **options)
-    rest = factorize_tensor(T, 3, max_iter=24, checkpoint=path, **options)
-    for name in ("U", "V"):
-        assert np.array_equal(getattr(rest, name), getattr(whole, name))
-    for one, two in zip(rest.others, whole.others, strict=True):
-        assert np.array_equal(one, two)
-    observed = tensors.from_tuples(tuples, values)
-    with pytest.raises(InputError, match="another run"):
-        factorize_tensor(observed, 3, checkpoint=path, **options)
 
 
 def test_the_certificate_is_what_a_dense_computation_says_and_can_say_no():

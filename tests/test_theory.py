@@ -245,46 +245,6 @@ def test_a_sweep_gains_a_share_of_what_a_projected_gradient_step_promises(drawn:
         assert f - lowest >= asked * (1 - 1e-2) - rounding
 
 
-@settings(max_examples=80, deadline=None)
-@given(weighted())
-def test_value_and_subgradient_after_a_projected_gradient_step(drawn: Drawn) -> None:
-    X, W, U, _ = drawn
-    U[0, 0] += not U.any()
-    h, m = half_gradient(X, W, U), float(np.sum(U**2)) / U.shape[1]
-    e = np.minimum(U, h / m)
-    after = U - e
-    promise, d = float(np.sum(h * e)), float(np.linalg.norm(e))
-    f, norm = objective(X, W, U), float(np.linalg.norm(U, 2))
-    fall = f - objective(X, W, after)
-    assert fall <= 2 * promise + (np.sqrt(2 * f) + 2 * norm * d) * d**2 + 1e-9 * (1 + f)
-    there = half_gradient(X, W, after)
-    distance = np.linalg.norm(held_back(after, 2 * there))
-    assert distance <= 2 * np.linalg.norm(there - h + m * e) + 1e-9 * (1 + np.linalg.norm(h))
-
-
-def test_the_zeros_of_the_limit_are_found_in_finitely_many_steps() -> None:
-    rng = np.random.default_rng(0)
-    A = (rng.random((40, 40)) < 0.15) | (
-        np.add.outer(np.arange(40) // 10, -(np.arange(40) // 10)) == 0
-    )
-    X = np.triu(A, 1).astype(float)
-    X = X + X.T
-    patterns: list[bytes] = []
-    values: list[float] = []
-    smallest: list[float] = []
-
-    def watch(now: symnmf.Snapshot) -> None:
-        patterns.append((now.U > 0).tobytes())
-        values.append(now.error)
-        smallest.append(float(now.U[now.U > 0].min()))
-
-    symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=400, callback=watch)
-    assert len(set(patterns[150:])) == 1
-    assert len(set(patterns)) > 1
-    assert smallest[-1] > 1e-6  # no crumbs
-    assert values[-1] == pytest.approx(values[200], rel=1e-12)
-
-
 @settings(max_examples=25, deadline=None)
 @given(weighted(), st.sampled_from(["hals-newton", "symhals"]))
 def test_a_hidden_diagonal_lets_nothing_grow_but_columns_on_one_node(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -102,27 +100,6 @@ def test_rows_are_solved_as_on_the_host(both, rows, coupling):
     both.check("sweep", rows, U, P, gram, coupling, both.factor())
 
 
-def test_the_line_and_the_step_along_it(both):
-    U, P, Z, image = (both.factor(signed=k in (1, 3)) for k in range(4))
-    mine, theirs = both.check("line", U, P, Z, image)
-    lines = both.host.line(*mine), both.device.line(*theirs)
-    both.same(
-        both.host.advance(mine[0], mine[1], lines[0], 0.6),
-        both.device.advance(theirs[0], theirs[1], lines[1], 0.6),
-    )
-
-
-def test_gauss_newton_steps(both):
-    U, P = both.factor(sparse=True), both.factor()
-    dual = -both.factor(sparse=True)
-    gram = both.host.gram(U)
-    P = (P + U @ gram.astype(both.dtype)).astype(both.dtype)
-    eigen = np.linalg.eigh(gram)
-    weight = 0.1 * float(np.trace(gram)) / len(gram)
-    for _ in range(2):  # the second time a recording is replayed
-        both.check("gauss_newton", U, P, gram, eigen, (weight, 1.003 * weight, 1.6), dual, 10)
-
-
 # --- matrices
 
 
@@ -149,19 +126,6 @@ def test_a_matrix_says_the_same_of_itself_in_both_homes(device, dtype, kind):
     assert there.residual_sqnorm(T, T) == pytest.approx(host.residual_sqnorm(U, U), rel=20 * close)
 
 
-@pytest.mark.parametrize("n", [2064, 2070])
-def test_products_of_every_width_keep_float32s_accuracy(device, n):
-    rng = np.random.default_rng(0)
-    X = rng.random((n, n), dtype=np.float32)
-    X += X.T
-    there = on_device(X, device)
-    for width in (1, 7, 50, 100, 200):
-        V = rng.standard_normal((n, width)).astype(np.float32)
-        expected = X.astype(np.float64) @ V
-        found = there.ops.get(there.matmul(there.ops.put(V)))
-        assert np.linalg.norm(found - expected) < 2e-6 * np.linalg.norm(expected)
-
-
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_the_default_converges_on_the_device(device, dtype, kind):
     X = on_device(problem(kind, dtype), device)
@@ -185,19 +149,6 @@ def test_tensors_in_tensors_out(device):
     assert result.certificate(X).certified
     misfit = float(torch.linalg.norm(X - result.U @ result.U.T) ** 2 / torch.linalg.norm(X) ** 2)
     assert result.error == pytest.approx(misfit, rel=1e-9)
-
-
-def test_sparse_tensors_and_starts_given_as_tensors(device):
-    X = problem("sparse", np.float64)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        csr = torch.sparse_csr_tensor(*map(torch.from_numpy, (X.indptr, X.indices, X.data)))
-    start = torch.rand(150, 4, dtype=torch.float64)
-    settings = {"solver": "a-symhals", "max_iter": 5, "tol": 0.0}
-    there = symnmf.factorize(csr.to(device), 4, init=start.to(device), **settings)
-    here = symnmf.factorize(X, 4, init=start.numpy(), **settings)
-    assert isinstance(there.U, torch.Tensor)
-    np.testing.assert_allclose(there.U.cpu().numpy(), here.U, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -228,40 +179,6 @@ def test_devices_that_are_not_there_are_refused_before_any_work():
     low = symnmf.storage.LowRank(np.eye(5, 2))
     with pytest.raises(symnmf.InputError, match="LowRank"):
         on_device(low, "cpu")
-
-
-def symmetric_weights(rng, n=150):
-    half = rng.random((n, n))
-    return np.minimum(half, half.T)
-
-
-@pytest.mark.parametrize("kind", [torch.bool, torch.uint8, torch.float32, torch.float64])
-def test_a_mask_or_weights_on_the_device_stay_there(device, kind, monkeypatch):
-    X, W = problem("dense", np.float32), symmetric_weights(np.random.default_rng(0))
-    name = "weights" if kind.is_floating_point else "mask"
-    if name == "mask":
-        W = W > 0.3
-    told = {"init": "random", "random_state": 0, "max_iter": 5, "tol": 0.0, "solver": "a-symhals"}
-    here = symnmf.factorize(X, 4, **told, **{name: W})
-    tensor = torch.from_numpy(W).to(device, kind)
-    monkeypatch.setattr("symnmf.objectives.weight_checks._on_host", None)
-    there = symnmf.factorize(on_device(X, device), 4, **told, **{name: tensor})
-    np.testing.assert_allclose(there.history["error"], here.history["error"], rtol=1e-3)
-    for spoil, said in [
-        (lambda W: W[:-1], "must have the shape of X"),
-        (lambda W: torch.zeros_like(W), "hides every entry"),
-        (lambda W: torch.triu(W), "not symmetric"),
-    ]:
-        with pytest.raises(symnmf.InputError, match=said):
-            symnmf.Problem(on_device(X, device), **{name: spoil(tensor)})
-    if kind.is_floating_point:
-        for value in (-1.0, float("nan"), float("inf")):
-            spoilt = tensor.clone()
-            spoilt[2, 2] = value
-            with pytest.raises(symnmf.InputError, match="finite and at least 0"):
-                symnmf.Problem(on_device(X, device), weights=spoilt)
-        with pytest.raises(symnmf.InputError, match="pass it as weights"):
-            symnmf.Problem(on_device(X, device), mask=tensor)
 
 
 def test_a_checkpoint_goes_on_in_the_other_home(device, tmp_path):
@@ -310,13 +227,3 @@ def test_streamed_rows_give_the_same_products(device):
     assert streamed.residual_sqnorm(V, V) == pytest.approx(whole.residual_sqnorm(V, V), rel=1e-12)
     result = symnmf.factorize(streamed, 4, random_state=0)
     assert result.error == pytest.approx(symnmf.factorize(whole, 4, random_state=0).error, rel=1e-6)
-
-
-def test_neighbours_on_a_device_are_those_on_the_host(device):
-    from symnmf.graphs.neighbors import Search
-
-    points = 5 + np.random.default_rng(0).standard_normal((300, 20))
-    expected, distances = Search(points).among(9)
-    found, lengths = Search(points).among(9, device=device)
-    np.testing.assert_array_equal(found, expected)
-    np.testing.assert_allclose(lengths, distances, rtol=1e-9)
