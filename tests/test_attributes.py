@@ -172,29 +172,6 @@ def test_held_out_entries_are_not_in_what_is_fitted():
     np.testing.assert_allclose(held.ranked(at, np.ones((1, 1))), [0.75, 1.0])  # a tie is a half
 
 
-def test_names_of_columns_say_what_communities_are_about():
-    pandas = pytest.importorskip("pandas")
-    networkx = pytest.importorskip("networkx")
-    A, F, y = planted(m=12, words=(0.6, 0.1))
-    G = networkx.relabel_nodes(networkx.from_scipy_sparse_array(A), lambda i: f"node {i}")
-    columns = [f"{'abc'[j % 3]}{j}" for j in range(12)]
-    table = pandas.DataFrame(F.toarray(), [f"node {i}" for i in range(len(y))], columns)
-    shuffled = table.sample(frac=1.0, random_state=0)
-    found = symnmf.communities(G, 3, attributes=shuffled, attribute_weight=0.5, random_state=0)
-    plain = symnmf.communities(A, 3, attributes=F, attribute_weight=0.5, random_state=0)
-    np.testing.assert_array_equal(found.labels, plain.labels)
-    for members, words in zip(found, found.about(4), strict=True):
-        topic = {"abc"[y[int(str(name).split()[1])]] for name in members}
-        assert len(words) == 4
-        assert {word[0] for word in words} <= topic
-    assert plain.about(2, names=columns) == found.about(2)
-    listed = [word for words in found.about(12) for word in words]
-    assert len(set(listed)) == len(listed)  # what one has more of, the two others have less of
-    assert all(isinstance(j, int) for j in plain.about(1)[0])
-    with pytest.raises(symnmf.InputError, match="has no row for 'node 3'"):
-        symnmf.communities(G, 3, attributes=table.drop(index="node 3"))
-
-
 @pytest.mark.parametrize(
     ("told", "message"),
     [
@@ -209,22 +186,6 @@ def test_names_of_columns_say_what_communities_are_about():
 def test_what_a_problem_refuses(told, message):
     with pytest.raises(symnmf.InputError, match=message):
         symnmf.Problem(small()[0], **told)
-
-
-@pytest.mark.parametrize(
-    ("told", "message"),
-    [
-        ({"attribute_weight": "high"}, "attribute_weight must be 'auto' or a number"),
-        ({"attribute_scaling": "idf"}, "attribute_scaling"),
-        ({"order": 3}, "cannot be combined with order"),
-        ({"attributes": [["a"]] * 300}, "must hold numbers"),
-        ({"attributes": np.ones((5, 2))}, "one row for each of the 300 nodes"),
-    ],
-)
-def test_what_communities_refuses(told, message):
-    A, F, _ = planted()
-    with pytest.raises(symnmf.InputError, match=message):
-        symnmf.communities(A, 3, **({"attributes": F} | told))
 
 
 @pytest.mark.long

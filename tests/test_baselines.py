@@ -12,7 +12,7 @@ import symnmf
 from reference import gradient
 from symnmf.kernels.coordinate import best_entry
 from symnmf.objectives import Frobenius
-from symnmf.solvers import ADMM, LBFGS, AlphaSNMF, BetaSNMF
+from symnmf.solvers import ADMM, AlphaSNMF, BetaSNMF
 from symnmf.state import State
 from symnmf.storage import as_symmetric
 
@@ -143,16 +143,3 @@ def test_the_error_never_rises(solver, init, X):
     reached = run(X, 3, solver, 15, init=init).history["error"]
     assert np.all(np.diff(reached) <= 1e-13)
     assert reached[-1] < reached[0]
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: BetaSNMF(0.0), "beta must be above 0 and at most 1, got 0.0"),
-        (lambda: AlphaSNMF(2.0), "alpha must be above 0 and at most 1, got 2.0"),
-        (lambda: LBFGS(0), "iterations must be a whole number of at least 1, got 0"),
-    ],
-)
-def test_bad_settings_are_refused(make, message):
-    with pytest.raises(symnmf.InputError, match=message):
-        make()

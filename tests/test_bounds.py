@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symnmf
-from strict_backend import StrictMatrix
 from symnmf.bounds import best_bound, frobenius, squares, weighted
 from symnmf.run.bounding import target_of
 from symnmf.storage import LowRank, as_symmetric
@@ -198,39 +197,6 @@ def test_a_result_has_its_bound() -> None:
     assert bound.gap == pytest.approx((result.error - bound.error) / result.error, rel=1e-9)
     huge = symnmf.factorize(1e20 * X, 3, init=1e10 * result.U, max_iter=0)
     assert huge.bound(1e20 * X).error == pytest.approx(bound.error, rel=1e-3)
-
-
-def stored(kind: str, X: np.ndarray, folder) -> object:
-    """The same matrix in another storage backend."""
-    if kind == "dask":
-        return pytest.importorskip("dask.array").from_array(X, chunks=30)
-    if kind == "blocks":
-        np.save(folder / "X.npy", X)
-        return symnmf.storage.Blocks(folder / "X.npy")
-    if kind.startswith("torch"):
-        pytest.importorskip("torch")
-        return symnmf.storage.on_device(sp.csr_array(X) if "sparse" in kind else X, "cpu")
-    values, vectors = np.linalg.eigh(X)
-    return {
-        "dense": lambda: X,
-        "sparse": lambda: sp.csr_array(X),
-        "low rank": lambda: LowRank(vectors, np.diag(values)),
-        "a foreign array": lambda: StrictMatrix(X),
-    }[kind]()
-
-
-@pytest.mark.parametrize(
-    "kind",
-    ["dense", "sparse", "low rank", "a foreign array", "blocks", "dask", "torch", "torch, sparse"],
-)
-@pytest.mark.parametrize("way", ["squares", "sampled"])
-def test_every_storage_has_the_bound(kind: str, way: str, tmp_path) -> None:
-    X = block_model(60, 3).toarray()
-    exact = float((np.linalg.eigvalsh(X)[-3:] ** 2).sum())
-    target = frobenius(as_symmetric(stored(kind, X, tmp_path)))
-    found = getattr(target, way)(3)
-    assert exact * (1 - 1e-13) <= found.total <= exact + 1e-4 * target.size**2
-    assert target.constant == pytest.approx(float((X**2).sum()))
 
 
 @pytest.mark.parametrize("options", [{}, {"ridge": 0.2}, {"weights": "some"}])

@@ -7,7 +7,6 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import symnmf
-from symnmf import InputError
 from symnmf.columns.agreeing import agree
 from symnmf.columns.matching import matched
 
@@ -72,19 +71,3 @@ def test_columns_of_real_groups_are_stable_and_others_are_not(seed):
     exact = symnmf.consensus(X, 3, n_runs=6, random_state=seed)
     assert (exact.stability > 0.999).all()
     assert (exact.agreement == 1.0).all()
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "said"),
-    [
-        ({"n_runs": 1}, InputError, "n_runs must be a whole number of at least 2"),
-        ({"init": "spectral"}, InputError, "the same result in every run"),
-        ({"rank": 0}, InputError, "rank must be a whole number"),
-        ({"masks": None}, TypeError, "consensus has no argument 'masks'; did you mean 'mask'"),
-        ({"max_time": 0.0}, InputError, "before two runs"),
-    ],
-)
-def test_what_makes_no_consensus_is_refused(options, error, said):
-    X, _ = blocks([10, 10], 0)
-    with pytest.raises(error, match=said):
-        symnmf.consensus(X, **{"rank": 2, "n_runs": 3, "n_jobs": 1, **options})

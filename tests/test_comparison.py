@@ -12,7 +12,7 @@ from conftest import synthetic_problem
 from symnmf.comparison import compare
 from symnmf.parallel import Threads
 from symnmf.plots import convergence
-from symnmf.solvers import ASymHALS, SymHALS
+from symnmf.solvers import SymHALS
 from symnmf.storage import DenseMatrix
 
 X = synthetic_problem(30, 3, 0.05)
@@ -46,14 +46,6 @@ def test_all_solvers_set_out_from_the_same_points(comparison):
 def test_a_run_of_a_comparison_is_a_run_of_factorize(comparison):
     alone = symnmf.factorize(X, 3, solver="pgd", random_state=0, tol=0.0, max_iter=8)
     np.testing.assert_array_equal(comparison.results["pgd", 0].U, alone.U)
-
-
-def test_solvers_may_be_labelled_objects():
-    pair = [("one sweep", SymHALS()), ("three", ASymHALS(3)), "symhals"]
-    table = compare(X, 3, pair, max_iter=3, random_state=0)
-    assert [label for label, _ in table.results] == ["one sweep", "three", "symhals"]
-    np.testing.assert_array_equal(table.results["one sweep", 0].U, table.results["symhals", 0].U)
-    assert table.results["three", 0].error != table.results["symhals", 0].error
 
 
 @dataclass(frozen=True)

@@ -140,14 +140,3 @@ def test_lost_workers_cost_work_and_not_the_result(path, cluster):
         )
     assert len(set(killed)) == 2
     assert np.array_equal(found.U, undisturbed.U)
-
-
-def test_a_cluster_without_workers_is_an_error_and_not_a_hang(path, monkeypatch):
-    monkeypatch.setattr("symnmf.storage.dask.PATIENCE", 0.2)
-    with (
-        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-        client.as_current(),
-        pytest.raises(InputError, match=r"no workers for 0\.2 seconds"),
-    ):
-        DaskMatrix(from_file(path))

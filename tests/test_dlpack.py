@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import symnmf
-from symnmf import SymNMF
 
 strict = pytest.importorskip("array_api_strict")
 
@@ -40,19 +39,6 @@ def test_factors_are_of_the_callers_library(asarray):
     assert type(result.labels) is type(given)
     np.testing.assert_allclose(np.from_dlpack(result.U), reference.U, rtol=1e-6, atol=1e-9)
     assert result.certificate().certified == reference.certificate().certified
-
-
-@pytest.mark.parametrize("asarray", libraries())
-def test_clusters_of_such_arrays(asarray):
-    X = matrix()
-    model = SymNMF(3, affinity="precomputed", random_state=0, n_init=1)
-    labels = model.fit(asarray(X)).labels_
-    np.testing.assert_array_equal(labels, model.fit(X).labels_)
-    found = symnmf.communities(asarray(X), 3, random_state=0)
-    assert found == symnmf.communities(X, 3, random_state=0)
-    points = np.random.default_rng(0).normal(size=(40, 3)) + 9 * np.arange(40)[:, None] // 20
-    model = SymNMF(2, random_state=0, n_init=1)
-    np.testing.assert_array_equal(model.fit(asarray(points)).labels_, model.fit(points).labels_)
 
 
 def test_what_cannot_be_handed_over_is_said():

@@ -87,14 +87,6 @@ def test_kernels_are_scikit_learns_with_their_parameters(name):
     assert model.transform(X[:3] + 1e-3).shape == (3, 3)
 
 
-def test_kernels_that_are_negative_are_refused():
-    X = np.random.default_rng(0).normal(size=(20, 3))
-    with pytest.raises(InputError, match="affinity='linear' gives negative similarities"):
-        SymNMF(2, affinity="linear").fit(X)
-    with pytest.raises(InputError, match="compares all pairs"):
-        SymNMF(2, affinity="laplacian", n_neighbors=5).fit(X)
-
-
 @pytest.mark.parametrize("dense", [False, True])
 def test_given_distances_are_those_of_scikit_learn(dense):
     X, y = make_blobs(80, centers=3, cluster_std=0.6, random_state=3)

@@ -162,46 +162,6 @@ def test_labels_numbers_and_warnings_are_the_same(faces, settings, kind):
             assert judged["modularity"] == pytest.approx(quality.modularity, rel=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::symnmf.QualityWarning")
-def test_memberships_are_read_by_one_rule(tmp_path):
-    """Sets that overlap, memberships of a partition, the command and the page say the same."""
-    from symnmf.report import write_report
-
-    nx = pytest.importorskip("networkx")
-    club = nx.to_numpy_array(nx.karate_club_graph(), weight=None)
-    np.save(tmp_path / "A.npy", club)
-    found = communities(club, 3, overlapping=True, random_state=0)
-    parts = communities(club, 3, random_state=0)
-    model = SymNMF(3, affinity="precomputed", normalize=True, random_state=0).fit(club)
-    expected = {frozenset(map(int, nodes)) for nodes in found}
-    assert any(len(one & other) for one in expected for other in expected - {one})
-    inside = found.membership > 0
-    assert {frozenset(np.flatnonzero(column).tolist()) for column in inside.T} == expected
-    np.testing.assert_array_equal(inside, found.strength > 1)
-    for labels, membership, strength in (
-        (parts.labels, parts.membership, parts.strength),
-        (model.labels_, model.membership_, model.strength_),
-    ):  # of a partition each row belongs to the cluster of its label at least
-        own = labels[:, None] == np.arange(3)
-        np.testing.assert_array_equal(membership > 0, (strength > 1) | own)
-    told = f"cluster {tmp_path / 'A.npy'} -k 3 --overlapping --seed 0 --json"
-    answer = command(f"{told} --affinity precomputed --normalize")
-    table = json.loads(answer.stdout)["table"]
-    for i, (numbers, strengths) in enumerate(
-        zip(table["all_clusters"], table["strengths"], strict=True)
-    ):
-        inside = np.flatnonzero(found.strength[i] > 1)
-        assert list(map(int, numbers.split())) == inside.tolist()
-        np.testing.assert_allclose(
-            list(map(float, strengths.split())), found.strength[i][inside], rtol=1e-3
-        )
-    pytest.importorskip("matplotlib")
-    page = write_report(tmp_path / "page.html", found).read_text()
-    twice = next(i for i in range(len(club)) if (found.strength[i] > 1).sum() > 1)
-    assert f"<bdi>{table['all_clusters'][twice]}</bdi>" in page
-    assert table["strengths"][twice] in page
-
-
 def test_missing_entries_are_the_same(faces):
     A = GRAPH.copy()
     rng = np.random.default_rng(0)

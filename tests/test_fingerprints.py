@@ -47,18 +47,6 @@ def test_every_entry_counts(kind, tmp_path):
     assert STORAGES[kind](X, tmp_path).digest() in digests
 
 
-@pytest.mark.parametrize("kind", STORAGES)
-def test_every_part_of_a_large_matrix_counts(kind, tmp_path):
-    """Several tiles, chunks and threads: entries near the corners, the middle and the edges."""
-    n = 500
-    X = np.random.default_rng(0).random((n, n))
-    X += X.T
-    places = [(0, 0), (0, n - 1), (n // 2, n // 2), (n - 1, n - 1), (n // 3, 2 * n // 3), (1, 401)]
-    digests = {STORAGES[kind](changed(X, i, j), tmp_path).digest() for i, j in places}
-    digests.add(STORAGES[kind](X, tmp_path).digest())
-    assert len(digests) == len(places) + 1
-
-
 def test_a_checkpoint_of_an_x_with_another_last_entry_is_refused(tmp_path):
     X = np.random.default_rng(1).random((40, 40))
     X += X.T

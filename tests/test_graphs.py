@@ -11,12 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from extras import optional
 from symnmf import SymNMF, graphs
 from symnmf.errors import InputError
 from symnmf.graphs import GraphWarning
-
-nx = optional("networkx")
 
 POINT_GRAPHS = [graphs.self_tuning, graphs.nearest_neighbors, graphs.rbf, graphs.cosine]
 
@@ -162,26 +159,6 @@ def test_bad_points_are_refused_in_one_sentence(make, X, message):
 def test_bad_arguments_are_named(make, argument):
     with pytest.raises(InputError, match=next(iter(argument))):
         make(np.eye(5), **argument)
-
-
-def test_build_dispatches_by_name():
-    X = np.random.default_rng(0).random((40, 5))
-    for name, make in [
-        ("self-tuning", graphs.self_tuning),
-        ("nearest_neighbors", graphs.nearest_neighbors),
-        ("rbf", graphs.rbf),
-        ("cosine", graphs.cosine),
-    ]:
-        built = graphs.build(X, name, n_neighbors=4, normalize=False)
-        assert (built != make(X, n_neighbors=4, normalize=False)).nnz == 0
-    K = X @ X.T
-    np.testing.assert_array_equal(graphs.build(K, "precomputed"), K)
-    np.testing.assert_array_equal(graphs.build(X, lambda X: X @ X.T), K)
-    np.testing.assert_array_equal(
-        graphs.build(nx.path_graph(3), "precomputed").toarray(), [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
-    )
-    with pytest.raises(InputError, match="'self-tuning'"):
-        graphs.build(X, "selftuning")
 
 
 @pytest.mark.parametrize(

@@ -258,18 +258,6 @@ def test_a_loose_tolerance_is_reached_in_float32_and_holds_in_float64(groups: in
     assert loose.history["stationarity"][-1] == pytest.approx(certificate.stationarity, rel=1e-6)
 
 
-def test_a_start_in_float64_is_not_rounded_where_the_run_ends_with_it() -> None:
-    X = planted_graph(900, 6)
-    best = symnmf.factorize(X, 6, tol=1e-9)
-    again = symnmf.factorize(X, 6, tol=1e-4, init=best.U)
-    assert again.n_iter == 0
-    np.testing.assert_array_equal(again.U, best.U)
-    assert again.history["stationarity"][0] <= 1e-9
-    assert again.error == pytest.approx(best.error, rel=1e-14)
-    none = symnmf.factorize(X, 6, init=0.5 * best.U, max_iter=0, tol=1e-4)
-    np.testing.assert_array_equal(none.U, 0.5 * best.U)
-
-
 @pytest.mark.parametrize("depth", [-1, 2.0, True])
 def test_refuses_a_depth_that_is_no_count(depth: Any) -> None:
     with pytest.raises(InputError, match="depth"):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 
 import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_iris, make_blobs
+from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 import symnmf
@@ -203,12 +202,6 @@ def test_where_no_null_fits_the_word_is_cannot_tell_with_a_reason(call, reason):
     assert reason in verdict.reason
     assert set(verdict.clusters) == {"cannot tell"}
     assert np.isnan(verdict.p)
-
-
-def test_a_judgement_survives_a_pickle():
-    model = fitted(load_iris().data, 3)
-    again = pickle.loads(pickle.dumps(model))
-    assert again.quality_.verdict == model.quality_.verdict
 
 
 def test_points_that_are_few_or_all_alike_are_one_cluster():

@@ -89,17 +89,6 @@ def test_two_layers_find_what_neither_finds():
     assert adjusted_rand_score(y, found.labels) > 0.35
 
 
-@pytest.mark.filterwarnings("ignore::symnmf.QualityWarning")
-def test_a_layer_of_noise_counts_less():
-    (good,), y = planted(layers=1, inside=0.1, between=0.02)
-    (noise,), _ = planted(layers=1, inside=0.05, between=0.05, seed=5)
-    found = symnmf.communities([good, noise], 3, random_state=0)
-    equal = symnmf.communities([good, noise], 3, layer_weights=None, random_state=0)
-    assert found.layer_weights.value[0] > 0.7
-    assert adjusted_rand_score(y, found.labels) > adjusted_rand_score(y, equal.labels) + 0.02
-    assert equal.layer_weights.value == (0.5, 0.5)
-
-
 def test_graphs_are_matched_by_the_names_of_their_nodes():
     networkx = pytest.importorskip("networkx")
     layers, _ = planted(n=90, inside=0.3, between=0.05)

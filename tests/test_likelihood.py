@@ -107,27 +107,6 @@ def test_what_has_no_likelihood_is_refused(X, options, said):
         symnmf.factorize(X, 1, **options)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_nan_is_as_hidden_as_by_a_mask(loss):
-    X = counts(5, loss=loss).toarray()
-    hidden = np.triu(np.random.default_rng(0).random(X.shape) < 0.1, 1)
-    hidden |= hidden.T
-    options = {"loss": loss, "tol": 1e-6, "random_state": 0}
-    masked = symnmf.factorize(X, 3, mask=~hidden, **options)
-    missing = symnmf.factorize(np.where(hidden, np.nan, X), 3, missing="nan", **options)
-    np.testing.assert_array_equal(masked.U, missing.U)
-    changed = np.where(hidden, 1.0, X)
-    np.testing.assert_array_equal(masked.U, symnmf.factorize(changed, 3, mask=~hidden, **options).U)
-    assert Problem(X, loss=loss, mask=~hidden).digest != Problem(X, loss=loss).digest
-    for wrong, said in (
-        ({"mask": np.triu(~hidden)}, "mask is not symmetric"),
-        ({"missing": "unstored"}, "cannot be combined with loss="),
-        ({"weights": np.ones_like(X)}, "weights cannot be combined with loss="),
-    ):
-        with pytest.raises(InputError, match=said):
-            symnmf.factorize(X, 3, loss=loss, **wrong)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n", [1, 6])
 def test_a_matrix_that_its_degrees_explain_has_an_error(n, dtype):

@@ -8,14 +8,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symnmf import InputError, Result, communities, datasets, metrics
-from symnmf.kernels.neighborhoods import triangle_weights
+from symnmf import InputError, communities, datasets, metrics
 from symnmf.parallel import Threads
 from symnmf.rowsparse.factor import RowSparse
-from symnmf.rowsparse.finding import find_many
 from symnmf.rowsparse.sparse_loss import Loss
-from symnmf.run.seeds import as_edges, neighborhood_seeds
-from symnmf.run.settings import Limits
+from symnmf.run.seeds import as_edges
 
 
 def caves(count, size, seed=0, ties=0.02):
@@ -89,23 +86,6 @@ def test_a_step_never_raises_the_loss(seed):
         point = after
 
 
-def test_triangles_and_conductance_by_brute_force():
-    rng = np.random.default_rng(4)
-    upper = np.triu(rng.random((30, 30)) < 0.25, 1) * rng.uniform(0.5, 2, (30, 30))
-    dense = upper + upper.T
-    A = as_edges(dense)
-    rank = np.argsort(np.argsort(np.diff(A.indptr), kind="stable"), kind="stable")
-    found = triangle_weights(A.indptr, A.indices, A.data, rank)
-    linked = dense > 0
-    expected = [dense[np.ix_(near, near)].sum() / 2 for near in linked]
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    seeds = neighborhood_seeds(A, 3)
-    for center, members, density in zip(seeds.centers, seeds.sets, seeds.density, strict=True):
-        assert set(members) == {center, *np.flatnonzero(linked[center])}
-        pairs = len(members) * (len(members) - 1) / 2
-        assert density == pytest.approx(dense[np.ix_(members, members)].sum() / 2 / pairs)
-
-
 def test_caves_are_found_and_counted():
     A, known = caves(300, 8)
     found = communities(A, 300, overlapping=True, row_sparse=True)
@@ -125,27 +105,6 @@ def test_caves_are_found_and_counted():
     counted = communities(A, "auto", overlapping=True, row_sparse=True)
     assert 290 <= len(counted) <= 330
     assert metrics.best_match_f1(known, counted)[0] > 0.95
-
-
-def test_a_sparse_result_is_saved_and_read(tmp_path):
-    A, _ = caves(40, 6)
-    result = find_many(A, 40, limits=Limits()).result
-    result.save(tmp_path / "found.npz")
-    read = Result.load(tmp_path / "found.npz")
-    np.testing.assert_array_equal(read.U.toarray(), result.U.toarray())
-    np.testing.assert_array_equal(read.labels, result.labels)
-    assert (read.status, read.error, read.background) == (
-        result.status,
-        result.error,
-        result.background,
-    )
-    (tmp_path / "other.npz").write_bytes(b"nothing")
-    with pytest.raises(InputError):
-        Result.load(tmp_path / "other.npz")
-    result.U.indptr[-1] = 0  # which SciPy's own check passes
-    result.save(tmp_path / "damaged.npz")
-    with pytest.raises(InputError, match=r"U\.indptr must rise"):
-        Result.load(tmp_path / "damaged.npz")
 
 
 @pytest.mark.parametrize(

@@ -168,23 +168,3 @@ def test_hidden_entries_are_found_again():
 def test_wrong_masks_are_refused_in_one_sentence(told, says):
     with pytest.raises(symnmf.InputError, match=says):
         symnmf.factorize(np.ones((4, 4)), 2, **told)
-
-
-def test_negative_entries_are_accepted_where_they_are_meant():
-    rng = np.random.default_rng(23)
-    B = rng.random((40, 3))
-    X = B @ B.T - 0.2
-    with pytest.raises(symnmf.InputError, match="allow_negative=True"):
-        symnmf.factorize(X, 3)
-    with pytest.raises(symnmf.InputError, match="needs X >= 0"):
-        symnmf.factorize(X, 3, allow_negative=True, solver="beta-snmf")
-    for kind in (np.asarray, sp.csr_array):
-        ends = [
-            symnmf.factorize(
-                kind(X), 3, allow_negative=True, solver=name, random_state=0, max_iter=3000
-            )
-            for name in ("auto", "symanls", "a-symhals", "cd", "pgd")
-        ]
-        assert all(end.certificate().certified for end in ends)
-        errors = [end.error for end in ends]
-        assert max(errors) < 1.2 * min(errors)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -206,24 +204,3 @@ def test_above_the_bound_a_run_with_weights_and_terms_ends_with_equal_factors(pr
 
 
 # --- E, value, and which start is kept
-
-
-def test_a_result_remembers_its_problem_and_leaves_X_behind_when_it_travels(tmp_path):
-    X, mask = hidden_problem()
-    X = X + synthetic_problem(80, 1, 0.5, seed=6)
-    problem = symnmf.Problem(X, mask=mask)
-    found = symnmf.factorize(problem, 4, random_state=0)
-    assert found.certificate().certified
-    found.save(tmp_path / "run.npz")
-    for again in (symnmf.Result.load(tmp_path / "run.npz"), pickle.loads(pickle.dumps(found))):
-        assert again.problem is None
-        assert again.value == found.value
-        with pytest.raises(symnmf.InputError, match="pickled without X"):
-            again.certificate()
-        assert again.certificate(symnmf.Problem(X, mask=mask)).certified
-        assert again.certificate(symnmf.Problem(sp.csr_array(X), mask=mask)).certified
-        with pytest.raises(symnmf.InputError, match="was not fitted to"):
-            again.certificate(X)
-        with pytest.raises(symnmf.InputError, match="was not fitted to"):
-            again.certificate(symnmf.Problem(X + np.eye(80), mask=mask))
-    assert X[40].tobytes() not in pickle.dumps(found)

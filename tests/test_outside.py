@@ -35,14 +35,6 @@ def test_a_node_between_two_groups_belongs_less_and_one_without_edges_not_at_all
     assert max(scores[node] for node in range(16)) < 0.3
 
 
-def test_scores_are_those_of_the_latest_fit():
-    rng = np.random.default_rng(0)
-    model = symnmf.SymNMF(2, random_state=0)
-    first = model.fit(rng.random((40, 2))).outlier_score_
-    second = model.fit(rng.random((50, 2))).outlier_score_
-    assert (len(first), len(second)) == (40, 50)
-
-
 @pytest.mark.filterwarnings("ignore::symnmf.graphs.GraphWarning")
 def test_a_node_with_an_edge_is_never_without_a_community():
     # pairs that are worth no column: two large groups take both

@@ -13,7 +13,6 @@ import pytest
 import scipy.sparse as sp
 
 import symnmf
-from conftest import MINUTES
 from symnmf.ops import Hals, Nnls
 from symnmf.ops.host import HostOps
 from symnmf.parallel import Threads
@@ -52,22 +51,6 @@ def test_an_error_in_a_part_reaches_the_caller(fails: int) -> None:
     with pytest.raises(ZeroDivisionError):
         squares(3, 6, np.arange(100.0), fails)
     np.testing.assert_array_equal(squares(3, 6, np.ones(100)), np.ones(100))
-
-
-def test_callers_in_several_threads_do_not_get_each_others_rows() -> None:
-    wrong: list[int] = []
-
-    def call(number: int) -> None:
-        values = np.full(500, float(number))
-        wrong.extend(number for _ in range(200) if not (squares(3, 12, values) == values**2).all())
-
-    callers = [threading.Thread(target=call, args=(number,)) for number in range(1, 6)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join(MINUTES)
-    assert not any(caller.is_alive() for caller in callers)
-    assert wrong == []
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -143,18 +143,6 @@ def test_a_new_node_with_the_edges_of_an_old_one_has_its_row(offset):
     np.testing.assert_allclose(model.transform(new), rows, rtol=1e-4, atol=1e-6)
 
 
-def test_names_go_there_and_back():
-    igraph = pytest.importorskip("igraph")
-    G = nx.karate_club_graph()
-    found = communities(G, 2, random_state=0)
-    written = found.to_networkx(G)
-    assert {v for v, c in written.nodes(data="community") if c == 0} == found[0]
-    H = igraph.Graph.from_networkx(G)
-    assert sorted(map(len, found.to_igraph(H))) == sorted(map(len, found))
-    cover = communities(G, 2, overlapping=True, random_state=0).to_igraph(H)
-    assert isinstance(cover, igraph.VertexCover)
-
-
 def test_a_frame_keeps_its_index_and_its_order_matters():
     pd = pytest.importorskip("pandas")
     names = [f"n{v}" for v in range(34)]

@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import symnmf
 from symnmf.errors import InputError
@@ -121,19 +120,3 @@ def test_wrong_lengths_are_named(fit, tmp_path, options, words):
     with pytest.raises(InputError, match=words):
         write_report(tmp_path / "page.html", result, X, **options)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_small_graph_is_drawn_whatever_its_nodes_are_called(tmp_path, recwarn):
-    pytest.importorskip("networkx")
-    X = sp.csr_array(problem())
-    result = symnmf.factorize(X, 3, random_state=0)
-    names = [*HOSTILE, "$\\nothing$", "$", "\u4e2d\u6587"]
-    names += [f"n{i}" for i in range(30 - len(names))]
-    text = write_report(tmp_path / "a.html", result, X, names=names).read_text("utf-8")
-    assert 'alt="The graph, coloured by cluster"' in text
-    assert not [warning for warning in recwarn if "Glyph" in str(warning.message)]
-    larger = sp.csr_array(problem(303))
-    result = symnmf.factorize(larger, 3, random_state=0)
-    text = write_report(tmp_path / "b.html", result, larger).read_text("utf-8")
-    assert "The graph" not in text
-    assert 'alt="The rows, in two dimensions"' in text

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,46 +14,6 @@ import threadpoolctl
 
 import symnmf
 from conftest import MINUTES, synthetic_problem
-
-
-def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-SMALL = (
-    "import numpy as np, symnmf;"
-    "B = np.random.default_rng(0).random((20, 2));"
-    "print(symnmf.factorize(B @ B.T, 2, random_state=0).status)"
-)
-
-
-def test_an_install_nobody_can_write_to(tmp_path):
-    """Neither the package's folder nor the home can hold numba's cache."""
-    package = tmp_path / "site" / "symnmf"
-    shutil.copytree(
-        Path(symnmf.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
-    )
-    # a plain file where numba wants a folder stops even root
-    for folder in [package, *(path for path in package.rglob("*") if path.is_dir())]:
-        (folder / "__pycache__").write_text("not a folder")
-    home = tmp_path / "home"
-    home.write_text("not a folder")
-    code = SMALL + f";assert symnmf.__file__.startswith({str(tmp_path)!r})"
-    done = run_python(
-        code,
-        PYTHONPATH=str(tmp_path / "site"),
-        HOME=str(home),
-        XDG_CACHE_HOME=str(home),
-        NUMBA_CACHE_DIR="",
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "converged\n"
 
 
 def blas_threads():
@@ -85,42 +43,6 @@ def test_blas_threads_are_given_back_after_runs_that_overlap():
             leave.set()
             run.join(MINUTES)
         assert blas_threads() == before
-
-
-def forked_threads(pipe):
-    pipe.send(blas_threads())
-
-
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_child_does_not_wait_for_the_runs_of_its_parent():
-    """The child has no other threads, so nobody else there would ever give BLAS back."""
-    if "fork" not in multiprocessing.get_all_start_methods():
-        pytest.skip("this platform has no fork")
-    from symnmf.parallel import one_blas_thread
-
-    fork = multiprocessing.get_context("fork")
-    inside, done = threading.Event(), threading.Event()
-
-    def stay():
-        with one_blas_thread():
-            inside.set()
-            done.wait(MINUTES)
-
-    before = blas_threads()
-    run = threading.Thread(target=stay, daemon=True)
-    run.start()
-    assert inside.wait(MINUTES)
-    here, there = fork.Pipe(duplex=False)
-    child = fork.Process(target=forked_threads, args=(there,))
-    child.start()
-    try:
-        assert here.poll(MINUTES)
-        assert here.recv() == before
-        child.join(MINUTES)
-    finally:
-        child.kill()
-        done.set()
-        run.join(MINUTES)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

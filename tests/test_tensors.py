@@ -295,10 +295,6 @@ def test_a_bad_tensor_is_refused_in_one_sentence(T, message):
         (lambda: tensors.from_tuples([(0, 1, 2)], [-1]), "values has negative entries"),
         (lambda: tensors.from_tuples([(0, 1, 2)], [np.inf]), "values has NaN or infinite"),
         (lambda: tensors.from_tuples([(0, 1, 2)], side=2), "side must be a whole number above"),
-        (
-            lambda: tensors.from_tuples([(0, 1, 2)], repeated="never"),
-            "repeated 'never' is not known",
-        ),
         (lambda: tensors.from_hyperedges([]), "hyperedges is empty"),
         (lambda: tensors.from_hyperedges([("a", "b")]), "number 0 has 2"),
         (lambda: tensors.from_hyperedges(["abc"]), "number 0 is str"),
@@ -307,26 +303,15 @@ def test_a_bad_tensor_is_refused_in_one_sentence(T, message):
         (lambda: tensors.from_hyperedges([(1, 2, 3)], weights=[1, 2]), "each of the 1 hyperedges"),
         (lambda: tensors.from_hyperedges([(1, 2)], subsets=True), "none of the hyperedges"),
         (lambda: tensors.triangles(np.array([[0, 1], [1, 0]])), "G has no triangles"),
-        *(
-            (
-                lambda init=init: factorize_tensor(np.ones((3, 3, 3)), 2, init=init),
-                f"init='{init}' is for matrices; use 'scaled-random'",
-            )
-            for init in ("spectral", "sketch", "neighborhoods")
-        ),
         (
-            lambda: factorize_tensor(np.ones((3, 3, 3)), 2, n_init=0),
-            "n_init must be a whole number of at least 1",
+            lambda: factorize_tensor(np.ones((3, 3, 3)), 2, init="spectral"),
+            "init='spectral' is for matrices; use 'scaled-random'",
         ),
         (
             lambda: factorize_tensor(np.ones((3, 3, 3)), 2, solver="pgd"),
             "which this problem does not have",
         ),
         (lambda: factorize_tensor(np.ones((3, 3, 3)), 4), "from 1 to the 3 row"),
-        (
-            lambda: factorize_tensor(np.ones((3, 3, 3)), 2, coupling="robust", solver="symhals"),
-            "coupling 'robust' is not known",
-        ),
     ],
 )
 def test_bad_arguments_are_refused_in_one_sentence(call, message):

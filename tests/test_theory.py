@@ -267,48 +267,6 @@ def test_a_hidden_diagonal_lets_nothing_grow_but_columns_on_one_node(
     assert np.all(np.isfinite(result.U))
 
 
-@settings(max_examples=25, deadline=None)
-@given(
-    weighted(),
-    st.sampled_from(["shrinking", "rising", "theory"]),
-    st.sampled_from(["symhals", "a-symhals", "symanls"]),
-)
-def test_the_couplings_of_the_library_follow_the_weighted_objective(
-    drawn: Drawn, rule: str, solver: str
-) -> None:
-    X, W, U0, _ = drawn
-    X, U0 = np.abs(X), U0 + 0.1
-    np.fill_diagonal(W, np.maximum(np.diag(W), 0.2))
-    W /= W.max()
-    rank = U0.shape[1]
-    if (np.sum(W > 0, axis=1) < rank).any():  # a ridge would be added
-        return
-    result = symnmf.factorize(
-        X, rank, weights=W, init=U0, solver=solver, coupling=rule, tol=1e-6, max_iter=3000
-    )
-    couplings, values = result.history["coupling"], result.history["objective"]
-    start = np.sqrt(np.sum(W * (X - U0 @ U0.T) ** 2))
-    assert values[-1] == pytest.approx(
-        split(X, W, result.U, result.V, couplings[-1]), rel=1e-6, abs=1e-9 * start**2
-    )
-    ratios = couplings[1:] / couplings[:-1]
-    if rule == "theory":
-        np.testing.assert_allclose(couplings, 1.01 * start / 2, rtol=1e-9)
-    elif rule == "shrinking":
-        assert np.all((ratios == 1.0) | (ratios <= 0.9))
-        assert np.all(2 * couplings >= np.sqrt(2 * values) * (1 - 1e-9))
-        assert np.all(couplings <= 1.01 * start / 2 * (1 + 1e-9))
-    else:
-        first = couplings[0]
-        assert np.all(values <= 0.5 * start**2 * couplings / first * (1 + 1e-9) + 1e-12)
-        rose = np.flatnonzero(ratios > 1)
-        assert np.all(2 * couplings[rose] <= np.sqrt(2 * values[rose]) * (1 + 1e-9))
-    if result.status == "converged":
-        assert np.linalg.norm(result.U - result.V) <= 1e-5 * np.linalg.norm(result.V)
-    if rule != "rising":
-        assert curvature(X, W, result.U, result.V) <= 2 * couplings[-1]
-
-
 @settings(max_examples=100, deadline=None)
 @given(weighted(), st.integers(0, 2**32 - 1), st.floats(0.01, 2.0))
 def test_the_majoriser_of_the_weighted_objective_is_one(

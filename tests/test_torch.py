@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make instal
 
 import symnmf
 from conftest import synthetic_problem
-from symnmf.ops import Hals, HostOps, Nnls
+from symnmf.ops import HostOps
 from symnmf.ops.torch_ops import device_ops
 from symnmf.parallel import Threads
 from symnmf.storage import as_symmetric, on_device
@@ -88,16 +88,6 @@ def test_sums_and_entrywise_operations_equal_the_hosts(both):
         both.host.combine((0.5, U), (1.0, V), (-2.0, P)),
         both.device.combine(*((w, both.device.put(T)) for w, T in ((0.5, U), (1.0, V), (-2.0, P)))),
     )
-
-
-@pytest.mark.parametrize("rows", [Hals(1), Hals(3), Nnls()], ids=["hals", "hals-3", "nnls"])
-@pytest.mark.parametrize("coupling", [0.0, 0.7])
-def test_rows_are_solved_as_on_the_host(both, rows, coupling):
-    U, V, P = both.factor(sparse=True), both.factor(sparse=True), both.factor(signed=True)
-    V[:, 2] = 0  # with no coupling nothing decides this column
-    gram = both.host.gram(V)
-    both.check("solve_rows", rows, U, P, V, gram, coupling)
-    both.check("sweep", rows, U, P, gram, coupling, both.factor())
 
 
 # --- matrices
