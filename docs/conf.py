@@ -127,7 +127,11 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "tutorial": []}
+#: Pages without pages below them have nothing to show at the side.
+html_sidebars = {
+    page: []
+    for page in ("index", "tutorial", "evidence", "architecture", "concepts/*", "development/*")
+}
 
 
 # Formulas: MathML, which browsers draw themselves, so that pages need no script from elsewhere.
