@@ -38,7 +38,7 @@ def both_forms(X, W):
     yield by_observed(as_symmetric(X), sp.csr_array(W))
     yield by_hidden(as_symmetric(X, n_jobs=2), sp.csr_array(1 - W))
     yield by_hidden(as_symmetric(sp.csr_array(X)), sp.csr_array(1 - W))
-    storage, weights = as_symmetric(X), Weights(len(X), W)
+    storage, weights = as_symmetric(X), Weights(as_symmetric(X), W)
     yield Weighted(storage, Parts(storage, weights), False, *weights.sums())
 
 

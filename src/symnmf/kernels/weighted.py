@@ -74,47 +74,6 @@ def residual_product_rows(
 
 
 @compiled(fastmath=REORDER)
-def sums_rows(
-    first: np.ndarray,
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    x: np.ndarray,
-    w: np.ndarray,
-    U: np.ndarray,
-    V: np.ndarray,
-    doubled: bool,
-    begin: int,
-    end: int,
-) -> tuple[float, float, float]:
-    """Return the sums of w (x - m)^2, w x m and w m^2 over the pairs of rows ``begin..end``.
-
-    The pairs of row i begin at ``first[i]``. Where U is V that is the diagonal, and pairs off it
-    are ``doubled``.
-    """
-    r = U.shape[1]
-    many_x, many_w = len(x) > 1, len(w) > 1
-    last = indptr[end] if V.size * V.itemsize > CACHED_BYTES else 0
-    misfit, fit, size = 0.0, 0.0, 0.0
-    for i in range(begin, end):
-        own = U[i]
-        for p in range(first[i], indptr[i + 1]):
-            if (p & 1) == 0:
-                prefetch_pair(indices, p + PREFETCH_AHEAD, last, V)
-            other = V[indices[p]]
-            m = V.dtype.type(0)
-            for k in range(r):
-                m += own[k] * other[k]
-            value, fitted = np.float64(x[p if many_x else 0]), np.float64(m)
-            weight = np.float64(w[p if many_w else 0])
-            if doubled and indices[p] != i:
-                weight *= 2.0
-            misfit += weight * (value - fitted) * (value - fitted)
-            fit += weight * value * fitted
-            size += weight * fitted * fitted
-    return misfit, fit, size
-
-
-@compiled(fastmath=REORDER)
 def quartic_rows(
     first: np.ndarray,
     indptr: np.ndarray,
@@ -133,24 +92,14 @@ def quartic_rows(
     """
     r = both.shape[1] // 2
     many_x, many_w = len(x) > 1, len(w) > 1
-    # the pairs visited are not neighbours in memory, so what is asked for has a cursor of its own
-    far = both.size * both.itemsize > CACHED_BYTES
-    row, place, stop, ahead = begin, first[begin], indptr[begin + 1], 0
+    last = indptr[end] if both.size * both.itemsize > CACHED_BYTES else 0
     c1, c2, c3, c4 = 0.0, 0.0, 0.0, 0.0
     zero = both.dtype.type(0)
     for i in range(begin, end):
         u, d = both[i, :r], both[i, r:]
         for p in range(first[i], indptr[i + 1]):
-            while far and ahead < PREFETCH_AHEAD and row < end:
-                if place < stop:
-                    prefetch_row(both, indices[place])
-                    place += 1
-                    ahead += 1
-                else:
-                    row += 1
-                    if row < end:
-                        place, stop = first[row], indptr[row + 1]
-            ahead -= 1
+            if (p & 1) == 0:
+                prefetch_pair(indices, p + PREFETCH_AHEAD, last, both)
             j = indices[p]
             v, e = both[j, :r], both[j, r:]
             m, mixed, moved = zero, zero, zero

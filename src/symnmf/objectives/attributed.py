@@ -13,7 +13,7 @@ from symnmf.objectives.frobenius import (
     Frobenius,
     MatrixObjective,
 )
-from symnmf.objectives.objective import Coefficients, GramMaker, Objective, relative
+from symnmf.objectives.objective import Coefficients, GramMaker, Objective
 from symnmf.ops import Factor, Line, RowSolver, quartic
 from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
@@ -170,30 +170,16 @@ class Attributed(MatrixObjective):
     def split_added(self, state: State) -> float:
         return self.base.split_added(self._split_own(state))
 
-    def _split_misfit(self, state: State) -> float:
+    def split_misfit(self, state: State) -> float:
         """Return that of U V^T, where F and F^T have a misfit each."""
         ops = self.ops
         (U, W), (V, T) = self._cut(state.U.values), self._cut(state.V.values)
-        own = self.base.split_sums(self._split_own(state))[1]
+        own = self.base.split_misfit(self._split_own(state))
         for left, right in ((U, T), (V, W)):
             fit = ops.inner(self.table.times(right), left)
             size = float(np.vdot(ops.gram(left), ops.gram(right)))
             own += self._table_misfit(fit, size, left, right)
-        return own
-
-    def split_sums(self, state: State) -> tuple[float, float, float, float]:
-        apart = self.ops.apart(state.U.values, state.V.values)
-        return (
-            self.misfit(state.U),
-            self._split_misfit(state),
-            apart,
-            relative(apart, state.V.size),
-        )
-
-    def twice_split(self, state: State) -> float:
-        apart = self.ops.apart(state.U.values, state.V.values)
-        own = self._split_misfit(state) + 2.0 * self.split_added(state)
-        return max(own, 0.0) + state.coupling * apart
+        return max(own, 0.0)
 
     # --- moving
 

@@ -107,6 +107,20 @@ class MatrixObjective(Objective):
         U, V = state.U.values, state.V.values
         return self.pulled(U, V) + self._linear(U) if self.terms else 0.0
 
+    @abstractmethod
+    def split_misfit(self, state: State) -> float:
+        """Return the sum of w (x - m)^2 over the model m of two factors."""
+
+    def split_sums(self, state: State) -> tuple[float, float, float, float]:
+        apart = self.ops.apart(state.U.values, state.V.values)
+        split = self.split_misfit(state)
+        return self.misfit(state.U), split, apart, relative(apart, state.V.size)
+
+    def twice_split(self, state: State) -> float:
+        apart = self.ops.apart(state.U.values, state.V.values)
+        misfit = self.split_misfit(state)
+        return misfit + state.coupling * apart + 2.0 * self.split_added(state)
+
     def best_multiple(self, U: Point) -> float:
         """Return the s >= 0 that minimises f(s U): with terms a quartic with a linear term."""
         if not self.terms:
@@ -241,36 +255,14 @@ class Frobenius(MatrixObjective):
             U.misfit = Misfit(exact)
         return exact
 
-    def split_sums(self, state: State) -> tuple[float, float, float, float]:
+    def split_misfit(self, state: State) -> float:
         U, V = state.U, state.V
-        product, apart = U.product(self), self.ops.apart(U.values, V.values)
-        own, mixed = (
-            self.ops.inner(product, factor.values) + self.pulled(U.values, factor.values)
-            for factor in (U, V)
-        )
-        return (
-            self._trusted(self._identity(own, U, U), U.values, U.values),
-            self._trusted(self._identity(mixed, U, V), U.values, V.values),
-            apart,
-            relative(apart, V.size),
-        )
-
-    def twice_split(self, state: State) -> float:
-        U, V = state.U, state.V
-        mixed = self.ops.inner(U.product(self), V.values) + self.pulled(U.values, V.values)
-        misfit = max(self._identity(mixed, U, V), 0.0)
-        apart = self.ops.apart(U.values, V.values)
-        return misfit + state.coupling * apart + 2.0 * self.split_added(state)
-
-    def _identity(self, explained: float, U: Point, V: Point) -> float:
-        return self.sqnorm - 2.0 * explained + float(np.vdot(U.gram, V.gram))
-
-    def _trusted(self, total: float, U: Factor, V: Factor) -> float:
+        fit = self.ops.inner(U.product(self), V.values) + self.pulled(U.values, V.values)
+        total = self.sqnorm - 2.0 * fit + float(np.vdot(U.gram, V.gram))
+        exact = None
         if not total > IDENTITY_TRUSTED_ABOVE[self.dtype] * self.sqnorm:
-            exact = self.storage.residual_sqnorm(U, V)
-            if exact is not None:
-                return exact
-        return max(total, 0.0)
+            exact = self.storage.residual_sqnorm(U.values, V.values)
+        return max(total, 0.0) if exact is None else exact
 
     # --- moving
 

@@ -14,7 +14,7 @@ from symnmf.errors import InputError
 from symnmf.interchange import is_dask, is_tensor, to_host
 from symnmf.objectives.frobenius import Frobenius, MatrixObjective
 from symnmf.objectives.weight_checks import checked_weights
-from symnmf.ops import HostOps
+from symnmf.ops import HostOps, Ops
 from symnmf.parallel import Threads
 from symnmf.storage.border import check_shape
 from symnmf.storage.dtypes import float_dtype
@@ -85,23 +85,27 @@ def weigh(storage: SymmetricMatrix, W: Any, skip_diagonal: bool = False) -> Matr
 
     The entries are reached in whichever of the ways of :class:`Weighted` is the cheapest.
     """
-    from symnmf.objectives.parts import Parts, PlacedWeights, Weights
+    from symnmf.objectives.parts import Parts, Weights
     from symnmf.objectives.weighted import Weighted
 
-    n = storage.shape[0]
+    n, ops = storage.shape[0], storage.ops
     if W is None and not skip_diagonal:
         return Frobenius(storage)
-    weights = Weights(n, W, skip_diagonal)
-    if not isinstance(storage.ops, HostOps):
-        weights = PlacedWeights.of(n, W, skip_diagonal, storage)
+    on_host = isinstance(ops, HostOps)
+    if on_host and W is None and n > 1:
+        return by_hidden(storage, sp.csr_array(sp.eye_array(n)))
+    W = np.ones((n, n), dtype=bool) if W is None else W
+    if not on_host:
+        W = W.toarray() if sp.issparse(W) else W
+        W = ops.put(W) if isinstance(W, np.ndarray) else W
+    if skip_diagonal:
+        W = _without_diagonal(W, ops, storage.dtype)
+    weights = Weights(storage, W)
     seen, counts = weights.sums()
     if not counts.any():
         raise InputError("no entry of X is observed; at least one must be.")
-    if not isinstance(storage.ops, HostOps):
+    if not on_host:
         return Weighted(storage, Parts(storage, weights), False, seen, counts)
-    if W is None:
-        return by_hidden(storage, sp.csr_array(sp.eye_array(n)))
-    W = _without_diagonal(W) if skip_diagonal else W
     held = W.data if sp.issparse(W) else W
     observed, altered = int(counts.sum()), n * n - int(np.count_nonzero(held == 1.0))
     most = MOST_PAIRS if isinstance(in_memory(storage), SymmetricArray) else n * n
@@ -207,16 +211,13 @@ def observed_part(
     return values, W
 
 
-def _without_diagonal(W: Any) -> Any:
+def _without_diagonal(W: Any, ops: Ops, dtype: np.dtype) -> Any:
     if sp.issparse(W):
-        W = W.tolil() if W.nnz < 1000 else W.copy()
-        W.setdiag(0.0)
-        W = sp.csr_array(W)
-        W.eliminate_zeros()
-        return W
-    W = W.copy()
-    np.fill_diagonal(W, 0)
-    return W
+        rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
+        others = sp.csr_array((W.data * (rows != W.indices), W.indices, W.indptr), W.shape)
+        others.eliminate_zeros()
+        return others
+    return ops.cast(W, dtype) * ops.cast(ops.put(~np.eye(W.shape[0], dtype=bool)), dtype)
 
 
 def _from_path(X: Any) -> Any:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from symnmf.kernels.products import balanced_chunks
-from symnmf.kernels.weighted import quartic_rows, residual_product_rows, sums_rows
+from symnmf.kernels.weighted import quartic_rows, residual_product_rows
 from symnmf.objectives.objective import Coefficients
 from symnmf.parallel import SMALLEST_SHARE, Bounds, Threads
 from symnmf.state import Sums
@@ -64,16 +63,8 @@ class Pairs:
             lambda begin, end: residual_product_rows(*self.arrays, F, V, T, out, begin, end),
             self.chunks(F.shape[1]),
         )
-        return _total(parts)
-
-    def sums(self, U: np.ndarray, V: np.ndarray) -> Sums:
-        same = U is V
-        first = self.upper if same else self.indptr[:-1]
-        parts = self.threads.run(
-            lambda begin, end: sums_rows(first, *self.arrays, U, V, same, begin, end),
-            self.chunks(U.shape[1]),
-        )
-        return _total(parts)
+        misfit, fit, size = (float(sum(column)) for column in zip(*parts, strict=True))
+        return misfit, fit, size
 
     def quartic(self, U: np.ndarray, D: np.ndarray) -> Coefficients:
         """Return c_1 to c_4 of the pairs' part of f along U + t D."""
@@ -94,20 +85,8 @@ class Pairs:
             return float(x[0] ** 2 * (w.sum() if len(w) > 1 else len(self.indices) * w[0]))
         return float(w[0] * np.vdot(x, x)) if len(w) == 1 else float(np.vdot(w, x * x))
 
-    def cast(self, dtype: np.dtype) -> Pairs:
-        return self._with(x=self.x.astype(dtype), w=self.w.astype(dtype))
-
     def over(self, storage: Any) -> Pairs:
         """Return the same pairs of another storage of X, on its threads."""
-        return self._with(threads=storage.ops.threads)
-
-    def _with(self, **changed: object) -> Pairs:
         other = copy.copy(self)
-        for name, value in changed.items():
-            setattr(other, name, value)
+        other.threads = storage.ops.threads
         return other
-
-
-def _total(parts: Iterable[Sums]) -> Sums:
-    misfit, fit, size = (float(sum(column)) for column in zip(*parts, strict=True))
-    return misfit, fit, size

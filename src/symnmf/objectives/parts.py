@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from symnmf.interchange import namespace
 from symnmf.objectives.objective import Coefficients
-from symnmf.ops import Factor, Ops
+from symnmf.ops import Factor
 from symnmf.state import Sums
 from symnmf.storage.symmetric import Square, SymmetricMatrix, Work
 
@@ -18,96 +18,43 @@ from symnmf.storage.symmetric import Square, SymmetricMatrix, Work
 SUMMED = 2**24
 
 
-@dataclass(eq=False)
 class Weights:
-    """Weights of all entries, cut as X is cut.
+    """Weights of all entries, cut as X is cut and where X is.
 
-    Attributes
+    Parameters
     ----------
-    values : ndarray, csr_array or None
-        The weights; None where all are 1.
-    skip_diagonal : bool
-        Whether the diagonal has no weight, whatever is given.
+    X : SymmetricMatrix
+        What they are the weights of.
+    values : array where the factors of X are, or csr_array
+        The weights.
     """
 
-    n: int
-    values: Any = None
-    skip_diagonal: bool = False
-
-    def __call__(self, square: Square) -> Factor:
-        rows, columns = slice(square.top, square.bottom), slice(square.left, square.right)
-        if self.values is None:
-            block = np.ones((square.bottom - square.top, square.right - square.left))
-        elif sp.issparse(self.values):
-            block = self.values[rows, columns].toarray()
-        else:
-            block = self.values[rows, columns]
-        if self.skip_diagonal and square.on_diagonal:
-            block = block.copy()
-            np.fill_diagonal(block, 0)
-        return block
-
-    def sums(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the row sums, and how many entries of each row have a weight."""
-        n, values = self.n, self.values
-        if values is None:
-            seen, counts = np.full(n, float(n)), np.full(n, n)
-            diagonal = np.ones(n)
-        else:
-            seen = np.asarray(values.sum(axis=1), dtype=np.float64).ravel()
-            nonzero = values.astype(bool) if sp.issparse(values) else values != 0
-            counts = np.asarray(nonzero.sum(axis=1)).ravel()
-            diagonal = np.asarray(values.diagonal(), dtype=np.float64)
-        if self.skip_diagonal:
-            seen, counts = seen - diagonal, counts - (diagonal != 0)
-        return seen, counts
-
-    @property
-    def arrays(self) -> list[np.ndarray]:
-        """What there is to them, for a fingerprint."""
-        held, skip = self.values, np.array(self.skip_diagonal)
-        if held is None:
-            return [skip]
-        return [skip, *((held.indptr, held.indices, held.data) if sp.issparse(held) else (held,))]
-
-
-@dataclass(eq=False)
-class PlacedWeights(Weights):
-    """Weights where X is, without a diagonal already where that has none."""
-
-    ops: Ops = field(kw_only=True)
-    dtype: np.dtype = field(kw_only=True)
-
-    @classmethod
-    def of(cls, n: int, W: Any, skip_diagonal: bool, X: SymmetricMatrix) -> PlacedWeights:
-        """Place weights of the host, and take others as they are."""
-        ops = X.ops
-        if sp.issparse(W):
-            W = W.toarray()
-        if isinstance(W, np.ndarray):
-            W = ops.put(W if W.dtype == bool else W.astype(X.dtype))
-        if skip_diagonal:
-            others = ops.put(~np.eye(n, dtype=bool))
-            W = others if W is None else ops.cast(W, X.dtype) * ops.cast(others, X.dtype)
-        return cls(n, W, ops=ops, dtype=X.dtype)
+    def __init__(self, X: SymmetricMatrix, values: Any) -> None:
+        self.ops, self.dtype, self.values = X.ops, X.dtype, values
 
     def __call__(self, square: Square) -> Factor:
         block = self.values[square.top : square.bottom, square.left : square.right]
-        return self.ops.cast(block, self.dtype)
+        return self.ops.cast(block.toarray() if sp.issparse(block) else block, self.dtype)
 
     def sums(self) -> tuple[np.ndarray, np.ndarray]:
-        wide, step = np.dtype(np.float64), max(1, SUMMED // self.n)
+        """Return the row sums, and how many entries of each row have a weight."""
+        W, ops, wide = self.values, self.ops, np.dtype(np.float64)
+        if sp.issparse(W):
+            return np.asarray(W.sum(axis=1)).ravel(), np.diff(W.indptr).astype(np.int64)
+        n = W.shape[0]
         sums: list[list[np.ndarray]] = [[], []]
-        for first in range(0, self.n, step):
-            columns = self.ops.cast(self.values[:, first : min(first + step, self.n)], wide)
-            sums[0].append(self.ops.column_sums(columns))
-            sums[1].append(self.ops.column_sums(self.ops.cast(columns != 0.0, wide)))
+        for first in range(0, n, max(1, SUMMED // n)):
+            columns = ops.cast(W[:, first : first + max(1, SUMMED // n)], wide)
+            sums[0].append(ops.column_sums(columns))
+            sums[1].append(ops.column_sums(ops.cast(columns != 0.0, wide)))
         seen, counts = map(np.concatenate, sums)
         return seen, counts.astype(np.int64)
 
     @property
     def arrays(self) -> list[np.ndarray]:
-        return [self.ops.get(self.values)]
+        """What there is to them, for a fingerprint."""
+        W = self.values
+        return [W.indptr, W.indices, W.data] if sp.issparse(W) else [self.ops.get(W)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,16 +96,9 @@ class Parts:
             if other is not None:
                 out[square.left : square.right, :] += other
             misfit, explained = misfit + apart, explained + along
-        return self._sums(misfit, explained)
-
-    def _sums(self, misfit: float, explained: float) -> Sums:
-        """Return all three sums from those of w (x - m)^2 and of w (x - m) m, fit - size."""
+        # what is explained is the sum of w (x - m) m: that of w x m less that of w m^2
         fit = self.sqnorm() - misfit - explained
         return misfit, fit, fit - explained
-
-    def sums(self, U: Factor, V: Factor) -> Sums:
-        misfit, explained = self._totals(_misfit, [U] if U is V else [U, V])
-        return self._sums(misfit, explained)
 
     def quartic(self, U: Factor, D: Factor) -> Coefficients:
         """Return c_1 to c_4 of f along U + t D."""
@@ -211,16 +151,6 @@ def _product(
         return S @ R, None, apart, along
     mirror, more, further = _mirrored(block, w, rows, columns, own)
     return S @ R, mirror.T @ T, apart + more, along + further
-
-
-def _misfit(
-    block: Factor, w: Factor, rows: list[Factor], columns: list[Factor], diagonal: bool
-) -> tuple[float, float]:
-    own = _, apart, along = _residual(block, w, rows[0], columns[-1])
-    if diagonal:
-        return apart, along
-    _, more, further = _mirrored(block, w, rows, columns, own)
-    return apart + more, along + further
 
 
 def _quartic(

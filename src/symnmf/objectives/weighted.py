@@ -10,15 +10,14 @@ import numpy as np
 
 from symnmf.errors import warn as warn_reader
 from symnmf.objectives.frobenius import MatrixObjective
-from symnmf.objectives.objective import Coefficients, Objective, relative
+from symnmf.objectives.objective import Coefficients, Objective
 from symnmf.objectives.pairs import Pairs
 from symnmf.objectives.parts import Parts
-from symnmf.objectives.terms import Ridge, terms_in_float32
+from symnmf.objectives.terms import Ridge
 from symnmf.ops import Factor, Line, quartic
 from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
 from symnmf.storage import SymmetricMatrix
-from symnmf.storage.symmetric import as_float32
 
 #: Ridge of rows with fewer observations than columns of U, in units of the entries of X.
 RIDGE = 1e-2
@@ -109,12 +108,17 @@ class Weighted(MatrixObjective):
         return self.lowered(product, T), sums
 
     def sums(self, U: Point) -> Sums:
-        sums = misfit, fit, size = self.passes.sums(U.values, U.values)
+        sums = misfit, fit, size = self._pass(U, U)
         if not self.corrects:
             return max(misfit, 0.0), fit, size
         # the product has S U of the pairs in it, and half of the gradient of the terms
         own = self.ops.inner(U.product(self), U.values) + self.pulled(U.values, U.values)
         return self._with_all(sums, own - fit + size, U)
+
+    def _pass(self, U: Point, V: Point) -> Sums:
+        """Return the sums of a pass at U V^T."""
+        nothing = self.ops.zeros((self.shape[0], 0), self.dtype)  # that it would multiply
+        return self.passes.add(U.values, V.values, nothing, nothing)
 
     def _with_all(self, sums: Sums, explained: float, U: Point) -> Sums:
         """Return the sums over all entries from those over pairs, where these correct a product."""
@@ -126,22 +130,13 @@ class Weighted(MatrixObjective):
     def misfit(self, U: Point) -> float:
         return U.sums(self)[0]
 
-    def _split_misfit(self, U: Point, V: Point) -> float:
-        misfit = self.passes.sums(U.values, V.values)[0]
+    def split_misfit(self, state: State) -> float:
+        U, V = state.U, state.V
+        misfit = self._pass(U, V)[0]
         if self.corrects:
             explained = self.ops.inner(self.storage.matmul(V.values), U.values)
             misfit += self.storage.sqnorm - 2.0 * explained + float(np.vdot(U.gram, V.gram))
         return max(misfit, 0.0)
-
-    def split_sums(self, state: State) -> tuple[float, float, float, float]:
-        U, V = state.U, state.V
-        apart = self.ops.apart(U.values, V.values)
-        return self.misfit(U), self._split_misfit(U, V), apart, relative(apart, V.size)
-
-    def twice_split(self, state: State) -> float:
-        apart = self.ops.apart(state.U.values, state.V.values)
-        misfit = self._split_misfit(state.U, state.V)
-        return misfit + state.coupling * apart + 2.0 * self.split_added(state)
 
     # --- moving
 
@@ -214,22 +209,10 @@ class Weighted(MatrixObjective):
 
     # --- the same f elsewhere
 
-    def _with(self, storage: SymmetricMatrix, passes: Pairs | Parts) -> Weighted:
-        other = copy.copy(self)
-        other.storage, other.passes, other._sqnorm = storage, passes, None
-        return other
-
-    @property
-    def as_float32(self) -> Weighted | None:
-        narrow, terms = as_float32(self.storage), terms_in_float32(self.terms)
-        if narrow is None or terms is None or not isinstance(self.passes, Pairs):
-            return None
-        single = self._with(narrow, self.passes.cast(np.dtype(np.float32)))
-        single._sqnorm, single.terms = self.sqnorm, terms
-        return single
-
     def with_storage(self, storage: Any) -> Weighted:
-        return self._with(storage, self.passes.over(storage))
+        other = copy.copy(self)
+        other.storage, other.passes, other._sqnorm = storage, self.passes.over(storage), None
+        return other
 
     def with_threads(self, threads: Threads) -> Weighted:
         return self.with_storage(self.storage.with_threads(threads))
