@@ -41,10 +41,10 @@ class Weights:
         W, ops, wide = self.values, self.ops, np.dtype(np.float64)
         if sp.issparse(W):
             return np.asarray(W.sum(axis=1)).ravel(), np.diff(W.indptr).astype(np.int64)
-        n = W.shape[0]
+        n, step = W.shape[0], max(1, SUMMED // W.shape[0])
         sums: list[list[np.ndarray]] = [[], []]
-        for first in range(0, n, max(1, SUMMED // n)):
-            columns = ops.cast(W[:, first : first + max(1, SUMMED // n)], wide)
+        for first in range(0, n, step):
+            columns = ops.cast(W[:, first : min(first + step, n)], wide)
             sums[0].append(ops.column_sums(columns))
             sums[1].append(ops.column_sums(ops.cast(columns != 0.0, wide)))
         seen, counts = map(np.concatenate, sums)
