@@ -131,7 +131,7 @@ def test_number_words_and_tree_do_not_contradict_each_other(name, many):
     for seed in range(20 if many else 1):
         here = evidence(name, seed)
         count = here.selection.recommendation
-        labels = here.fine_labels()
+        labels = here.of_all(here.fine)
         word = here.judge(labels, int(labels.max()) + 1).word
         own = here.judge(here.selection.labels, count).word
         assert (count == 1) == (word == CHANCE) == (own == CHANCE)

@@ -11,9 +11,10 @@ import scipy.sparse as sp
 
 from symnmf import graphs
 from symnmf.arguments import checked
-from symnmf.cluster import Fitted, Pipeline
 from symnmf.cluster.about import about
+from symnmf.cluster.fitted import Fitted
 from symnmf.cluster.outside import outlier_scores
+from symnmf.cluster.pipeline import Pipeline
 from symnmf.cluster.quality import Quality
 from symnmf.cluster.similarities import GraphOfPoints
 from symnmf.cluster.sparse import SparseFitted, SparsePipeline

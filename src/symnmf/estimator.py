@@ -19,9 +19,11 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symnmf.arguments import check_options, checked_names
-from symnmf.cluster import PRECOMPUTED, Fitted, Pipeline, rows_of
+from symnmf.cluster.fitted import Fitted
 from symnmf.cluster.outside import outlier_scores
+from symnmf.cluster.pipeline import Pipeline, rows_of
 from symnmf.cluster.quality import Quality
+from symnmf.cluster.similarities import PRECOMPUTED
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.adjacency import check_order, refuse_foreign
 from symnmf.graphs.attributes import refuse_text

@@ -146,16 +146,13 @@ AXES = Kind("axes of matplotlib", "Axes", lambda value: hasattr(value, "get_figu
 RESULT = Kind("what symnmf.factorize returned", "Result", lambda value: hasattr(value, "history"))
 SOLVER = Kind("a solver", "Solver", lambda value: hasattr(value, "step"))
 COUPLING = Kind("a rule for lambda", "Coupling", lambda value: hasattr(value, "next"))
-QUALITY = Kind("a Quality", "Quality", lambda value: hasattr(value, "modularity"))
-CERTIFICATE = Kind("a certificate", "Certificate", lambda value: hasattr(value, "certified"))
 
 Kinds = tuple[Kind, ...]
 
 #: Kinds by the names that ``checked`` takes.
 KINDS = {
-    "axes": AXES, "callable": FUNCTION, "certificate": CERTIFICATE, "chosen": choice("auto"),
-    "count": whole(1), "device": DEVICE, "entries": ENTRIES, "flag": FLAG, "mapping": MAPPING,
-    "matrices": SEQUENCE, "matrix": MATRIX, "none": NONE, "number": number(), "path": PATH,
-    "quality": QUALITY, "result": RESULT, "seed": SEED, "sequence": SEQUENCE, "table": TABLE,
+    "axes": AXES, "callable": FUNCTION, "count": whole(1), "device": DEVICE, "entries": ENTRIES,
+    "flag": FLAG, "mapping": MAPPING, "matrix": MATRIX, "none": NONE, "number": number(),
+    "path": PATH, "result": RESULT, "seed": SEED, "sequence": SEQUENCE, "table": TABLE,
     "text": TEXT, "texts": TEXTS, "whole": whole(),
 }  # fmt: skip

@@ -12,6 +12,7 @@ import numpy as np
 from symnmf.calls import Call
 from symnmf.cluster.judgement import Evidence, RankSelection
 from symnmf.cluster.outside import with_connected_rows
+from symnmf.cluster.partition import labels_by_size
 from symnmf.cluster.quality import UNJUDGED, Quality, QualityWarning, assess
 from symnmf.cluster.similarities import Similarities
 from symnmf.errors import warn
@@ -41,17 +42,6 @@ def by_size(belongs: np.ndarray) -> np.ndarray:
     """Return the order of the clusters: the largest first, equal ones by their first member."""
     first = np.where(belongs.any(axis=0), belongs.argmax(axis=0), len(belongs))
     return np.lexsort((first, -belongs.sum(axis=0)))
-
-
-def labels_by_size(labels: np.ndarray, clusters: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return labels with the largest cluster first, equal ones by their first member; the order."""
-    inside = np.flatnonzero(labels != OUTSIDE)[::-1]
-    first = np.full(clusters, len(labels))
-    first[labels[inside]] = inside
-    order = np.lexsort((first, -np.bincount(labels[inside], minlength=clusters)))
-    number = np.empty(clusters, dtype=labels.dtype)
-    number[order] = np.arange(clusters)
-    return np.where(labels == OUTSIDE, OUTSIDE, number[labels]), order
 
 
 def one_each(labels: np.ndarray, clusters: int) -> np.ndarray:

@@ -144,11 +144,8 @@ class Evidence:
         """A fine partition of the rows inside."""
         return fine_partition(self._inner, np.random.default_rng(self.seed))
 
-    def fine_labels(self) -> np.ndarray:
-        """Return the fine partition of all rows; -1 for one without similarities."""
-        return self._of_all(self.fine)
-
-    def _of_all(self, labels: np.ndarray) -> np.ndarray:
+    def of_all(self, labels: np.ndarray) -> np.ndarray:
+        """Return labels of the rows inside as those of all; -1 for one without similarities."""
         every = np.full(self.graph.shape[0], OUTSIDE)
         every[self.inside] = labels
         return every
@@ -194,7 +191,7 @@ class Evidence:
     def _selected(
         self, count: int, reason: str, table: dict[str, np.ndarray], labels: np.ndarray
     ) -> RankSelection:
-        every = self._of_all(labels if count > 1 else np.zeros_like(labels))
+        every = self.of_all(labels if count > 1 else np.zeros_like(labels))
         return RankSelection(count, reason, table or {"rank": np.array([count])}, every)
 
     def judge(self, labels: np.ndarray, clusters: int) -> Judgement:

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.kernels.moves import move_nodes, refine_groups
+from symnmf.run.result import OUTSIDE
 
 #: Passes over the whole graph, each from the groups that the last one found.
 PASSES = 3
@@ -74,6 +75,20 @@ def members_of(labels: np.ndarray) -> sp.csr_array:
     """Return labels as a matrix with a column for each group."""
     n = len(labels)
     return sp.csr_array((np.ones(n), (np.arange(n), labels)), shape=(n, int(labels.max()) + 1))
+
+
+def labels_by_size(
+    labels: np.ndarray, clusters: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels with the largest cluster first, equal ones by their first member; the order."""
+    clusters = int(labels.max(initial=0)) + 1 if clusters is None else clusters
+    inside = np.flatnonzero(labels != OUTSIDE)[::-1]
+    first = np.full(clusters, len(labels))
+    first[labels[inside]] = inside
+    order = np.lexsort((first, -np.bincount(labels[inside], minlength=clusters)))
+    number = np.empty(clusters, dtype=labels.dtype)
+    number[order] = np.arange(clusters)
+    return np.where(labels == OUTSIDE, OUTSIDE, number[labels]), order
 
 
 def numbered(labels: np.ndarray) -> np.ndarray:

@@ -24,7 +24,6 @@ TINY_SHARE, TINY = 0.02, 3
 #: Share of the rows in one cluster from which on clusters are lopsided.
 TOO_MUCH = 0.8
 
-
 #: The verdict where nobody could ask for one.
 UNJUDGED = Judgement(UNKNOWN, "the data are not in memory", ())
 
@@ -131,20 +130,8 @@ class Quality:
     @property
     def warning(self) -> str | None:
         """What is wrong with the clusters, in one sentence; None where nothing is plain."""
-        return "; ".join(self._faults()) or None
-
-    def advise(self, advice: str, *, verdict: bool = True) -> str | None:
-        """Return the warning and what to do; without the ``verdict`` where that was said before."""
-        if not self.warning:
-            return None
-        parts = self._faults(verdict=verdict)
-        if self.clusters > 1:
-            parts.append(advice)
-        return "; ".join(parts) or None
-
-    def _faults(self, *, verdict: bool = True) -> list[str]:
         faults = []
-        if verdict and self.verdict.doubtful:
+        if self.verdict.doubtful:
             none = self.asked == 1 and self.verdict.word == CHANCE
             found = "no clusters were found" if none else f"the clusters are {self.verdict.word}"
             faults.append(f"{found}: {self.verdict.reason}")
@@ -152,7 +139,7 @@ class Quality:
             faults.append(f"only {self.clusters} of the {self.asked} clusters asked for have rows")
         if self.lopsided:
             faults.append(self.lopsided)
-        return faults
+        return "; ".join(faults) or None
 
     def __str__(self) -> str:
         parts = [

@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.arguments import check, checked
-from symnmf.cluster.judgement import Evidence
+from symnmf.cluster.judgement import Evidence, restricted
 from symnmf.cluster.judging import evidence_for
-from symnmf.cluster.partition import between, fine_partition, merges, numbered
+from symnmf.cluster.partition import between, fine_partition, labels_by_size, merges, numbered
 from symnmf.cluster.similarities import PRECOMPUTED, Building
 from symnmf.errors import InputError
 from symnmf.kinds import NONE, whole
@@ -93,7 +93,7 @@ class Hierarchy:
         merged = self.linkage[: self.n_clusters - int(n_clusters), :2].astype(int)
         for step, pair in enumerate(merged):
             labels[np.isin(labels, pair)] = self.n_clusters + step
-        return by_size(labels)
+        return labels_by_size(labels)[0]
 
     @cached_property
     def linkage(self) -> np.ndarray:
@@ -118,7 +118,7 @@ class Hierarchy:
             mine = parts[parent]
             rows = np.concatenate([self.branches[branch].rows for branch in mine])
             groups = np.repeat(np.arange(len(mine)), [len(self.branches[b].rows) for b in mine])
-            inner = sp.csr_array(self.graph[rows][:, rows])
+            inner = restricted(self.graph, rows)
             ids = [number[branch] for branch in mine]
             before = between(inner, groups)
             for kept, joined, ties in merges(inner, groups):
@@ -228,7 +228,7 @@ def hierarchy(
     for number, branch in enumerate(branches):
         if not branch.reason:
             labels[branch.rows] = number
-    return Hierarchy(by_size(labels), branches, evidence.graph, similar.names)
+    return Hierarchy(labels_by_size(labels)[0], branches, evidence.graph, similar.names)
 
 
 def _parts(evidence: Evidence, rows: np.ndarray, limit: int | None) -> tuple[np.ndarray, str]:
@@ -237,8 +237,9 @@ def _parts(evidence: Evidence, rows: np.ndarray, limit: int | None) -> tuple[np.
     if limit is not None:
         if len(rows) <= limit:
             return one, ""
-        graph = sp.csr_array(evidence.graph[rows][:, rows])
-        groups = fine_partition(graph, np.random.default_rng(evidence.seed))
+        groups = fine_partition(
+            restricted(evidence.graph, rows), np.random.default_rng(evidence.seed)
+        )
         reason = f"it has more than {limit} rows"
     elif len(rows) == len(evidence.inside):
         groups, reason = evidence.selection.labels[rows], evidence.selection.reason
@@ -265,16 +266,3 @@ def _in_order(
         name[new] = leaves + len(rows)
         rows.append([*sorted((name[one], name[other])), height, size[new]])
     return np.array(rows, dtype=np.float64).reshape(-1, 4)
-
-
-def by_size(parts: np.ndarray) -> np.ndarray:
-    """Return labels from the largest cluster to the smallest, equal ones by their first row."""
-    inside = parts != OUTSIDE
-    _, first, codes, sizes = np.unique(
-        parts[inside], return_index=True, return_inverse=True, return_counts=True
-    )
-    place = np.empty(len(sizes), dtype=np.int64)
-    place[np.lexsort((first, -sizes))] = np.arange(len(sizes))
-    labels = np.full(len(parts), OUTSIDE, dtype=np.int64)
-    labels[inside] = place[codes]
-    return labels

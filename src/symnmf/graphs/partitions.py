@@ -93,18 +93,6 @@ class Partition:
         gained = float((parts[some] * np.log(parts[some] / expected[some])).sum())
         return 0.5 * self.entries * gained
 
-    @property
-    def saving(self) -> float:
-        """The gain, less the nats that it takes to name the cluster of each row.
-
-        A small cluster costs less to name than half of the rows, so unequal clusters can be
-        compared with equal ones.
-        """
-        if self.total == 0.0:
-            return 0.0
-        sizes = self.sizes[self.sizes > 0]
-        return self.gain - float((sizes * np.log(sizes.sum() / sizes)).sum())
-
 
 def _within(A: Any, labels: np.ndarray, clusters: int) -> np.ndarray:
     """Return the sum of A over the pairs of rows in each cluster."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 FROBENIUS = "frobenius"
-LOSSES = (FROBENIUS, "poisson", "bernoulli")
 
 #: The part of a row's hyperedges that its prior counts for.
 PRIOR = 0.05

@@ -17,8 +17,8 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from symnmf import __version__, plots
 from symnmf.arguments import checked
-from symnmf.cluster import Fitted
 from symnmf.cluster.about import about
+from symnmf.cluster.fitted import Fitted
 from symnmf.cluster.quality import Quality, plain
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.kinds import is_sparse

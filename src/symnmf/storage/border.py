@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from symnmf.errors import InputError
@@ -27,16 +25,6 @@ NAN_IN_SPARSE = (
     "is not stored was not observed"
 )
 NEGATIVE = ", or pass allow_negative=True if they are meant"
-
-#: What ``missing`` may be.
-MISSING = ("nan", "unstored")
-
-
-def check_missing(missing: Any, option: str = "missing") -> None:
-    """Refuse what ``missing`` cannot be; ``option`` is what the caller calls it."""
-    if missing is not None and missing not in MISSING:
-        choices = "nan or unstored" if option.startswith("-") else "None, 'nan' or 'unstored'"
-        raise InputError(f"{option} must be {choices}, got {missing!r}.")
 
 
 def check_shape(shape: tuple[int, ...], name: str) -> None:
