@@ -107,11 +107,14 @@ def test_refusals(table, said):
     ("call", "said"),
     [
         (lambda: graphs.from_edges([("a", "b")], source="x"), "is not for a list of pairs"),
-        (lambda: graphs.from_edges([[0, 1]], source="x", target="y"), "column of a data frame"),
+        (lambda: graphs.from_edges([[0, 1]], source="x", target="y"), "is not for an array"),
         (lambda: graphs.from_edges(pd.DataFrame(ROWS), source=0), "give both or neither"),
         (lambda: graphs.from_edges(pd.DataFrame(ROWS), source=0, target=9), "target=9 is no"),
         (lambda: graphs.from_edges(pd.DataFrame(ROWS), weight="w"), "weight='w' is no column"),
-        (lambda: graphs.from_edges(pd.DataFrame(ROWS), n_nodes=9), "a table names its nodes"),
+        (
+            lambda: graphs.from_edges(pd.DataFrame(ROWS), n_nodes=9),
+            "n_nodes is not for a data frame",
+        ),
         (lambda: graphs.from_edges([("a", "b", "x")]), "which is not a number"),
         (lambda: graphs.from_edges([("a", {})]), "is a dict, which cannot name a node"),
         (lambda: graphs.from_edges([("a", "b")], repeated="mean"), "repeated 'mean'"),

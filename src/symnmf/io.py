@@ -625,10 +625,10 @@ def _graph(
 
 
 def _assembled(names: Sequence[Any], ends: np.ndarray, weights: np.ndarray | None) -> FileData:
-    from symnmf.graphs.assembling import assembled
+    from symnmf.graphs.assembling import EdgeTable
 
-    ends = ends.astype(np.intp)
-    return FileData(assembled(names, ends, weights, name="it", allow_negative=True), "graph")
+    edges = EdgeTable(list(names), ends.astype(np.intp), weights)
+    return FileData(edges.adjacency("it", allow_negative=True), "graph")
 
 
 def _whole_numbers(*ends: np.ndarray) -> list[Any]:

@@ -6,10 +6,9 @@ affinities that the package is given is checked here.
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -17,8 +16,8 @@ import scipy.sparse as sp
 
 from symnmf.arguments import checked
 from symnmf.errors import InputError
-from symnmf.graphs.assembling import assembled
-from symnmf.graphs.edge_tables import EdgeTable, with_edges_read
+from symnmf.graphs.assembling import EdgeTable
+from symnmf.graphs.edge_tables import with_edges_read
 from symnmf.interchange import is_anndata, is_dask, to_host
 from symnmf.naming import USUAL_WEIGHT
 from symnmf.storage import LowRank, SymmetricArray, as_symmetric
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from symnmf.graphs.neighbors import Array, Points
 
 Graph: TypeAlias = sp.csr_array
-
-#: What a reader makes of a graph object: node names, ends of the edges by number, their weights.
-Edges: TypeAlias = tuple[list[Any], Any, Iterable[Any]]
 
 
 @checked()
@@ -61,11 +57,6 @@ def from_graph(
         Node of each row: networkx nodes, igraph's ``name`` attribute, what a table of edges calls
         them, a square frame's index, or 0..n-1.
     """
-    if weight is not None and not isinstance(weight, str):
-        raise InputError(
-            f"weight must be the name of an edge attribute, or None to count every edge as 1, got "
-            f"{weight!r}."
-        )
     from symnmf.graphs.hypergraph import hypergraph_of
 
     hypergraph = hypergraph_of(G, weight)
@@ -76,21 +67,8 @@ def from_graph(
     if read is None:
         adjacency = sp.csr_array(affinities(G, "G", signed=allow_negative))
         return adjacency, row_names(G) or list(range(adjacency.shape[0]))
-    names, pairs, weights = read(G, weight)
-    if not names:
-        raise InputError("G has no nodes; pass a graph with at least one.")
-    try:
-        values = np.array([1.0 if w is None else float(w) for w in weights])
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(
-            f"edge attribute {weight!r} of G holds values that are not numbers, or too large; "
-            f"name another one or pass weight=None."
-        ) from None
-    ends = np.array(pairs, dtype=np.intp).reshape(-1, 2)
-    repeated = "same" if isinstance(G, EdgeTable) else "sum"  # graph objects have no repeats
-    return assembled(
-        names, ends, values, name="G", repeated=repeated, allow_negative=allow_negative
-    ), names
+    table = read(G, weight)
+    return table.adjacency("G", allow_negative=allow_negative), table.names
 
 
 @checked()
@@ -120,33 +98,22 @@ def normalize(
     from symnmf.graphs.degree_offsets import choose_degree_offset
 
     checked = affinities(A, "A", signed=allow_negative)
-    check_degree_offset(degree_offset)
     if degree_offset is None:
         degree_offset = 0.0 if n_clusters is None else choose_degree_offset(checked, n_clusters)
     return normalized(checked, degree_offset)
 
 
-def check_degree_offset(degree_offset: Any) -> None:
-    """Refuse anything but None or a number of at least 0."""
-    numeric = isinstance(degree_offset, int | float | np.number)
-    if degree_offset is not None and not (numeric and 0 <= degree_offset < np.inf):
-        raise InputError(
-            f"degree_offset must be a number of mean degrees of at least 0, or None to choose "
-            f"it, got {degree_offset!r}."
-        )
-
-
 # Graph objects --------------------------------------------------------------------------------
 
 
-def edge_list(G: Any, name: str) -> Callable[[Any, str | None], Edges] | None:
+def edge_list(G: Any, name: str) -> Callable[[Any, str | None], EdgeTable] | None:
     """The reader for this kind of graph, or None where G must be a matrix.
 
     Both kinds are told by their methods, so that neither library need be installed.  Edges that
     are no graph object yet are refused, as the argument called ``name``.
     """
     if isinstance(G, EdgeTable):
-        return _read_table
+        return lambda table, weight: table
     if hasattr(G, "is_multigraph") and hasattr(G, "adjacency"):
         return _read_networkx
     if hasattr(G, "get_edgelist") and hasattr(G, "vs"):
@@ -157,28 +124,20 @@ def edge_list(G: Any, name: str) -> Callable[[Any, str | None], Edges] | None:
 
 
 def _refuse_plain_edges(G: Any, name: str) -> None:
-    """Say how to convert a dict of neighbours or a list of edges, the formats of networkx.
-
-    ``networkx.Graph`` drops the numbers of ``{u: {v: number}}`` without a word and refuses
-    triples ``(u, v, number)``, so these are told to name the numbers.
-    """
-    call, weighted = f"networkx.Graph({name})", "networkx.Graph((u, v, {'weight': w}) for "
-    rows = list(G.values()) if isinstance(G, dict) else []
-    if rows and all(isinstance(row, Collection) and not isinstance(row, str) for row in rows):
-        if _all(Mapping, rows) and not all(_all(Mapping, row.values()) for row in rows):
-            call = f"{weighted}u, row in {name}.items() for v, w in row.items())"
-        raise InputError(f"{name} is a dict of neighbours, not a graph yet; pass {call}.")
-    if isinstance(G, Collection) and G and _all(tuple, G) and {len(edge) for edge in G} <= {2, 3}:
-        if all(len(edge) == 3 and not isinstance(edge[2], Mapping) for edge in G):
-            call = f"{weighted}u, v, w in {name})"
-        raise InputError(
-            f"{name} holds tuples, which read as edges, but is not a graph yet; pass {call}, or "
-            f"numpy.array({name}) if the tuples are rows of a matrix."
+    """Say how to pass a dict of neighbours, or tuples that may be edges or rows of a matrix."""
+    if isinstance(G, dict):
+        instead = "symnmf.graphs.from_edges([(u, v, weight), ...])[0]"
+    elif isinstance(G, Collection) and G and all(isinstance(edge, tuple) for edge in G):
+        if not {len(edge) for edge in G} <= {2, 3}:
+            return
+        edges = name if isinstance(G, list | tuple) else f"list({name})"
+        instead = (
+            f"symnmf.graphs.from_edges({edges})[0], or numpy.array({edges}) if the tuples are rows "
+            f"of a matrix"
         )
-
-
-def _all(kind: type, items: Iterable[Any]) -> bool:
-    return all(isinstance(item, kind) for item in items)
+    else:
+        return
+    raise InputError(f"{name} is a {type(G).__name__}, not a graph or a matrix; pass {instead}.")
 
 
 def _check_weight(weight: str | None, attributes: Iterable[Any]) -> None:
@@ -195,11 +154,7 @@ def _check_weight(weight: str | None, attributes: Iterable[Any]) -> None:
         )
 
 
-def _read_table(G: EdgeTable, weight: str | None) -> Edges:
-    return G.names, G.pairs, itertools.repeat(1.0, len(G.pairs)) if G.weights is None else G.weights
-
-
-def _read_networkx(G: Any, weight: str | None) -> Edges:
+def _read_networkx(G: Any, weight: str | None) -> EdgeTable:
     if G.is_directed():
         raise InputError("G is directed; call G.to_undirected() first.")
     if G.is_multigraph():
@@ -212,10 +167,10 @@ def _read_networkx(G: Any, weight: str | None) -> Edges:
     if edges:
         _check_weight(weight, (attribute for *_, data in edges for attribute in data))
     weights = [data.get(weight) for *_, data in edges]
-    return names, [(place[u], place[v]) for u, v, _ in edges], weights
+    return _table(names, [(place[u], place[v]) for u, v, _ in edges], weights, weight)
 
 
-def _read_igraph(G: Any, weight: str | None) -> Edges:
+def _read_igraph(G: Any, weight: str | None) -> EdgeTable:
     if G.is_directed():
         raise InputError("G is directed; call G.as_undirected() first.")
     if G.has_multiple():
@@ -232,7 +187,18 @@ def _read_igraph(G: Any, weight: str | None) -> Edges:
     if G.ecount():
         _check_weight(weight, G.es.attributes())
     weights = G.es[weight] if weight in G.es.attributes() else [None] * G.ecount()
-    return names, G.get_edgelist(), weights
+    return _table(names, G.get_edgelist(), weights, weight)
+
+
+def _table(names: list[Any], pairs: Any, weights: Any, weight: str | None) -> EdgeTable:
+    try:
+        values = np.array([1.0 if w is None else float(w) for w in weights])
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(
+            f"edge attribute {weight!r} of G holds values that are not numbers, or too large; "
+            f"name another one or pass weight=None."
+        ) from None
+    return EdgeTable(names, np.array(pairs, dtype=np.intp).reshape(-1, 2), values)
 
 
 # Matrices -------------------------------------------------------------------------------------

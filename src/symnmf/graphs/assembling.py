@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,36 +26,55 @@ def csr(n: int, rows: np.ndarray, cols: np.ndarray, values: np.ndarray) -> sp.cs
     return graph
 
 
-def assembled(
-    names: Sequence[Any],
-    ends: np.ndarray,
-    weights: np.ndarray | None,
-    *,
-    name: str,
-    repeated: str = "same",
-    allow_negative: bool = False,
-) -> sp.csr_array:
-    """The adjacency matrix of edges (m, 2) between nodes that go by ``names``.
+@dataclass(frozen=True, eq=False)
+class EdgeTable:
+    """Edges between named nodes.
 
-    A self-loop of weight w is ``A[i, i] = w``. An edge may be listed in both directions: that is
-    one edge, or with ``repeated="sum"`` the sum of both.
+    Attributes
+    ----------
+    names : list
+        The nodes.
+    pairs : ndarray of shape (m, 2)
+        Both ends of each edge, by number.
+    weights : ndarray or None
+        One for each edge; None where every edge counts 1.
     """
-    values = np.ones(len(ends)) if weights is None else weights
-    bad = np.flatnonzero(~(np.isfinite(values) & (allow_negative | (values >= 0))))
-    if bad.size:
-        u, v = (names[i] for i in ends[bad[0]])
-        raise InputError(
-            f"{bad.size} of the {values.size} edges of {name} have a negative or non-finite "
-            f"weight, the first ({u!r}, {v!r}) with {values[bad[0]]:g}; drop them, pass "
-            f"weight=None to count every edge as 1, or allow_negative=True for a signed graph."
-        )
-    if repeated == "same":
-        kept = _distinct(names, ends, values, name)
-        ends, values = ends[kept], values[kept]
-    loop = ends[:, 0] == ends[:, 1]
-    rows = np.concatenate([ends[:, 0], ends[~loop, 1]])
-    cols = np.concatenate([ends[:, 1], ends[~loop, 0]])
-    return csr(len(names), rows, cols, np.concatenate([values, values[~loop]]))
+
+    names: list[Any]
+    pairs: np.ndarray
+    weights: np.ndarray | None = None
+
+    def number_of_nodes(self) -> int:
+        """How many nodes there are, by the name that networkx gives it."""
+        return len(self.names)
+
+    def adjacency(
+        self, name: str, *, repeated: str = "same", allow_negative: bool = False
+    ) -> sp.csr_array:
+        """The adjacency matrix.
+
+        A self-loop of weight w is ``A[i, i] = w``. An edge may be listed in both directions: that
+        is one edge, or with ``repeated="sum"`` the sum of both.
+        """
+        names, ends = self.names, self.pairs
+        if not len(names):
+            raise InputError(f"{name} has no nodes; pass a graph with at least one.")
+        values = np.ones(len(ends)) if self.weights is None else self.weights
+        bad = np.flatnonzero(~(np.isfinite(values) & (allow_negative | (values >= 0))))
+        if bad.size:
+            u, v = (names[i] for i in ends[bad[0]])
+            raise InputError(
+                f"{bad.size} of the {values.size} edges of {name} have a negative or non-finite "
+                f"weight, the first ({u!r}, {v!r}) with {values[bad[0]]:g}; drop them, pass "
+                f"weight=None to count every edge as 1, or allow_negative=True for a signed graph."
+            )
+        if repeated == "same":
+            kept = _distinct(names, ends, values, name)
+            ends, values = ends[kept], values[kept]
+        loop = ends[:, 0] == ends[:, 1]
+        rows = np.concatenate([ends[:, 0], ends[~loop, 1]])
+        cols = np.concatenate([ends[:, 1], ends[~loop, 0]])
+        return csr(len(names), rows, cols, np.concatenate([values, values[~loop]]))
 
 
 def _distinct(names: Sequence[Any], ends: np.ndarray, values: np.ndarray, name: str) -> np.ndarray:

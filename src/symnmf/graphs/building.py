@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from symnmf.arguments import checked
+from symnmf.arguments import check, checked
 from symnmf.errors import InputError
 from symnmf.graphs import adjacency
 from symnmf.graphs.adjacency import Graph, from_graph
@@ -37,7 +37,7 @@ from symnmf.graphs.pairwise import (
     neighbors_by_distance,
 )
 from symnmf.graphs.warning import warn
-from symnmf.kinds import is_number
+from symnmf.kinds import number, whole
 from symnmf.naming import lookup
 
 
@@ -171,8 +171,6 @@ def rbf(
     """
     points = _points(X)
     if isinstance(n_neighbors, str):
-        if n_neighbors != "all":
-            raise InputError(f"n_neighbors must be an integer, None or 'all', not {n_neighbors!r}.")
         A = kernel(points, "rbf", gamma=_checked_gamma(points, gamma))
         return adjacency.normalized(A) if normalize else A
     search = {"approximate": approximate, "n_jobs": n_jobs, "device": device}
@@ -378,8 +376,7 @@ def _checked_gamma(points: Points, gamma: Any) -> float:
     if gamma is None:
         spread = points.shape[1] * variance(points)
         return 1 / spread if spread > 0 else 1.0
-    if not (is_number(gamma) and 0 < gamma < np.inf):
-        raise InputError(f"gamma must be a positive number, not {gamma!r}; pass None to derive it.")
+    check("gamma", gamma, (number(0, above=True),))
     return float(gamma)
 
 
@@ -394,8 +391,7 @@ def _at_most(limit: int, value: int, name: str) -> int:
 
 def _neighbor_count(n_neighbors: int | None, points: Points) -> int:
     k = usual_neighbors(points) if n_neighbors is None else n_neighbors
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise InputError(f"n_neighbors must be an integer of at least 1, not {k!r}.")
+    check("n_neighbors", k, (whole(1),))
     return _at_most(points.shape[0] - 1, int(k), f"n_neighbors={k}")
 
 

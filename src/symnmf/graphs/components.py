@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from symnmf.graphs.warning import warn
-from symnmf.naming import lookup
-
-if TYPE_CHECKING:
-    from symnmf.graphs.neighbors import Array
-
-CHOICES = {"all": "all", "largest": "largest"}
 
 
 def restrict(A: Any, components: str, clusters: int, advice: str) -> Any:
@@ -33,14 +27,19 @@ def restrict(A: Any, components: str, clusters: int, advice: str) -> Any:
     advice : str
         What the reader is to write for the largest component alone.
     """
-    chosen = lookup(str(components), CHOICES, "components")
     graph = sp.csr_array(A)
     count, part = connected_components(graph != 0, directed=False)
     sizes = np.bincount(part)
     real = np.count_nonzero(sizes > 1)
-    if chosen == "largest" and count > 1:
+    if components == "largest" and count > 1:
         inside = part == sizes.argmax()
-        return _without(A, ~inside)
+        if not sp.issparse(A):
+            return np.where(inside[:, None] & inside, A, A.dtype.type(0))
+        keep = sp.diags_array(inside.astype(A.dtype))
+        kept = sp.csr_array(keep @ A @ keep)
+        kept.eliminate_zeros()
+        kept.sort_indices()
+        return kept
     if real > clusters:
         warn(
             f"the graph has {real} components of two nodes or more but only {clusters} clusters, "
@@ -48,16 +47,3 @@ def restrict(A: Any, components: str, clusters: int, advice: str) -> Any:
             f"the largest component, {sizes.max()} of {len(part)} nodes."
         )
     return A
-
-
-def _without(A: Any, outside: Array) -> Any:
-    if not sp.issparse(A):
-        kept = np.array(A)
-        kept[outside] = 0
-        kept[:, outside] = 0
-        return kept
-    inside = sp.diags_array((~outside).astype(A.dtype))
-    kept = sp.csr_array(inside @ A @ inside)
-    kept.eliminate_zeros()
-    kept.sort_indices()
-    return kept

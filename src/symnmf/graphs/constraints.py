@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.arguments import checked
+from symnmf.arguments import check, checked
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.adjacency import matrix_of
+from symnmf.kinds import number
 from symnmf.storage.border import check_shape
 
 #: The label of a sample of which nothing is known.
@@ -52,8 +53,7 @@ def constrained(
     if labels is not None:
         same, different = _labelled(labels, n)
         together, apart = np.vstack([together, same]), np.vstack([apart, different])
-    if not (isinstance(strength, int | float | np.number) and strength > 0):
-        raise InputError(f"constraint_strength must be a positive number, got {strength!r}.")
+    check("constraint_strength", strength, (number(0, above=True),))
     largest = A.max(axis=1)
     largest = largest.toarray().ravel() if sp.issparse(largest) else np.asarray(largest).ravel()
     unit = float(strength) * float(np.median(largest[largest > 0])) if largest.any() else 0.0

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from symnmf.arguments import checked
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import Graph, numbers
-from symnmf.graphs.assembling import REPEATED, assembled
+from symnmf.graphs.assembling import REPEATED, EdgeTable
 from symnmf.graphs.edge_tables import is_pairs, read_frame, read_pairs
 from symnmf.interchange import is_frame
 from symnmf.naming import USUAL_WEIGHT, lookup
@@ -35,8 +35,7 @@ def from_edges(
     ----------
     edges : data frame, list of pairs, or array-like of shape (m, 2) or (m, 3)
         A frame of pandas, polars or pyarrow, or pairs and triples with names of any kind. The rows
-        of an array are node numbers from 0, and weights in the third
-        column.
+        of an array are node numbers from 0, and weights in the third column.
     source, target : str, optional
         The columns of a frame with the two ends. By default those called source and target, from
         and to, src and dst or node1 and node2, in any case; else the first two of two or three.
@@ -67,35 +66,27 @@ def from_edges(
     ['ann', 'bob', 'eve']
     """
     lookup(repeated, {kind: kind for kind in REPEATED}, "repeated")
-    told: dict[str, Any] = {"source": source, "target": target, "n_nodes": n_nodes}
     if is_frame(edges):
-        _refuse(told, "n_nodes", "is for arrays of node numbers, and a table names its nodes")
-        ends = {"source": source, "target": target}
-        found = read_frame(edges, weight=weight, name="edges", **ends)
-        names, pairs, weights = found.names, found.pairs, found.weights
+        what, taken = "a data frame", {"source", "target"}
     elif is_pairs(edges):
-        for name in told:
-            _refuse(told, name, "is not for a list of pairs, which holds the names itself")
-        found = read_pairs(edges, weight, "edges")
-        names, pairs, weights = found.names, found.pairs, found.weights
+        what, taken = "a list of pairs", set[str]()
     else:
-        for name in ("source", "target"):
-            _refuse(told, name, "names a column of a data frame, and edges is none")
-        names, pairs, weights = _numbered(edges, n_nodes, weighted=weight is not None)
-    return assembled(
-        names, pairs, weights, name="edges", repeated=repeated, allow_negative=allow_negative
-    ), names
+        what, taken = "an array of node numbers", {"n_nodes"}
+    options = {"source": source, "target": target, "n_nodes": n_nodes}
+    for name, value in options.items():
+        if value is not None and name not in taken:
+            raise InputError(f"{name} is not for {what}; leave it out.")
+    if is_frame(edges):
+        table = read_frame(edges, source=source, target=target, weight=weight, name="edges")
+    elif is_pairs(edges):
+        table = read_pairs(edges, weight, "edges")
+    else:
+        table = _numbered(edges, n_nodes, weighted=weight is not None)
+    return table.adjacency("edges", repeated=repeated, allow_negative=allow_negative), table.names
 
 
-def _refuse(told: dict[str, Any], name: str, why: str) -> None:
-    if told[name] is not None:
-        raise InputError(f"{name} {why}; leave it out.")
-
-
-def _numbered(
-    edges: Any, n_nodes: int | None, *, weighted: bool
-) -> tuple[list[int], np.ndarray, np.ndarray | None]:
-    """The nodes, ends and weights of an array."""
+def _numbered(edges: Any, n_nodes: int | None, *, weighted: bool) -> EdgeTable:
+    """The edges of an array."""
     table = np.asarray(numbers(edges, "edges"))
     if table.ndim != 2:
         raise InputError(
@@ -111,7 +102,7 @@ def _numbered(
     if n <= ends.max():
         raise InputError(f"n_nodes={n_nodes} is not above the largest node, {int(ends.max())}.")
     weights = table[:, 2] if table.shape[1] == 3 and weighted else None
-    return list(range(n)), ends.astype(np.intp), weights
+    return EdgeTable(list(range(n)), ends.astype(np.intp), weights)
 
 
 def looks_like_edges(table: Any) -> bool:

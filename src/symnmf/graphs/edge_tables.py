@@ -6,38 +6,15 @@ None of these libraries is imported here: a column is what a frame gives by its 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from symnmf.errors import InputError
+from symnmf.graphs.assembling import EdgeTable
 from symnmf.interchange import is_frame
 from symnmf.naming import USUAL_WEIGHT, named_ends, named_weight
-
-
-@dataclass(frozen=True, eq=False)
-class EdgeTable:
-    """The edges that a table holds.
-
-    Attributes
-    ----------
-    names : list
-        The nodes.
-    pairs : ndarray of shape (m, 2)
-        Both ends of each edge, by number.
-    weights : ndarray or None
-        One for each edge; None where every edge counts 1.
-    """
-
-    names: list[Any]
-    pairs: np.ndarray
-    weights: np.ndarray | None
-
-    def number_of_nodes(self) -> int:
-        """How many nodes there are, by the name that networkx gives it."""
-        return len(self.names)
 
 
 def with_edges_read(G: Any, weight: Any = USUAL_WEIGHT) -> Any:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.arguments import checked
+from symnmf.arguments import check, checked
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.adjacency import Graph
-from symnmf.kinds import is_number, is_sparse
+from symnmf.kinds import is_sparse, number
 from symnmf.naming import USUAL_WEIGHT
 from symnmf.objectives.losses import PRIOR
 from symnmf.parallel import Threads
@@ -78,12 +77,17 @@ class Hypergraph:
         sizes = np.fromiter(map(len, groups), np.int64, len(groups))
         members = np.fromiter((i for group in groups for i in group), np.int64, int(sizes.sum()))
         indptr = np.concatenate([[0], np.cumsum(sizes)])
-        self._set(members, indptr, checked_weights(weights, len(groups)), names)
+        self.members, self.indptr, self.names = members, indptr, names
+        self.weights = checked_weights(weights, len(groups))
 
-    def _set(
-        self, members: np.ndarray, indptr: np.ndarray, weights: np.ndarray, names: list[Any]
-    ) -> None:
-        self.members, self.indptr, self.weights, self.names = members, indptr, weights, names
+    @classmethod
+    def _made(
+        cls, members: np.ndarray, sizes: np.ndarray, weights: np.ndarray, names: list[Any]
+    ) -> Self:
+        made = cls.__new__(cls)
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        made.members, made.indptr, made.weights, made.names = members, indptr, weights, names
+        return made
 
     @classmethod
     @checked()
@@ -105,7 +109,8 @@ class Hypergraph:
                 f"indptr must begin with 0 and end with the {len(members)} members, and hold one "
                 f"number more than there are hyperedges."
             )
-        if (np.diff(indptr) < 0).any():
+        sizes = np.diff(indptr.astype(np.int64))
+        if (sizes < 0).any():
             raise InputError("indptr must not fall; it says where each hyperedge begins.")
         n = int(members.max(initial=-1)) + 1 if names is None else len(names)
         if names is None and n > MOST_UNUSED + len(members):
@@ -115,7 +120,7 @@ class Hypergraph:
             )
         if len(members) and (members.min() < 0 or members.max() >= n):
             raise InputError(f"members must be numbers from 0 to {n - 1}, the last of the nodes.")
-        own = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        own = np.repeat(np.arange(len(sizes)), sizes)
         order = np.lexsort((members, own))
         twice = (np.diff(members[order]) == 0) & (np.diff(own[order]) == 0)
         if twice.any():
@@ -123,15 +128,9 @@ class Hypergraph:
                 f"hyperedge number {own[order][1:][twice][0]} has the node "
                 f"{members[order][1:][twice][0]} more than once; each may be there once."
             )
-        made = cls.__new__(cls)
-        count = len(indptr) - 1
-        made._set(
-            members.astype(np.int64),
-            indptr.astype(np.int64),
-            checked_weights(weights, count),
-            list(range(n)) if names is None else list(names),
-        )
-        return made
+        known = checked_weights(weights, len(sizes))
+        called = list(range(n)) if names is None else list(names)
+        return cls._made(members.astype(np.int64), sizes, known, called)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -145,10 +144,8 @@ class Hypergraph:
         return self.shape[1]
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        names, members = self.names, self.members.tolist()
-        ends = self.indptr.tolist()
-        for begin, end in itertools.pairwise(ends):
-            yield tuple(names[i] for i in members[begin:end])
+        for group in np.split(self.members, self.indptr[1:-1]):
+            yield tuple(self.names[i] for i in group.tolist())
 
     def __repr__(self) -> str:
         n, count = self.shape
@@ -161,14 +158,8 @@ class Hypergraph:
     def kept(self, which: np.ndarray) -> Hypergraph:
         """Return the hyperedges where ``which`` is True, over the same nodes."""
         sizes = self.sizes
-        made = Hypergraph.__new__(Hypergraph)
-        made._set(
-            self.members[np.repeat(which, sizes)],
-            np.concatenate([[0], np.cumsum(sizes[which])]),
-            self.weights[which],
-            self.names,
-        )
-        return made
+        members = self.members[np.repeat(which, sizes)]
+        return Hypergraph._made(members, sizes[which], self.weights[which], self.names)
 
     @checked()
     def of_sizes(self, least: int = 2, most: int | None = None) -> Hypergraph:
@@ -182,8 +173,7 @@ class Hypergraph:
     @checked()
     def split(self, share: float = 0.2, random_state: Any = None) -> tuple[Hypergraph, Hypergraph]:
         """Return the hypergraph without a random ``share`` of its hyperedges, and those."""
-        if not 0 < share < 1:
-            raise InputError(f"share must be between 0 and 1, got {share!r}.")
+        check("share", share, (number(0, 1, above=True),))
         held = np.random.default_rng(random_state).random(len(self)) < share
         return self.kept(~held), self.kept(held)
 
@@ -193,9 +183,7 @@ class Hypergraph:
         ``own`` says in which hyperedge each of ``members`` is, in increasing order.
         """
         sizes = np.bincount(own, minlength=len(self))
-        made = Hypergraph.__new__(Hypergraph)
-        made._set(members, np.concatenate([[0], np.cumsum(sizes)]), self.weights, self.names)
-        return made
+        return Hypergraph._made(members, sizes, self.weights, self.names)
 
     # --- what it becomes
 
@@ -220,8 +208,7 @@ class Hypergraph:
         used = share > 0
         B = self._incidence[used].T.tocsr()
         A = sp.csr_array(B @ sp.diags_array(share[used]) @ B.T)
-        rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-        A.data[rows == A.indices] = 0.0
+        A.setdiag(0.0)
         A.eliminate_zeros()
         A.sort_indices()
         return A
@@ -235,8 +222,7 @@ class Hypergraph:
         See ``HyperedgeLikelihood``. ``prior`` = 0 is the plain likelihood;
         ``clique_graph`` is that of :meth:`clique_graph` where it is known.
         """
-        if not (is_number(prior) and 0 <= prior < np.inf):
-            raise InputError(f"prior must be a number of at least 0, got {prior!r}.")
+        check("prior", prior, (number(0),))
         used = self.kept((self.sizes > 1) & (self.weights > 0))
         if not len(used):
             raise InputError("no hyperedge has two nodes and a weight above 0.")
@@ -273,22 +259,22 @@ def numbered(
         for node in () if nodes is None else nodes:
             places.setdefault(node, len(places))
     known, groups = len(places), []
-    for number, group in enumerate(hyperedges):
+    for place, group in enumerate(hyperedges):
         if isinstance(group, str | bytes) or not isinstance(group, Iterable) or is_sparse(group):
             raise InputError(
-                f"hyperedges must be collections of nodes, but number {number} is "
+                f"hyperedges must be collections of nodes, but number {place} is "
                 f"{type(group).__name__}."
             )
         try:
             once = dict.fromkeys(group)
         except TypeError as error:
             raise InputError(
-                f"hyperedge number {number} holds a node that cannot be a name ({error})."
+                f"hyperedge number {place} holds a node that cannot be a name ({error})."
             ) from error
         groups.append([places.setdefault(node, len(places)) for node in once])
         if nodes is not None and len(places) > known:
             raise InputError(
-                f"hyperedge number {number} holds {list(places)[known]!r}, which nodes does not "
+                f"hyperedge number {place} holds {list(places)[known]!r}, which nodes does not "
                 f"list."
             )
     return groups, list(places)
@@ -298,10 +284,8 @@ def checked_weights(weights: Any, count: int) -> np.ndarray:
     """Return one weight for each of so many hyperedges, or say what is wrong with them."""
     if weights is None:
         return np.ones(count)
-    try:
+    with said_as_input_errors("weights"):
         values = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"weights must be numbers: {error}.") from error
     if values.shape != (count,):
         raise InputError(
             f"weights must hold one number for each of the {count} hyperedges, got shape "
@@ -327,17 +311,12 @@ def hypergraph_of(G: Any, weight: str | None = USUAL_WEIGHT) -> Hypergraph | Non
     """Return a Hypergraph of what XGI, HGX or HyperNetX made; None for anything else."""
     if isinstance(G, Hypergraph):
         return G
-    read = _reader_of(G)
-    return None if read is None else read(G, weight)
-
-
-def _reader_of(G: Any) -> Callable[[Any, str | None], Hypergraph] | None:
     if hasattr(getattr(G, "edges", None), "members") and hasattr(G, "nodes"):
-        return _read_xgi
+        return _read_xgi(G, weight)
     if hasattr(G, "get_edges") and hasattr(G, "get_nodes"):
-        return _read_hgx
+        return _read_hgx(G, weight)
     if hasattr(G, "incidence_dict") and hasattr(G, "nodes"):
-        return _read_hypernetx
+        return _read_hypernetx(G, weight)
     return None
 
 
@@ -357,7 +336,7 @@ def _read_hgx(G: Any, weight: str | None) -> Hypergraph:
             f"G is a {type(G).__name__}; pass a hypergraphx.Hypergraph of its hyperedges."
         )
     weights = None if weight is None else [float(G.get_weight(edge)) for edge in edges]
-    return Hypergraph(edges, weights, nodes=_sorted_or_not(G.get_nodes()))
+    return Hypergraph(edges, weights, nodes=G.get_nodes())
 
 
 def _read_hypernetx(G: Any, weight: str | None) -> Hypergraph:
@@ -366,12 +345,3 @@ def _read_hypernetx(G: Any, weight: str | None) -> Hypergraph:
     if weight is not None:
         weights = [float(getattr(G.edges[name], "weight", 1.0) or 1.0) for name in edges]
     return Hypergraph(edges.values(), weights, nodes=list(G.nodes))
-
-
-def _sorted_or_not(nodes: Iterable[Any]) -> list[Any]:
-    """Return nodes in order where they have one."""
-    listed = list(nodes)
-    try:
-        return sorted(listed)
-    except TypeError:
-        return listed
