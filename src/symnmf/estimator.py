@@ -52,7 +52,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     .. math:: \min_{U \ge 0} \tfrac12 \|A - U U^T\|_F^2.
 
     The rows of U say how strongly each sample belongs to each cluster, and its similarities decide
-    between them, see ``assign_labels``. The class is a drop-in replacement for
+    between them, see ``assign_labels``. The class can take the place of
     :class:`sklearn.cluster.SpectralClustering`: ``n_clusters``, ``affinity``, ``n_neighbors``,
     ``n_init``, ``random_state``, ``n_jobs`` and ``verbose`` mean the same. The notes list the
     differences.
