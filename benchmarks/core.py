@@ -136,7 +136,7 @@ def orl_figure(solver: str, iterations: int = 400) -> tuple[float, float]:
         with one_blas_thread():
             run.begin(starting_point(X, 40, "scaled-random", 0))
             clock = time.perf_counter()
-            result = run.loop(Interrupt())
+            result = run.result(run.iterate(Interrupt()))
         best = min(best, (time.perf_counter() - clock) / iterations)
         error = result.error
     return 1e3 * best, error

@@ -438,5 +438,5 @@ def test_the_loop_takes_a_clock():
     clock = lambda: float(next(ticks))  # noqa: E731
     counted = Run(symnmf.Problem(X), Settings.of("cd", tol=0.0, max_iter=5, clock=clock))
     counted.begin(U0.copy())
-    result = counted.loop(Interrupt())
+    result = counted.result(counted.iterate(Interrupt()))
     np.testing.assert_array_equal(np.diff(result.history["seconds"]), 1.0)

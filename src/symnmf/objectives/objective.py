@@ -364,7 +364,6 @@ def relative(apart: float, size: float) -> float:
 
 
 @functools.cache
-@functools.cache
 def rounding_level(dtype: np.dtype) -> float:
     """Return the stationarity under which nothing but rounding is left."""
     return float(64.0 * np.finfo(dtype).eps / REFERENCE_SHARE)

@@ -21,6 +21,7 @@ import numpy as np
 from symnmf.errors import InputError, warn
 from symnmf.objectives import Objective
 from symnmf.ops import Ops
+from symnmf.outputs import AnyPath, check_output
 from symnmf.run.problem import Problem
 from symnmf.run.result import OTHER, History
 from symnmf.run.settings import Settings
@@ -36,25 +37,6 @@ SECONDS_BETWEEN = 60.0
 CARRIED = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-3}
 #: How far measures of the same state may be apart, as a part of them.
 MEASURED = {np.dtype(np.float64): 1e-4, np.dtype(np.float32): 1e-2}
-
-
-@dataclass(frozen=True)
-class OwnedPath(os.PathLike[str]):
-    """The path of a checkpoint that one start of one fit owns, and no other may go on from."""
-
-    path: Path
-    owner: str
-
-    def __fspath__(self) -> str:
-        return str(self.path)
-
-    def __str__(self) -> str:
-        return str(self.path)
-
-
-def owner_of(path: object) -> str:
-    """Return whose checkpoint a path names; a plain path is anybody's."""
-    return path.owner if isinstance(path, OwnedPath) else "none"
 
 
 @dataclass
@@ -85,16 +67,6 @@ class Checkpoint:
     last: float = field(default_factory=time.monotonic)
     failed: bool = False
 
-    def __post_init__(self) -> None:
-        folder = self.path.parent
-        if not folder.is_dir():
-            raise InputError(
-                f"checkpoint {str(self.path)!r} cannot be written: the folder {str(folder)!r} "
-                f"does not exist; create it first."
-            )
-        if self.path.is_dir():
-            raise InputError(f"checkpoint {str(self.path)!r} is a folder; name a file.")
-
     def due(self) -> bool:
         return time.monotonic() - self.last >= SECONDS_BETWEEN
 
@@ -120,11 +92,20 @@ class Checkpoint:
         for prefix, kept in ((MEMORY, state.memory), (SCHEDULE, state.schedule)):
             for name, value in kept.items():
                 arrays[prefix + name] = value if isinstance(value, np.ndarray) else ops.get(value)
-        self.failed |= not written(self.path, arrays, self.identity, warned=self.failed)
+        try:
+            store(self.path, arrays, self.identity)
+        except (OSError, InputError) as error:
+            if not self.failed:
+                warn(
+                    f"the checkpoint {str(self.path)!r} could not be written ({error}); the run "
+                    f"continues and an earlier checkpoint is kept.",
+                    RuntimeWarning,
+                )
+            self.failed = True
         self.last = time.monotonic()
 
 
-def store(path: os.PathLike[str], arrays: dict[str, Any], identity: dict[str, Any]) -> None:
+def store(path: AnyPath, arrays: dict[str, Any], identity: dict[str, Any]) -> None:
     """Write the checkpoint of whatever this identity is of."""
     from symnmf.archives import write_archive
 
@@ -132,23 +113,8 @@ def store(path: os.PathLike[str], arrays: dict[str, Any], identity: dict[str, An
     write_archive(path, head | arrays)
 
 
-def written(path: Path, arrays: dict[str, Any], identity: dict[str, Any], *, warned: bool) -> bool:
-    """Write a checkpoint; where that fails say so, once, and return False."""
-    try:
-        store(path, arrays, identity)
-    except (OSError, InputError) as error:
-        if not warned:
-            warn(
-                f"the checkpoint {str(path)!r} could not be written ({error}); the run continues "
-                f"and an earlier checkpoint is kept.",
-                RuntimeWarning,
-            )
-        return False
-    return True
-
-
 @contextmanager
-def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+def reading(path: AnyPath) -> Iterator[None]:
     """Say in one sentence what is wrong with the fields of a checkpoint."""
     try:
         yield
@@ -162,24 +128,37 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
         raise InputError(f"{path} is not a whole symnmf checkpoint; start afresh.") from error
 
 
-def stored_arrays(
-    path: str | os.PathLike[str], identity: dict[str, Any], kind: str
-) -> dict[str, np.ndarray]:
+def stored_arrays(path: AnyPath, identity: dict[str, Any], kind: str) -> dict[str, np.ndarray]:
     """Return the arrays of a checkpoint; one of another identity is refused."""
     from symnmf.archives import read_archive
 
     stored = read_archive(path, FORMAT)
     with reading(path):
-        check_identity(path, json.loads(str(stored.pop("identity"))), identity, kind)
+        found = json.loads(str(stored.pop("identity")))
+        for key, value in identity.items():
+            if found.get(key) != value:
+                what = "X" if key == "X" else f"{key} {value!r} (it has {found.get(key)!r})"
+                raise InputError(
+                    f"checkpoint {str(path)!r} belongs to another {kind}: it does not match this "
+                    f"{what}; pass what it was made with, or name another file to start afresh."
+                )
         del stored["format"]
     return stored
 
 
 @dataclass(frozen=True)
 class Checkpointing:
-    """Where a run is saved, and resumed from if it was saved before; nowhere by default."""
+    """Where a run is saved, and resumed from if it was saved before; nowhere by default.
 
-    checkpoint: str | os.PathLike[str] | None = None
+    ``owner`` names the start of a fit that alone may go on from there.
+    """
+
+    checkpoint: AnyPath | None = None
+    owner: str = "none"
+
+    def __post_init__(self) -> None:
+        if self.checkpoint is not None:
+            check_output(self.checkpoint, "checkpoint")
 
     def open(
         self,
@@ -201,7 +180,7 @@ class Checkpointing:
             "rank": int(rank),
             "solver": repr(solver),
             "coupling": repr(settings.coupling) if solver.has_coupling else "none",
-            "owner": owner_of(self.checkpoint),
+            "owner": self.owner,
             **origin(),
         }
         saved = None
@@ -211,7 +190,7 @@ class Checkpointing:
 
 
 def read_checkpoint(
-    path: str | os.PathLike[str],
+    path: AnyPath,
     identity: dict[str, Any],
     objectives: Sequence[Objective],
     settings: Settings,
@@ -292,19 +271,6 @@ def is_true(f: Objective, state: State) -> bool:
         (true.stationarity, said.stationarity),
     )
     return all(abs(one - other) <= near * max(abs(one), near) for one, other in pairs)
-
-
-def check_identity(
-    path: str | os.PathLike[str], found: dict[str, Any], identity: dict[str, Any], kind: str
-) -> None:
-    """Refuse a file of another run, fit or search, and say the first thing that differs."""
-    for key, value in identity.items():
-        if found.get(key) != value:
-            what = "X" if key == "X" else f"{key} {value!r} (it has {found.get(key)!r})"
-            raise InputError(
-                f"checkpoint {str(path)!r} belongs to another {kind}: it does not match this "
-                f"{what}; pass what it was made with, or name another file to start afresh."
-            )
 
 
 def _taken(stored: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-import numpy as np
-
 from symnmf import calls
 from symnmf.arguments import checked
 from symnmf.bars import bar, together
@@ -105,12 +103,15 @@ def factorize(
         watcher = together(shown, of_each)
         with calls.timed("check"):
             posed = Problem.of(X, **problem, n_jobs=n_jobs, device=device)
-            columns = rank if isinstance(rank, int | np.integer) else rank_for(posed)
-            posed = posed.for_rank(int(columns))
+            if isinstance(rank, str):
+                from symnmf.run.choosing import choose_rank
+
+                rank = int(choose_rank(posed).value)
+            posed = posed.for_rank(rank)
         if plan is None:
             result = solve(
                 posed,
-                int(columns),
+                rank,
                 settings,
                 init=init,
                 random_state=random_state,
@@ -118,13 +119,6 @@ def factorize(
                 checkpointing=checkpointing,
             ).as_given(posed.given)
         else:
-            result = replace(plan, rank=int(columns), progress=watcher).search(posed).best
+            result = replace(plan, rank=rank, progress=watcher).search(posed).best
         warn_unless_converged(result, settings.limits, n_init)
         return result.of_call(call)
-
-
-def rank_for(problem: Problem) -> int:
-    """Choose the number of columns where it is left open."""
-    from symnmf.run.choosing import choose_rank
-
-    return int(choose_rank(problem).value)

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.errors import InputError
-from symnmf.run.checkpoint import Checkpointing, OwnedPath, reading, store, stored_arrays
+from symnmf.run.checkpoint import Checkpointing, reading, store, stored_arrays
 from symnmf.run.start import RandomState, as_generator, drawn_seed
 
 
@@ -27,14 +26,18 @@ class Fit:
     def checkpointing(self, start: int) -> Checkpointing:
         """Return where a start is saved, and resumed from if it was saved before."""
         file = f"{self.path.stem}.{self.name}.start-{start}{self.path.suffix}"
-        own = OwnedPath(self.path.with_name(file), f"start {start} of fit {self.name}")
-        return Checkpointing(own)
+        return Checkpointing(self.path.with_name(file), f"start {start} of fit {self.name}")
 
 
 def open_fit(path: Path, identity: dict[str, Any], random_state: RandomState) -> Fit:
     """Go on with the fit at ``path``, which must be of this identity, or begin one there."""
     if os.path.lexists(path):
-        return _stored(path, identity)
+        stored = stored_arrays(path, identity, "fit")
+        with reading(path):
+            seed, name = int(str(stored["seed"])), str(stored["fit"])
+            if seed < 0 or not re.fullmatch("[0-9a-f]{16}", name):
+                raise ValueError("its fields are not what a fit writes")
+        return Fit(path, seed, name)
     name = secrets.token_hex(8)
     seed = identity.get("random_state", -1)
     if seed < 0:  # drawn once and kept, so that the starts are the same next time
@@ -42,29 +45,3 @@ def open_fit(path: Path, identity: dict[str, Any], random_state: RandomState) ->
         seed = drawn_seed() if drawn else int(as_generator(random_state).integers(2**62))
     store(path, {"seed": np.array(str(seed)), "fit": np.array(name)}, identity)
     return Fit(path, seed, name)
-
-
-def _stored(path: Path, identity: dict[str, Any]) -> Fit:
-    """Return the seed of a fit and the name its starts go by."""
-    stored = stored_arrays(path, identity, "fit")
-    with reading(path):
-        seed, fit = int(str(stored["seed"])), str(stored["fit"])
-        if seed < 0 or not re.fullmatch("[0-9a-f]{16}", fit):
-            raise ValueError("its fields are not what a fit writes")
-    return Fit(path, seed, fit)
-
-
-def check_path(checkpoint: Any) -> None:
-    """Refuse what no file can be written to."""
-    if not isinstance(checkpoint, str | os.PathLike):
-        raise InputError(f"checkpoint must be the path of a file or None, got {checkpoint!r}.")
-    path = Path(checkpoint)
-    if not path.parent.is_dir():
-        raise InputError(
-            f"checkpoint={str(path)!r} cannot be written, since there is no folder "
-            f"{str(path.parent)!r}; make it first, or name a file elsewhere."
-        )
-    if path.is_dir():
-        raise InputError(
-            f"checkpoint={str(path)!r} is a folder; name a file, such as {str(path / 'fit.npz')!r}."
-        )

@@ -73,7 +73,7 @@ class Run:
         """Start from a checkpoint."""
         self.state, self.history = saved.state, saved.history
         self.seconds, self.start_misfit = saved.seconds, saved.start_misfit
-        if self.history["iteration"][-1] % self.limits.record_every:
+        if self.history.last_iteration % self.limits.record_every:
             self.history.drop_last()  # it is there since a limit ended the run
 
     def go_on_from(self, other: Run, U: Factor) -> None:
@@ -82,10 +82,6 @@ class Run:
         self.latest_seconds, self.start_misfit = other.latest_seconds, other.start_misfit
         self.stopped = other.stopped
         self._restart(U, other.state.iteration)
-
-    def loop(self, interrupt: Interrupt) -> Result:
-        """Iterate until something says stop."""
-        return self._result(self.iterate(interrupt))
 
     def iterate(self, interrupt: Interrupt) -> Status:
         """Iterate until something says stop, and say what."""
@@ -165,12 +161,11 @@ class Run:
             now.consensus,
             now.stationarity,
         )
-        if len(self.history) and self.history["iteration"][-1] == iteration:
+        again = len(self.history) > 0 and self.history.last_iteration == iteration
+        if again:
             self.history.drop_last()
-            self.history.append(row)
-            return
         self.history.append(row)
-        if self.callback is None:
+        if again or self.callback is None:
             return
         n = self.f.rows
         U, V = (partial(self._shown, point, n) for point in (self.state.U, self.state.V))
@@ -222,7 +217,8 @@ class Run:
             with_product=not self.solver.has_coupling,
         )
 
-    def _result(self, status: Status) -> Result:
+    def result(self, status: Status) -> Result:
+        """Return where a run is, that ended like this."""
         misfit = self.state.U.misfit
         if misfit is not None and misfit.doubt > 0.0:
             # carried along by the line searches; the checkpoint goes on with it, a result does not

@@ -18,9 +18,10 @@ from symnmf import calls
 from symnmf.errors import InputError
 from symnmf.objectives import Objective
 from symnmf.ops import HostOps
+from symnmf.outputs import check_output
 from symnmf.parallel import Threads
 from symnmf.run.checkpoint import Checkpointing
-from symnmf.run.fits import check_path, open_fit
+from symnmf.run.fits import open_fit
 from symnmf.run.interrupts import Interrupt, watching
 from symnmf.run.problem import Problem
 from symnmf.run.result import Result, Snapshot
@@ -155,7 +156,7 @@ class Plan:
         if self.device is not None:
             torch_device(None, self.device)
         if self.checkpoint is not None:
-            check_path(self.checkpoint)
+            check_output(self.checkpoint, "checkpoint")
 
     @property
     def starts(self) -> int:

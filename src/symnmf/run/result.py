@@ -87,6 +87,11 @@ class History:
         """Leave out the last row."""
         del self._numbers[-len(COLUMNS) :]
 
+    @property
+    def last_iteration(self) -> int:
+        """The iteration of the last row."""
+        return int(self._numbers[-len(COLUMNS)])
+
     def __len__(self) -> int:
         return len(self._numbers) // len(COLUMNS)
 

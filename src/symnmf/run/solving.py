@@ -92,7 +92,7 @@ def solve(
                 run.begin(U0)
             else:
                 run.go_on(saved)
-            return run.loop(interrupt).of_call(call)
+            return run.result(run.iterate(interrupt)).of_call(call)
 
 
 def _in_float32(f: Objective) -> Objective | None:
