@@ -126,7 +126,10 @@ def edge_list(G: Any, name: str) -> Callable[[Any, str | None], EdgeTable] | Non
 def _refuse_plain_edges(G: Any, name: str) -> None:
     """Say how to pass a dict of neighbours, or tuples that may be edges or rows of a matrix."""
     if isinstance(G, dict):
-        instead = "symnmf.graphs.from_edges([(u, v, weight), ...])[0]"
+        instead = (
+            f"networkx.Graph({name}), or where it holds weights, "
+            f"symnmf.graphs.from_edges([(u, v, weight), ...])[0]"
+        )
     elif isinstance(G, Collection) and G and all(isinstance(edge, tuple) for edge in G):
         if not {len(edge) for edge in G} <= {2, 3}:
             return
