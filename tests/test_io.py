@@ -289,6 +289,8 @@ def test_labels_are_found_by_name(tmp_path):
     )
     twice = put(tmp_path, "b.csv", "name,cluster\nb,1\nb,2\n")
     refused(twice, "more than once", read=lambda p: io.read_labels(p, ["a", "b"]))
+    headed = put(tmp_path, "d.csv", "species\n3\n3\n")
+    assert io.read_labels(headed, ["a", "b"]).tolist() == [3, 3]
     plain = put(tmp_path, "c.txt", "1\n2\n3\n")
     refused(plain, "3 labels for 2 rows", read=lambda p: io.read_labels(p, ["a", "b"]))
 

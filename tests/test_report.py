@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 
 import symnmf
 from symnmf.errors import InputError
@@ -106,6 +107,15 @@ def test_a_run_that_did_not_converge_is_not_called_certified(tmp_path):
     text = write_report(tmp_path / "page.html", result, X).read_text()
     assert "Not certified" in text
     assert re.search(r'class="certificate no"', text)
+
+
+def test_sentences_are_whole_and_said_once(tmp_path):
+    points = load_iris().data
+    model = symnmf.SymNMF(3, random_state=0).fit(points)
+    assert len(model.quality_.verdict.reason) > 180
+    page = write_report(tmp_path / "page.html", model).read_text()
+    assert model.quality_.verdict.reason[-40:] in page
+    assert page.count(model.certificate_.bound.sentence.rstrip(".")) == 1
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -47,6 +49,17 @@ def test_the_table_has_every_node_once_in_each_level_it_is_in(tree):
     for cluster, parent in parent_of.items():
         assert parent < 0 or nodes[cluster] < nodes[parent]
     assert nodes[0] == set(range(320))
+
+
+def test_each_cluster_is_printed_above_its_own_parts():
+    found = symnmf.hierarchy(nx.les_miserables_graph(), max_cluster_size=20, random_state=0)
+    head, *lines = str(found).splitlines()
+    assert head == f"{found.n_clusters} clusters in a tree of 2 levels"
+    assert len(lines) == len(found.branches)
+    sizes = [(len(line) - len(line.lstrip()), int(line.split()[0])) for line in lines]
+    for place, (depth, size) in enumerate(sizes):
+        below = list(takewhile(lambda part, above=depth: part[0] > above, sizes[place + 1 :]))
+        assert not below or sum(part for deep, part in below if deep == depth + 2) == size
 
 
 def test_cuts_are_nested_and_scipy_reads_the_linkage(tree):

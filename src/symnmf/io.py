@@ -756,7 +756,8 @@ def read_labels(path: AnyPath, names: Sequence[Any] | None = None) -> np.ndarray
         Ends in .csv, .tsv, .txt, .labels, .npy or .npz (the array ``y`` or ``labels``, or the only
         one), or in one of these and .gz. A text file holds a label per line; with two columns the
         first holds names; with more, a header must say which are the labels (``label``, ``class``,
-        ``cluster``, ...) and the names (``name``, ``id``, ``row``, ...).
+        ``cluster``, ...) and the names (``name``, ``id``, ``row``, ...). If there is one
+        line too many and the first is unlike all others, it is a header too.
     names : sequence, optional
         The names of the rows. Labels come in their order, found by name if the file has names.
 
@@ -777,6 +778,8 @@ def read_labels(path: AnyPath, names: Sequence[Any] | None = None) -> np.ndarray
         return labels
     if known is not None:
         return labels[match_names(known, names, path, "label")]
+    if labels.dtype == object and len(labels) == len(names) + 1 and labels[0] not in labels[1:]:
+        labels = _as_labels(labels[1:])  # one line too many, unlike all others: a header
     if len(labels) != len(names):
         raise InputError(f"{path} holds {len(labels)} labels for {len(names)} rows.")
     return labels

@@ -312,10 +312,7 @@ class Building:
         """Warn where a few columns decide all distances by their scale."""
         if columns := dominant_columns(data):
             said = describe_dominance(data, columns, self.column_names)
-            warn(
-                f"{said}; sklearn.preprocessing.StandardScaler, or --scale standard in the shell, "
-                "brings all columns to one scale."
-            )
+            warn(f"{said}; sklearn.preprocessing.StandardScaler brings all columns to one scale.")
 
     def _of_matrix(self, data: Any, clusters: int) -> Similarities:
         signed = bool(self.objective.get("allow_negative"))

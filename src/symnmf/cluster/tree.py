@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -158,10 +159,19 @@ class Hierarchy:
     def __str__(self) -> str:
         count = self.n_clusters
         levels = max((branch.level for branch in self.branches), default=0)
-        lines = [f"{count} cluster{'s' * (count != 1)} in a tree of {levels} levels"]
-        for branch in self.branches[:20]:
+        lines = [
+            f"{count} cluster{'s' * (count != 1)} in a tree of {levels} level{'s' * (levels != 1)}"
+        ]
+        for branch in islice(self._from(0), 20):
             lines.append(f"{'  ' * branch.level}{len(branch.rows)} rows")
         return "\n".join(lines)
+
+    def _from(self, number: int) -> Iterator[Branch]:
+        """Yield a cluster, and then each of its parts with what is in it."""
+        yield self.branches[number]
+        for part, branch in enumerate(self.branches):
+            if branch.parent == number:
+                yield from self._from(part)
 
 
 @checked()

@@ -290,9 +290,9 @@ def _verdict(quality: Quality | None) -> str:
     if quality is None:
         return ""
     verdict = quality.verdict
-    content = f"<p>{text(_sentence(quality.warning))}</p>" if quality.warning else ""
+    content = f"<p>{escape(_sentence(quality.warning))}</p>" if quality.warning else ""
     if not verdict.doubtful:
-        content = f"<p>{text(_sentence(verdict.reason))}</p>{content}"
+        content = f"<p>{escape(_sentence(verdict.reason))}</p>{content}"
     word = quality.word.capitalize()
     kind = "no" if quality.warning else "yes"
     return (
@@ -309,14 +309,11 @@ def _certificate(certificate: Certificate) -> str:
     kind = "yes" if certificate.certified else "no"
     verdict, _, details = str(certificate).partition("\n")
     lines = "\n".join(line.strip() for line in details.splitlines())
-    about_error, bound = ABOUT_ERROR, certificate.bound
-    if bound is not None and bound.known:
-        about_error += f" {_sentence(bound.sentence)}"
     return (
         f'<section class="certificate {kind}"><h2>The optimiser</h2>'
         "<p>This says whether the factorization was solved, not whether the clusters are good.</p>"
         f"<p><strong>{text(verdict)}</strong></p><pre>{escape(lines)}</pre>"
-        f"<p class=note>{escape(about_error)}</p></section>"
+        f"<p class=note>{escape(ABOUT_ERROR)}</p></section>"
     )
 
 
