@@ -14,6 +14,26 @@ from symnmf.kernels.compiling import REORDER, compiled
 LEAST = 1e-30
 
 
+@compiled(inline="always")
+def _logarithm(model, bernoulli):  # type: ignore[no-untyped-def]
+    """l(m): log m, or log(e^m - 1) = m + log(1 - e^-m), which neither overflows nor cancels."""
+    return model + np.log(-np.expm1(-model)) if bernoulli else np.log(model)
+
+
+@compiled(inline="always")
+def _slope(model, bernoulli):  # type: ignore[no-untyped-def]
+    """l'(m)."""
+    return -1.0 / np.expm1(-model) if bernoulli else 1.0 / model
+
+
+@compiled(inline="always")
+def _model(row, U, j):  # type: ignore[no-untyped-def]
+    model = 0.0
+    for k in range(len(row)):
+        model += row[k] * U[j, k]
+    return max(model, LEAST)
+
+
 @compiled(fastmath=REORDER)
 def likelihood_rows(indptr, indices, data, U, bernoulli, pull, logs, begin, end):  # type: ignore[no-untyped-def]
     """Write sum_j x_ij l'(m_ij) u_j and sum_j x_ij l(m_ij) for rows."""
@@ -25,18 +45,9 @@ def likelihood_rows(indptr, indices, data, U, bernoulli, pull, logs, begin, end)
         total = 0.0
         for e in range(indptr[i], indptr[i + 1]):
             j = indices[e]
-            model = 0.0
-            for k in range(rank):
-                model += U[i, k] * U[j, k]
-            model = max(model, LEAST)
-            if bernoulli:
-                slope = -1.0 / np.expm1(-model)
-                # log(e^m - 1) = m + log(1 - e^-m), where neither overflows nor cancels
-                total += data[e] * (model + np.log(-np.expm1(-model)))
-            else:
-                slope = 1.0 / model
-                total += data[e] * np.log(model)
-            slope *= data[e]
+            model = _model(U[i], U, j)
+            slope = data[e] * _slope(model, bernoulli)
+            total += data[e] * _logarithm(model, bernoulli)
             for k in range(rank):
                 row[k] += slope * U[j, k]
         for k in range(rank):
@@ -51,15 +62,7 @@ def _row_value(indices, data, U, bernoulli, row, cost, own, begin, end):  # type
     for k in range(len(row)):
         value += cost[k] * row[k] + 0.5 * own * row[k] * row[k]
     for e in range(begin, end):
-        j = indices[e]
-        model = 0.0
-        for k in range(len(row)):
-            model += row[k] * U[j, k]
-        model = max(model, LEAST)
-        if bernoulli:
-            value -= data[e] * (model + np.log(-np.expm1(-model)))
-        else:
-            value -= data[e] * np.log(model)
+        value -= data[e] * _logarithm(_model(row, U, indices[e]), bernoulli)
     return value
 
 
@@ -74,15 +77,8 @@ def _derivatives(indices, data, U, bernoulli, row, cost, own, begin, end, slope,
         curvature[k, k] = own
     for e in range(begin, end):
         j = indices[e]
-        model = 0.0
-        for k in range(rank):
-            model += row[k] * U[j, k]
-        model = max(model, LEAST)
-        first = 1.0 / model
-        second = first * first
-        if bernoulli:
-            first = -1.0 / np.expm1(-model)
-            second = first * (first - 1.0)
+        first = _slope(_model(row, U, j), bernoulli)
+        second = first * (first - 1.0) if bernoulli else first * first
         for k in range(rank):
             if U[j, k] != 0.0:
                 slope[k] -= data[e] * first * U[j, k]

@@ -301,9 +301,7 @@ class Attributed(MatrixObjective):
         return Attributed(self.base.with_storage(storage.inner), storage.table, self.weight)
 
     def with_threads(self, threads: Threads) -> Attributed:
-        return Attributed(
-            self.base.with_threads(threads), self.table.with_threads(threads), self.weight
-        )
+        return Attributed(self.base.with_threads(threads), self.table, self.weight)
 
     def for_rank(self, rank: int, *, warn: bool = True) -> Objective:
         return self  # the table observes rows that X does not

@@ -138,10 +138,6 @@ class HyperedgeLikelihood(Likelihood):
         logs = np.log(np.maximum(values, np.finfo(self.dtype).tiny))
         return -float(np.sum(self._counts(values.shape[1])[:, 0] * logs.sum(axis=1)))
 
-    def value(self, U: Point) -> float:
-        U.product(self)
-        return 0.5 * U.sums(self)[0] + self.added(U)
-
     def _least(self) -> tuple[float, float]:
         """Return twice f where pairs have the rate of their hyperedge, and the sum of counts."""
         w, sizes = self.weights, np.diff(self.indptr)

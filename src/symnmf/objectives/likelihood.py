@@ -98,13 +98,11 @@ class Likelihood(Objective):
         return known
 
     def value(self, U: Point) -> float:
-        U.product(self)
-        return 0.5 * U.sums(self)[0]
+        return 0.5 * U.sums(self)[0] + self.added(U)
 
     def misfit(self, U: Point) -> float:
         """Return what is left of the deviance, in units of ``sqnorm``."""
         least, spread = self._deviances
-        U.product(self)
         return self.sqnorm * (U.sums(self)[0] - least) / spread
 
     @cached_property

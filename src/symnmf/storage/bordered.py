@@ -45,10 +45,7 @@ class Bordered(SymmetricMatrix):
 
     def with_threads(self, threads: Threads) -> Self:
         other = copy.copy(self)
-        other.inner, other.table = (
-            self.inner.with_threads(threads),
-            self.table.with_threads(threads),
-        )
+        other.inner = self.inner.with_threads(threads)
         other.ops = other.inner.ops
         return other
 

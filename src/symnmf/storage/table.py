@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -13,9 +10,7 @@ import scipy.sparse as sp
 
 from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
-from symnmf.kernels.products import balanced_chunks, csr_rows
-from symnmf.ops import Factor, Ops
-from symnmf.parallel import Threads
+from symnmf.ops import Factor, HostOps, Ops
 from symnmf.storage.border import check_range
 from symnmf.storage.dtypes import float_dtype
 from symnmf.storage.indices import check_indices
@@ -24,13 +19,15 @@ from symnmf.storage.indices import check_indices
 BLOCK_SIZE = 262_144
 
 
-class Table(ABC):
-    """An n x m table F: all that an objective asks of it.
+class Table:
+    """An n x m table F, dense or sparse, with its transpose: all that an objective asks of it.
 
     Parameters
     ----------
     F : ndarray or csr_array
         The table on the host, checked.
+    ops : Ops
+        Those of X, in this machine's memory.
 
     Attributes
     ----------
@@ -40,8 +37,8 @@ class Table(ABC):
         Whether it has negative entries.
     """
 
-    def __init__(self, F: Any) -> None:
-        self.host = F
+    def __init__(self, F: Any, ops: Ops) -> None:
+        self.host, self.ops = F, ops
         self.shape: tuple[int, int] = F.shape
         self.dtype: np.dtype = F.dtype
         self.sparse = sp.issparse(F)
@@ -49,26 +46,38 @@ class Table(ABC):
         flat = held.ravel().astype(np.float64, copy=False)
         self.sqnorm = float(np.vdot(flat, flat))
         self.signed = bool(held.min(initial=0.0) < 0)
+        self.both = self._placed(F), self._placed(sp.csr_array(F.T) if self.sparse else F.T)
+
+    def _placed(self, F: Any) -> Any:
+        """Return the table, or its transpose, where X is."""
+        return F
 
     @property
     def _held(self) -> np.ndarray:
         return np.asarray(self.host.data if self.sparse else self.host)
 
-    @abstractmethod
     def times(self, W: Factor) -> Factor:
         """Return F W, with a row for each row of X."""
+        return self.both[0] @ W
 
-    @abstractmethod
     def transposed(self, U: Factor) -> Factor:
         """Return F^T U, with a row for each column of the table."""
+        return self.both[1] @ U
 
-    @abstractmethod
     def residual_sqnorm(self, U: Factor, W: Factor) -> float:
         """Return ||F - U W^T||_F^2 from the entries."""
+        ops, wide, total = self.ops, np.dtype(np.float64), 0.0
+        right, rows = ops.cast(W, wide).T, max(1, BLOCK_SIZE // self.shape[1])
+        for first in range(0, self.shape[0], rows):
+            part = self.host[first : first + rows]
+            block = np.asarray(part.toarray() if self.sparse else part, dtype=np.float64)
+            gap = ops.put(block) - ops.cast(U[first : first + rows], wide) @ right
+            total += ops.inner(gap, gap)
+        return total
 
-    @abstractmethod
     def scaled(self, factor: float) -> Self:
         """Return ``factor`` times the table."""
+        return type(self)(self.host * self.dtype.type(factor), self.ops)
 
     def largest(self) -> float:
         """Return the largest entry in size."""
@@ -85,68 +94,6 @@ class Table(ABC):
         for part in (F.indptr, F.indices, F.data) if self.sparse else (F,):
             digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
-
-    def with_threads(self, threads: Threads) -> Self:
-        """Return it for use on these threads of the host."""
-        return self
-
-    def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield rows from the first to the last, dense and a few at a time, with their number."""
-        rows = max(1, BLOCK_SIZE // self.shape[1])
-        for first in range(0, self.shape[0], rows):
-            part = self.host[first : first + rows]
-            yield first, np.asarray(part.toarray() if self.sparse else part, dtype=np.float64)
-
-
-class HostTable(Table):
-    """A table in this machine's memory, dense or in CSR form.
-
-    The sparse one is kept with its transpose, so that both products go row by row.
-    """
-
-    def __init__(self, F: Any, threads: Threads) -> None:
-        super().__init__(F)
-        self.threads = threads
-        self.both = (F, sp.csr_array(F.T)) if self.sparse else (F, F.T)
-
-    def _product(self, which: int, V: np.ndarray) -> np.ndarray:
-        matrix = self.both[which]
-        rows, width = matrix.shape[0], V.shape[1]
-        out = np.empty((rows, width), self.dtype)
-        if self.sparse:
-            bounds = balanced_chunks(matrix.indptr, self.threads.parts(2.0 * matrix.nnz * width))
-
-            def task(begin: int, end: int) -> None:
-                csr_rows(matrix.indptr, matrix.indices, matrix.data, V, out, begin, end)
-        else:
-            bounds = self.threads.split(rows, 2.0 * matrix.shape[1] * width / 3.0)
-
-            def task(begin: int, end: int) -> None:
-                np.matmul(matrix[begin:end], V, out=out[begin:end])
-
-        self.threads.run(task, bounds)
-        return out
-
-    def times(self, W: np.ndarray) -> np.ndarray:
-        return self._product(0, W)
-
-    def transposed(self, U: np.ndarray) -> np.ndarray:
-        return self._product(1, U)
-
-    def residual_sqnorm(self, U: np.ndarray, W: np.ndarray) -> float:
-        total = 0.0
-        for first, block in self.blocks():
-            gap = block - U[first : first + len(block)].astype(np.float64, copy=False) @ W.T
-            total += float(np.vdot(gap, gap))
-        return total
-
-    def scaled(self, factor: float) -> HostTable:
-        return HostTable(self.host * self.dtype.type(factor), self.threads)
-
-    def with_threads(self, threads: Threads) -> HostTable:
-        other = copy.copy(self)
-        other.threads = threads
-        return other
 
 
 def as_table(F: Any, n: int, dtype: np.dtype, ops: Ops, name: str = "attributes") -> Table:
@@ -179,11 +126,10 @@ def as_table(F: Any, n: int, dtype: np.dtype, ops: Ops, name: str = "attributes"
     if device is not None:
         from symnmf.storage.torch_table import TorchTable
 
-        return TorchTable.of(matrix, ops)
-    threads = getattr(ops, "threads", None)
-    if threads is None:
-        raise InputError(f"{name} needs X in memory or on a GPU, not spread over workers.")
-    return HostTable(matrix, threads)
+        return TorchTable(matrix, ops)
+    if not isinstance(ops, HostOps):
+        raise InputError(f"{name} needs X in memory or on a GPU.")
+    return Table(matrix, ops)
 
 
 def _array(F: Any, name: str) -> Any:
