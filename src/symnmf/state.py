@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 #: The sums of w (x - m)^2, w x m and w m^2 over the entries x of X and m of the model.
 Sums = tuple[float, float, float]
 
-__all__ = ["Kept", "Layout", "Misfit", "Point", "State", "check_memory"]
-
 FLOAT64 = np.dtype(np.float64)
 
 

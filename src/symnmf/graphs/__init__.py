@@ -25,21 +25,20 @@ if TYPE_CHECKING:
         self_tuning,
     )
     from symnmf.graphs.constraints import constrained
-    from symnmf.graphs.degree_offsets import choose_degree_offset
+    from symnmf.graphs.degree_offsets import choose_degree_offset as choose_degree_offset
     from symnmf.graphs.edge_lists import from_edges
-    from symnmf.graphs.hypergraph import Hypergraph, hypergraph_of
+    from symnmf.graphs.hypergraph import Hypergraph
+    from symnmf.graphs.hypergraph import hypergraph_of as hypergraph_of
     from symnmf.graphs.warning import GraphWarning
 
 __all__ = [
     "GraphWarning",
     "Hypergraph",
     "build",
-    "choose_degree_offset",
     "constrained",
     "cosine",
     "from_edges",
     "from_graph",
-    "hypergraph_of",
     "nearest_neighbors",
     "normalize",
     "rbf",

@@ -32,16 +32,6 @@ from symnmf.kernels.spans import (
     start_of,
 )
 
-__all__ = [
-    "address_of",
-    "multiplier",
-    "multiply_rows",
-    "multiply_rows_twice",
-    "multiply_tile",
-    "sum_over_rows",
-    "times_rows",
-]
-
 #: Columns up to which this beats BLAS.
 NARROW = 256
 #: Columns up to which X V waits for X to be read.

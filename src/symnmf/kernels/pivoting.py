@@ -34,8 +34,6 @@ from numpy.typing import NDArray
 
 from symnmf.kernels.compiling import REORDER, compiled
 
-__all__ = ["pivot_rows"]
-
 EPSILON = float(np.finfo(np.float64).eps)
 SMALLEST = float(np.finfo(np.float64).tiny)
 LARGEST = float(np.finfo(np.float64).max)

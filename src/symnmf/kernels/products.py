@@ -32,8 +32,6 @@ from symnmf.kernels.spans import (
     start_of,
 )
 
-__all__ = ["balanced_chunks", "csr_rows"]
-
 
 def balanced_chunks(indptr: np.ndarray, parts: int) -> list[tuple[int, int]]:
     """Cut the rows of a CSR matrix into ranges of nearly equal numbers of stored entries.

@@ -17,8 +17,6 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-__all__ = ["CACHED_BYTES", "CACHE_LINE", "PREFETCH_AHEAD", "prefetch", "span"]
-
 
 def _host_tile() -> tuple[int, int]:
     """Bytes per vector register, and how many vectors wide a tile of six rows may be.

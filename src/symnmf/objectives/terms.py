@@ -18,8 +18,6 @@ from symnmf.storage.symmetric import as_float32
 if TYPE_CHECKING:
     from symnmf.objectives.objective import Objective
 
-__all__ = ["L1", "Links", "Ridge", "Term", "check_quadratic"]
-
 
 class Term(ABC):
     r"""A term 1/2 <Q U, U> + c sum(U) with a symmetric matrix Q and a number c >= 0.

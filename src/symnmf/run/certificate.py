@@ -26,8 +26,6 @@ from symnmf.run.uniqueness import Uniqueness
 from symnmf.state import Point, State
 from symnmf.steps.second_order import NEGATIVE
 
-__all__ = ["Certificate", "certify"]
-
 #: By how much of itself an objective may rise through rounding, per precision of X.
 ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from symnmf.errors import InputError
 from symnmf.lazily import offered
 from symnmf.naming import lookup
-from symnmf.solvers.solver import Solver, SplitSolver
+from symnmf.solvers.solver import Solver as Solver
+from symnmf.solvers.solver import SplitSolver as SplitSolver
 
 if TYPE_CHECKING:
     from symnmf.solvers.admm import ADMM
@@ -41,12 +42,8 @@ __all__ = [
     "KuangANLS",
     "Newton",
     "RowNewton",
-    "Solver",
-    "SolverInfo",
-    "SplitSolver",
     "SymANLS",
     "SymHALS",
-    "as_solver",
     "available",
 ]
 
@@ -137,7 +134,7 @@ def as_solver(solver: str | Solver) -> Solver:
         return solver
     if not isinstance(solver, str):
         raise InputError(
-            f"solver must be a name or a symnmf.solvers.Solver, got {type(solver).__name__}."
+            f"solver must be a name or a symnmf.extending.Solver, got {type(solver).__name__}."
         )
     called = lookup(
         solver,

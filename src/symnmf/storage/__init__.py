@@ -8,30 +8,20 @@ from symnmf.lazily import offered
 
 if TYPE_CHECKING:
     from symnmf.storage.blocks import Blocks
-    from symnmf.storage.dask import DaskMatrix
-    from symnmf.storage.dense import DenseMatrix
-    from symnmf.storage.host import HostArray, HostMatrix
+    from symnmf.storage.dask import DaskMatrix as DaskMatrix
+    from symnmf.storage.dense import DenseMatrix as DenseMatrix
+    from symnmf.storage.host import HostArray as HostArray
+    from symnmf.storage.host import HostMatrix as HostMatrix
     from symnmf.storage.layers import Layers
     from symnmf.storage.lowrank import LowRank
-    from symnmf.storage.sparse import SparseMatrix
-    from symnmf.storage.symmetric import Square, SymmetricArray, SymmetricMatrix
-    from symnmf.storage.wrapping import as_symmetric, on_device
+    from symnmf.storage.sparse import SparseMatrix as SparseMatrix
+    from symnmf.storage.symmetric import Square as Square
+    from symnmf.storage.symmetric import SymmetricArray as SymmetricArray
+    from symnmf.storage.symmetric import SymmetricMatrix as SymmetricMatrix
+    from symnmf.storage.wrapping import as_symmetric as as_symmetric
+    from symnmf.storage.wrapping import on_device
 
-__all__ = [
-    "Blocks",
-    "DaskMatrix",
-    "DenseMatrix",
-    "HostArray",
-    "HostMatrix",
-    "Layers",
-    "LowRank",
-    "SparseMatrix",
-    "Square",
-    "SymmetricArray",
-    "SymmetricMatrix",
-    "as_symmetric",
-    "on_device",
-]
+__all__ = ["Blocks", "Layers", "LowRank", "on_device"]
 
 __getattr__, __dir__ = offered(
     __name__,
