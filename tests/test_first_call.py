@@ -75,9 +75,7 @@ def test_a_first_call_loads_and_compiles_what_it_uses(name, tmp_path):
     assert again.keys() <= kernels.keys()  # inner functions come with those that call them
 
 
-@pytest.mark.parametrize(
-    "package", ["cluster", "graphs", "objectives", "solvers", "storage", "tensors"]
-)
+@pytest.mark.parametrize("package", ["graphs", "objectives", "solvers", "storage", "tensors"])
 def test_a_package_offers_all_its_names(package):
     module = importlib.import_module(f"symnmf.{package}")
     for name in module.__all__:

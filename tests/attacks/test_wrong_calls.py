@@ -32,7 +32,7 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, sound_calls.Sou
 
 
 #: Functions that reach out to the network, or take nothing of a caller's.
-NOT_ATTACKED = {"datasets.fetch", "io.match_names", "solvers.available", "storage.on_device"}
+NOT_ATTACKED = {"datasets.fetch", "solvers.available", "storage.on_device"}
 
 
 def test_every_public_function_is_attacked(calls: dict[str, sound_calls.Sound]) -> None:
