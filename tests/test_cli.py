@@ -291,10 +291,12 @@ def test_closed_streams_do_not_matter(closed):
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"]
-)
-@pytest.mark.parametrize(
-    "line", ["factorize big.npz -r 5 -o U.npz", "cluster big.npz -k 5 -o l.csv"]
+    ("line", "number", "code"),
+    [
+        ("factorize big.npz -r 5 -o U.npz", signal.SIGTERM, 143),
+        ("cluster big.npz -k 5 -o l.csv", signal.SIGINT, 130),
+    ],
+    ids=["SIGTERM", "Ctrl-C"],
 )
 def test_an_interrupted_run_writes_what_it_has(line, number, code):
     sp.save_npz("big.npz", sp.csr_array(synthetic_problem(900, 5, 1.0, seed=0)))

@@ -91,7 +91,7 @@ def run_kernels(folder: Path, code: str = "") -> subprocess.CompletedProcess[str
     )
 
 
-@pytest.mark.parametrize("ending", [".nbi", ".nbc"])
+@pytest.mark.parametrize("ending", [".nbi", pytest.param(".nbc", marks=pytest.mark.long)])
 def test_a_damaged_cache_of_numba_is_said_once_and_made_again(tmp_path, ending):
     assert run_kernels(tmp_path).returncode == 0
     damaged = sorted((tmp_path / "cache").rglob(f"*{ending}"))
