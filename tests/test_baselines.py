@@ -12,7 +12,7 @@ import symnmf
 from reference import gradient
 from symnmf.kernels.coordinate import best_entry
 from symnmf.objectives import Frobenius
-from symnmf.solvers import ADMM, AlphaSNMF, BetaSNMF
+from symnmf.solvers import ADMM, PGD, AlphaSNMF, BetaSNMF
 from symnmf.state import State
 from symnmf.storage import as_symmetric
 
@@ -143,3 +143,20 @@ def test_the_error_never_rises(solver, init, X):
     reached = run(X, 3, solver, 15, init=init).history["error"]
     assert np.all(np.diff(reached) <= 1e-13)
     assert reached[-1] < reached[0]
+
+
+@pytest.mark.parametrize("first", [1e-5, 1e-2, 1.0, 1e3])
+def test_a_step_of_pgd_is_the_longest_of_its_grid_that_lowers_f_enough(first):
+    X = clustered()
+    U = np.random.default_rng(0).random((len(X), 3))
+    slope = 2.0 * (U @ U.T - X) @ U
+
+    def fall(there):
+        return 0.5 * (np.sum((X - there @ there.T) ** 2) - np.sum((X - U @ U.T) ** 2))
+
+    lengths = first * 10.0 ** np.arange(-12, 13) / np.linalg.norm(X)
+    ends = [np.maximum(U - length * slope, 0.0) for length in lengths]
+    good = [fall(there) <= 0.01 * np.vdot(slope, there - U) for there in ends]
+    longest = ends[np.flatnonzero(good)[-1]]
+    found = symnmf.factorize(X, 3, solver=PGD(first_step=first), init=U, max_iter=1, tol=0.0)
+    np.testing.assert_allclose(found.U, longest, rtol=1e-9, atol=1e-12)

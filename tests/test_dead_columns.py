@@ -77,3 +77,15 @@ def test_a_column_that_is_put_in_lowers_f(price):
     revived = U.copy()
     revived[:, 0] = column
     assert f.value(Point(f.ops, revived)) < f.value(Point(f.ops, U)) - 1.0
+
+
+@pytest.mark.parametrize("price", [3.0, 3.5, 5.0])
+def test_no_column_is_put_in_where_it_costs_more_than_it_brings(price):
+    """The best length with a price may be a local minimum above 0."""
+    f = symnmf.Problem(blocks(), l1=price).objective
+    U = np.zeros((15, 3))
+    column = column_from_residual(f, Point(f.ops, U))
+    if column is not None:
+        revived = U.copy()
+        revived[:, 0] = column
+        assert f.value(Point(f.ops, revived)) < f.value(Point(f.ops, U))

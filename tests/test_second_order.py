@@ -87,6 +87,17 @@ def test_a_run_does_not_end_at_a_saddle(name: str) -> None:
     assert found.certificate().certified
 
 
+def test_a_faint_saddle_is_left_too() -> None:
+    """The curvature of the way out is a hundredth of the largest eigenvalue."""
+    even, uneven = np.full(4, 0.5), np.array([0.5, 0.5, -0.5, -0.5])
+    X = np.outer(even, even) + 0.01 * np.outer(uneven, uneven)
+    start = np.column_stack([even, even]) / np.sqrt(2)
+    stuck = symnmf.factorize(X, 2, init=start, max_iter=0).certificate()
+    assert -0.1 < stuck.lowest_curvature < -0.001
+    assert not stuck.certified
+    assert symnmf.factorize(X, 2, init=start, tol=1e-7).error < 1e-9
+
+
 def small_and_large(link: float = 0.0) -> tuple[sp.csr_array, np.ndarray]:
     """Two components, one ten thousand times the other, and a start that is wrong in the small.
 
