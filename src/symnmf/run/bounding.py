@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.bounds.bound import GLOBAL_TOL, Bound
+from symnmf.bounds.bound import Bound
 from symnmf.bounds.computing import best_bound
 from symnmf.bounds.target import Target, frobenius, weighted
-from symnmf.errors import InputError
 from symnmf.objectives import (
     L1,
     Attributed,
@@ -32,16 +31,6 @@ WEIGHTS_UP_TO = 2000
 QUICK_UP_TO, SEARCHED_UP_TO, QUICK_STEPS = 50_000, 300, 40
 
 
-def bound_result(
-    problem: Problem, result: Result, *, max_time: float | None = 10.0, tol: float = GLOBAL_TOL
-) -> Bound:
-    """Bound what a result minimised from below; see :meth:`symnmf.Result.bound`."""
-    for name, number in (("max_time", max_time), ("tol", tol)):
-        if number is not None and not (isinstance(number, int | float) and number >= 0):
-            raise InputError(f"{name} must be a number of at least 0, got {number!r}.")
-    return _bound(problem, result, max_time=max_time, tol=tol)
-
-
 def quick_bound(problem: Problem, result: Result) -> Bound | None:
     """Return the bound that a certificate shows, which takes less than a fit as a rule.
 
@@ -51,10 +40,11 @@ def quick_bound(problem: Problem, result: Result) -> Bound | None:
     if n > QUICK_UP_TO:
         return None
     steps = QUICK_STEPS if n <= SEARCHED_UP_TO else 0
-    return _bound(problem, result, max_time=None, max_steps=steps, quick=True)
+    return bound_result(problem, result, max_time=None, max_steps=steps, quick=True)
 
 
-def _bound(problem: Problem, result: Result, **options: Any) -> Bound:
+def bound_result(problem: Problem, result: Result, **options: Any) -> Bound:
+    """Bound what a result minimised from below; see :meth:`symnmf.Result.bound`."""
     ready = problem.for_rank(result.U.shape[1], warn=False)
     f, U = ready.objective, result.factors[0].astype(np.float64)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):

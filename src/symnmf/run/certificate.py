@@ -29,7 +29,6 @@ from symnmf.steps.second_order import NEGATIVE
 #: By how much of itself an objective may rise through rounding, per precision of X.
 ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
 
-
 #: By how much of ||X||^2 two values of one problem may differ through rounding.
 SAME_VALUE = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}
 
@@ -318,7 +317,7 @@ def certify(problem: Any, result: Result, *, tol: float = 1e-5) -> Certificate:
             coupling=result.coupling,
             coupling_bound=bound,
             constant_coupling=bool(np.all(result.history["coupling"] == result.coupling)),
-            monotone=never_rose(result.history, ROUNDING[f.dtype]),
+            monotone=_never_rose(result.history, ROUNDING[f.dtype]),
             status=result.status,
             splits=splits,
             factors=len(state.factors),
@@ -431,7 +430,7 @@ def _unbalanced(factor: np.ndarray, slope: np.ndarray) -> np.ndarray:
     return np.where(factor > 0.0, slope, np.minimum(slope, 0.0))
 
 
-def never_rose(history: History, slack: float = ROUNDING[np.dtype(np.float64)]) -> bool:
+def _never_rose(history: History, slack: float) -> bool:
     """Return whether the objective never rose (beyond rounding) while lambda did not."""
     objective, coupling = history["objective"], history["coupling"]
     still = np.diff(coupling) <= 1e-12 * np.abs(coupling[1:])

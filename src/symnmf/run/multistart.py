@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from symnmf import calls
-from symnmf.errors import InputError
+from symnmf.arguments import check_options
 from symnmf.objectives import Objective
 from symnmf.ops import HostOps
 from symnmf.outputs import check_output
@@ -148,9 +148,7 @@ class Plan:
     basis: Basis | None = None
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.n_init, int | np.integer) and not isinstance(self.n_init, bool)
-        if not whole or self.n_init < 1:
-            raise InputError(f"n_init must be a whole number of at least 1, got {self.n_init!r}.")
+        check_options({"n_init": self.n_init})
         object.__setattr__(self, "init", as_start(self.init))
         Threads(self.n_jobs)
         if self.device is not None:

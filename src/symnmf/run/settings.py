@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
+from symnmf.arguments import check_options
 from symnmf.errors import InputError
 from symnmf.objectives.objective import Objective
 from symnmf.solvers import Solver, as_solver
@@ -28,20 +27,7 @@ class Limits:
     clock: Callable[[], float] = time.perf_counter
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.tol, int | float | np.number) and self.tol >= 0):
-            raise InputError(f"tol must be a number of at least 0, got {self.tol!r}.")
-        for name, least in (("max_iter", 0), ("record_every", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise InputError(
-                    f"{name} must be a whole number of at least {least}, got {value!r}."
-                )
-        seconds = self.max_time
-        numbers = int | float | np.number
-        if seconds is not None and not (isinstance(seconds, numbers) and seconds >= 0):
-            raise InputError(
-                f"max_time must be None or a number of seconds, got {self.max_time!r}."
-            )
+        check_options({name: value for name, value in vars(self).items() if name != "clock"})
 
 
 @dataclass(frozen=True)
@@ -75,8 +61,7 @@ class Settings:
             )
         chosen = method.default_coupling if coupling is None else coupling
         rule = None if chosen is None else _rule_of(chosen)
-        limited = Limits(**limits)
-        return cls(method, rule, limited)
+        return cls(method, rule, Limits(**limits))
 
     def checked(self, f: Objective) -> Self:
         """Return what a run on f uses, or say in one sentence why it cannot be used on f."""

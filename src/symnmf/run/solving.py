@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from symnmf import calls, errors
-from symnmf.errors import InputError
 from symnmf.objectives import Objective
 from symnmf.objectives.objective import rounding_level
 from symnmf.parallel import one_blas_thread
@@ -51,8 +50,6 @@ def solve(
     """Do one run, without warnings."""
     problem = problem.for_rank(rank, warn=False)
     settings = settings.checked(problem.objective)
-    if callback is not None and not callable(callback):
-        raise InputError(f"callback must be a function of one snapshot, got {callback!r}.")
     f, init = problem.objective, as_start(init)
     if isinstance(init, str):
         init = named_start(init, f, rank, at_random=settings.solver.starts_at_random)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from symnmf.errors import InputError
+from symnmf.arguments import check_ranges
 from symnmf.objectives import Objective
 from symnmf.ops import Factor, Hals
 from symnmf.solvers.solver import Solver
@@ -61,13 +61,9 @@ class HalsNewton(Solver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        depth = self.depth
-        if depth is not None and (type(depth) is not int or depth < 0):
-            raise InputError(f"depth must be None or a whole number of at least 0, got {depth!r}.")
-        if not (isinstance(self.newton_below, int | float) and 0 <= self.newton_below <= 1):
-            raise InputError(
-                f"newton_below must be a relative error from 0 to 1, got {self.newton_below!r}."
-            )
+        check_ranges(self, newton_below=(0.0, 1.0))
+        if self.depth is not None:
+            check_ranges(self, depth=(0, 1e6))
 
     @property
     def rows(self) -> Hals:
