@@ -40,3 +40,13 @@ def test_tails_become_the_clusters_without_an_offset_and_groups_with_the_chosen_
     with pytest.warns(symnmf.QualityWarning):
         collapsed = symnmf.communities(A, 4, **options)
     assert normalized_mutual_info_score(y, collapsed.labels) < 0.4
+
+
+def test_a_graph_that_was_normalised_is_not_normalised_again():
+    A = symnmf.datasets.load("karate").data
+    once = graphs.normalize(A)
+    for X, again in ((A, True), (once, False)):
+        model = symnmf.SymNMF(2, affinity="precomputed", random_state=0).fit(X)
+        other = symnmf.SymNMF(2, affinity="precomputed", normalize=again, random_state=0).fit(X)
+        np.testing.assert_array_equal(model.labels_, other.labels_)
+        assert np.bincount(model.labels_).min() >= 15

@@ -144,7 +144,7 @@ _option("weight", TEXT, NONE, default="weight", text="""
     weight 1; with None, all edges do.""")
 _option("normalize", FLAG, choice(AUTO), default=AUTO, text="""
     Whether similarities are divided by the roots of their degrees, so that hubs do not dominate.
-    "auto" does so unless a sparse matrix has row sums that are nearly the same already.""")
+    "auto" does so unless a sparse matrix has been divided by them already.""")
 _option("degree_offset", number(0, np.inf), NONE, text="""
     Added to the degrees first, in mean degrees, so that small components and tails do not become
     the clusters. None adds the mean degree where one cluster would hold almost everything.""")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import eigsh
 
 from symnmf import calls
 from symnmf.arguments import checked
@@ -31,9 +32,8 @@ LOOKED_AT = 2**20
 #: Where a factorization that only has to show whether clusters collapse may end.
 QUICK_TOL, QUICK_STEPS = 1e-3, 100
 
-#: Standard deviation of the degrees, in mean degrees, up to which they are nearly the same. It is
-#: 0.06 to 0.13 on graphs of images that are normalised already.
-EVEN = 0.15
+#: Rounding of the largest eigenvalue of a normalised matrix.
+SAME = 1e-6
 
 
 @checked(A=("matrix",))
@@ -171,18 +171,20 @@ class Coarse:
 def with_scaling(A: Any, clusters: int) -> Scaled:
     """Return A normalised, unless it has been already or has no need of it.
 
-    Hubs hold the leading eigenvectors of A as it is. A sparse A whose degrees are nearly the same
-    stays as it is, and so does one with negative entries.
+    Hubs hold the leading eigenvectors of A as it is. A sparse A that is normalised already stays
+    as it is, and so does one with negative entries.
     """
-    if clusters < 2 or isinstance(A, SymmetricArray) or A.min() < 0 or _even(A):
+    if clusters < 2 or isinstance(A, SymmetricArray) or A.min() < 0 or _is_normalized(A):
         return Scaled(None, A)
     return with_degree_offset(A, clusters)
 
 
-def _even(A: Any) -> bool:
-    """Whether the degrees of a sparse A differ so little that dividing by them changes little."""
-    if not sp.issparse(A):
+def _is_normalized(A: Any) -> bool:
+    """Whether the largest eigenvalue of a sparse A is 1, as where degrees were divided by."""
+    if not sp.issparse(A) or A.shape[0] < 3 or not A.nnz:
         return False
     known = degrees(A)
-    known = known[known > 0]
-    return bool(known.std() <= EVEN * known.mean())
+    if known.mean() > 1.0 + SAME:  # the largest eigenvalue is at least this
+        return False
+    largest = eigsh(A, k=1, v0=np.sqrt(known), tol=SAME, return_eigenvectors=False)[0]
+    return bool(abs(largest - 1.0) <= SAME)
