@@ -21,7 +21,7 @@ def main() -> None:
         def step(description: str) -> None:
             bar.update(task, advance=1, description=description)
 
-        from symnmf import datasets, graphs, plots
+        from symnmf import datasets, plots
         from symnmf.comparison import compare
         from symnmf.estimator import SymNMF
         from symnmf.metrics import clustering_accuracy
@@ -45,7 +45,7 @@ def main() -> None:
         step("clustering the karate club")
         karate = datasets.load("karate")
         members = SymNMF(2, affinity="precomputed", random_state=0)
-        members.fit(graphs.normalize(karate.data))
+        members.fit(karate.data)
 
         step("writing out/karate.html")
         write_report(

@@ -44,7 +44,7 @@ def test_tails_become_the_clusters_without_an_offset_and_groups_with_the_chosen_
 
 def test_a_graph_that_was_normalised_is_not_normalised_again():
     A = symnmf.datasets.load("karate").data
-    once = graphs.normalize(A)
+    once = symnmf.graphs.normalize(A)
     for X, again in ((A, True), (once, False)):
         model = symnmf.SymNMF(2, affinity="precomputed", random_state=0).fit(X)
         other = symnmf.SymNMF(2, affinity="precomputed", normalize=again, random_state=0).fit(X)
