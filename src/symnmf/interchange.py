@@ -43,7 +43,11 @@ def is_frame(X: Any) -> bool:
 
 def column_names(F: Any) -> list[Any] | None:
     """Return what the columns of a table are called, where it says so; a DataFrame does."""
-    columns = getattr(F, "columns", None)
+    columns = getattr(F, "column_names", None)  # pyarrow's columns are the columns themselves
+    if columns is None and hasattr(F, "collect_schema"):
+        columns = F.collect_schema().names()  # a lazy frame warns when asked for its columns
+    elif columns is None:
+        columns = getattr(F, "columns", None)
     return None if columns is None or callable(columns) else list(columns)
 
 

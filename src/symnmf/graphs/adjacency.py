@@ -311,21 +311,20 @@ def matrix_of(X: Any, name: str, *, keep_float32: bool = False) -> Points:
     single = keep_float32 and getattr(X, "dtype", None) == np.float32
     dtype = np.float32 if single else np.float64
     try:
+        entries = X if sp.issparse(X) else np.asarray(X)
+        if entries.dtype.kind in "mMc":
+            held = "complex numbers" if entries.dtype.kind == "c" else "dates or times"
+            raise InputError(f"{name} holds {held}; turn them into real numbers first.")
         if sp.issparse(X):
             checked = sp.csr_array(X, dtype=dtype, copy=True)
             checked.sum_duplicates()
             checked.eliminate_zeros()
         else:
-            given = np.asarray(X)
-            if given.dtype.kind in "mM":
-                raise InputError(f"{name} holds dates or times; turn them into numbers first.")
-            checked = given.astype(dtype, copy=False)
+            checked = entries.astype(dtype, copy=False)
     except InputError:
         raise
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(
-            f"{name} must be a matrix of numbers, not {type(X).__name__}; convert it first."
-        ) from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} must be a matrix of numbers: {error}.") from None
     if checked.ndim != 2 or 0 in checked.shape:
         raise InputError(
             f"{name} must be a nonempty two-dimensional array, not of shape {checked.shape}."

@@ -8,19 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.arguments import TINY_TO_HUGE
-from symnmf.errors import InputError
-from symnmf.interchange import column_names, is_tensor, to_host
+from symnmf.errors import InputError, said_as_input_errors
+from symnmf.graphs.adjacency import numbers
+from symnmf.interchange import column_names, to_host
 from symnmf.naming import lookup, shown
-from symnmf.storage.indices import check_indices
 
 #: Ways to scale a table.
 TFIDF, COLUMNS, NONE = "tfidf", "columns", "none"
 SCALINGS = ("auto", TFIDF, COLUMNS, NONE)
-
-
-def check_scaling(scaling: Any) -> str:
-    """Return the name of a way to scale a table, or say which there are."""
-    return str(lookup(scaling, {name: name for name in SCALINGS}, "attribute_scaling"))
 
 
 def scale_attributes(F: Any, scaling: str = "auto") -> Any:
@@ -48,11 +43,9 @@ def scale_attributes(F: Any, scaling: str = "auto") -> Any:
     array([[0.58, 0.81],
            [1.  , 0.  ]])
     """
-    check_scaling(scaling)
+    scaling = lookup(scaling, {name: name for name in SCALINGS}, "attribute_scaling")
     table = _table(F)
     held = table.data if sp.issparse(table) else table
-    if not np.isfinite(held).all():
-        raise InputError("attributes has NaN or infinite entries; remove or replace them first.")
     if not held.any():
         raise InputError("attributes has only zeros; leave it out.")
     if not TINY_TO_HUGE[0] <= np.abs(held).max() <= TINY_TO_HUGE[1]:
@@ -64,7 +57,7 @@ def scale_attributes(F: Any, scaling: str = "auto") -> Any:
         counted = sp.issparse(table) or bool((held == np.floor(held)).all())
         scaling = TFIDF if counted and held.min(initial=0.0) >= 0 else COLUMNS
     if scaling == NONE:
-        return table
+        return table.copy()
     if scaling == TFIDF and held.min(initial=0.0) < 0:
         raise InputError(
             "attributes has negative entries, which attribute_scaling='tfidf' does not support; "
@@ -93,26 +86,10 @@ def aligned(F: Any, names: list[Any] | None, called: str = "attributes") -> Any:
 
 
 def _table(F: Any) -> Any:
-    if is_tensor(F):
-        F = to_host(F)
-    if getattr(getattr(F, "dtype", None), "kind", "") == "c":
-        raise InputError("attributes must be real, got complex numbers.")
-    if getattr(getattr(F, "dtype", None), "kind", "") in ("M", "m"):
-        raise InputError("attributes holds dates or times; turn them into numbers first.")
     refuse_text(F, "attributes")
-    if sp.issparse(F):
-        check_indices(F, "attributes")
-        return sp.csr_array(F, dtype=np.float64)
-    try:
-        table = np.array(F, dtype=np.float64)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise InputError(
-            f"attributes must hold numbers ({error}); turn columns of text into 0/1 columns first, "
-            f"for instance with pandas.get_dummies."
-        ) from error
-    if table.ndim != 2:
-        raise InputError(f"attributes must be two-dimensional, got {table.ndim} dimension(s).")
-    return table
+    F = to_host(F)
+    with said_as_input_errors("attributes"):
+        return numbers(F if hasattr(F, "shape") else np.asarray(F), "attributes")
 
 
 def refuse_text(X: Any, argument: str) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.graphs.assembling import EdgeTable
-from symnmf.interchange import is_frame
+from symnmf.interchange import column_names, is_frame
 from symnmf.naming import USUAL_WEIGHT, named_ends, named_weight
 
 
@@ -27,8 +27,11 @@ def with_edges_read(G: Any, weight: Any = USUAL_WEIGHT) -> Any:
 def is_edge_table(G: Any) -> bool:
     """Whether G is a frame of edges, or a list of named pairs, and not a matrix."""
     if is_frame(G):
-        columns = column_names(G)  # a frame that is not square is no matrix of similarities
-        return named_ends(columns) is not None or _height(G) != len(columns)
+        columns = column_names(G) or []
+        if named_ends(columns) is not None:
+            return True
+        # a frame that is not square is no matrix of similarities; a lazy one has no shape
+        return getattr(G, "shape", (None,))[0] != len(columns)
     return is_pairs(G)
 
 
@@ -50,14 +53,6 @@ def is_pairs(G: Any) -> bool:
     return all(isinstance(edge, tuple) for edge in G) and {len(edge) for edge in G} != {len(G)}
 
 
-def column_names(frame: Any) -> list[Any]:
-    """The names of a frame's columns."""
-    names = getattr(frame, "column_names", None)  # pyarrow's columns are the columns themselves
-    if names is None and hasattr(frame, "collect_schema"):
-        names = frame.collect_schema().names()  # a lazy frame warns when asked for its columns
-    return list(frame.columns if names is None else names)
-
-
 def read_frame(
     frame: Any,
     *,
@@ -72,7 +67,7 @@ def read_frame(
     of two or three. ``weight`` names one too. "weight" need not be there: then the third of three
     columns holds the weights, and without it every edge counts 1.
     """
-    columns = column_names(frame)
+    columns = column_names(frame) or []
     ends = _ends(columns, source, target, name)
     weight = _weight(columns, ends, weight, name)
     table = frame.collect() if hasattr(frame, "collect") else frame  # lazy ones of polars
@@ -140,11 +135,6 @@ def number_nodes(first: Any, second: Any) -> tuple[list[Any], np.ndarray]:
 
 
 # Frames ---------------------------------------------------------------------------------------
-
-
-def _height(frame: Any) -> int | None:
-    shape = getattr(frame, "shape", None)
-    return int(shape[0]) if isinstance(shape, tuple) else None
 
 
 def _listed(columns: Sequence[Any], most: int = 6) -> str:
