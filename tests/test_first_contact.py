@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import symnmf
 from extras import optional
 from shell import command
-from symnmf import SymNMF, graphs
+from symnmf import InputError, SymNMF, graphs
 from symnmf.graphs import GraphWarning
 
 igraph, pd, anndata = map(optional, ("igraph", "pandas", "anndata"))
@@ -52,6 +52,20 @@ def unlike_scales():
     X, y = three_groups(2)
     money = np.random.default_rng(1).normal(size=60) * 5000
     return np.column_stack([X, money]), y
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (["the moon", "a star", "the sun"], "holds 'the moon'; .*TfidfVectorizer"),
+        (np.array([["1", "b"], ["2", "d"], ["3", "f"]]), "holds 'b'; .*OneHotEncoder"),
+        (np.arange(500.0), r"must be a table, got 1 dimension\. .*X\.reshape\(-1, 1\)"),
+    ],
+)
+def test_what_is_no_table_of_numbers_is_refused_in_one_line(X, words):
+    with pytest.raises(InputError, match=words) as caught:
+        SymNMF(2).fit(X)
+    assert len(str(caught.value)) < 200
 
 
 def test_a_column_that_decides_alone_is_named(tmp_path):

@@ -293,7 +293,12 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                     ensure_all_finite="allow-nan" if ours else True,
                 )
             except (ValueError, TypeError):
-                refuse_text(X, "X")
+                refuse_text(X if hasattr(X, "dtypes") else np.asarray(X), "X")
+                if len(shape) == 1:
+                    raise InputError(
+                        "X must be a table, got 1 dimension. Reshape your data: X.reshape(-1, 1) "
+                        "is a table of one column, X.reshape(1, -1) of one row."
+                    ) from None
                 if not ours:
                     _refuse_not_finite(X)
                 raise

@@ -93,7 +93,15 @@ def _table(F: Any) -> Any:
 
 
 def refuse_text(X: Any, argument: str) -> None:
-    """Name the first column of a data frame that holds text or dates; let anything else pass."""
+    """Name what is text or dates in a data frame, or text in an array; let anything else pass."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "OSU":
+        text = next((shown(value) for value in X.ravel().tolist() if _is_text(value)), None)
+        if text is not None:
+            raise InputError(
+                f"{argument} must hold numbers, and it holds {text}; "
+                f"sklearn.feature_extraction.text.TfidfVectorizer turns texts into numbers, and "
+                f"sklearn.preprocessing.OneHotEncoder categories."
+            )
     for name in (column_names(X) or ()) if hasattr(X, "dtypes") else ():
         column = X[name]
         values = np.asarray(column).ravel()
