@@ -114,6 +114,7 @@ class Evidence:
     seed: int = 0
     why_not: str = ""
     null = ""
+    held_out = "edges"
 
     @cached_property
     def graph(self) -> sp.csr_array:
@@ -230,10 +231,16 @@ class Evidence:
         return Judgement(word, reason, tuple(words.values()), self.null, p)
 
     def _alike(self) -> str:
-        raise NotImplementedError
+        return (
+            f"{self.held_out} that were held out are inside groups found from the others about as "
+            f"often as in {self.null} (p = {self.p:.2g})"
+        )
 
     def _apart(self) -> str:
-        raise NotImplementedError
+        return (
+            f"{self.held_out} that were held out are inside groups found from the others more "
+            f"often than in {self.null} (p = {self.p:.2g})"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,18 +303,6 @@ class Network(Evidence):
         nats = np.array([found.lengths[count] for count in ranks])
         return found.labels, {"rank": np.array(ranks), "description": nats}
 
-    def _alike(self) -> str:
-        return (
-            f"edges that were held out are inside groups found from the others about as often as "
-            f"in {self.null} (p = {self.p:.2g})"
-        )
-
-    def _apart(self) -> str:
-        return (
-            f"edges that were held out are inside groups found from the others more often than in "
-            f"{self.null} (p = {self.p:.2g})"
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class Hyperedges(Evidence):
@@ -315,6 +310,7 @@ class Hyperedges(Evidence):
 
     incidence: Any = field(default=None, repr=False)
     null = HYPERGRAPHS
+    held_out = "hyperedges"
 
     @cached_property
     def p(self) -> float:
@@ -343,18 +339,6 @@ class Hyperedges(Evidence):
         count = int(self.fine.max()) + 1
         reason = f"{self._apart()}; a fine partition of the clique graph has {count}"
         return self._selected(count, f"{reason[0].upper()}{reason[1:]}.", {}, self.fine)
-
-    def _alike(self) -> str:
-        return (
-            f"hyperedges that were held out are inside groups found from the others about as often "
-            f"as in {self.null} (p = {self.p:.2g})"
-        )
-
-    def _apart(self) -> str:
-        return (
-            f"hyperedges that were held out are inside groups found from the others more often "
-            f"than in {self.null} (p = {self.p:.2g})"
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -174,8 +174,8 @@ class Pipeline(Building):
                 callback = self.callback
                 of_each = None if callback is None else lambda _, now: callback(now)
                 with bar(self.progress, prepared.plan.starts) as shown:
-                    found = prepared.search(together(shown, of_each, *watchers))
-            fitted = found.clusters()
+                    prepared, search = prepared.search(together(shown, of_each, *watchers))
+            fitted = prepared.clusters(search)
             fitted.warn()
             return fitted.of_call(call)
 
@@ -326,13 +326,16 @@ class Prepared:
     choice: Choice | None = None
     evidence: Evidence | None = None
 
-    def search(self, watcher: StartProgress | None = None) -> Searched:
-        """Run the starts, and refine the best by a likelihood where one is asked for."""
+    def search(self, watcher: StartProgress | None = None) -> tuple[Prepared, Search]:
+        """Run the starts, and refine the best by a likelihood where one is asked for.
+
+        Either may pose another problem, which is returned with what was found.
+        """
         search = replace(self.plan, progress=watcher).search(self.problem)
         if (other := self._with_larger_offset(search)) is not None:
             return other.search(watcher)
         if self.pipeline.loss == FROBENIUS:
-            return Searched(self, search)
+            return self, search
         search, similar, problem = refined(
             search,
             self.similarities,
@@ -341,7 +344,7 @@ class Prepared:
             n_jobs=self.pipeline.n_jobs,
             objective=self.pipeline.objective,
         )
-        return Searched(replace(self, similarities=similar, problem=problem), search)
+        return replace(self, similarities=similar, problem=problem), search
 
     def _with_larger_offset(self, search: Search) -> Prepared | None:
         """Return the same with more added to degrees, if the clusters have collapsed all the same.
@@ -369,43 +372,35 @@ class Prepared:
             plan=replace(self.plan, basis=None),
         )
 
-
-@dataclass(frozen=True, eq=False)
-class Searched:
-    """What the starts came to, of which clusters are to be made."""
-
-    prepared: Prepared
-    search: Search
-
-    def clusters(self) -> Fitted:
+    def clusters(self, search: Search) -> Fitted:
         """Assign rows to clusters and number these."""
-        prepared, pipeline = self.prepared, self.prepared.pipeline
+        pipeline = self.pipeline
         classes = None if pipeline.labels is None else np.asarray(pipeline.labels)
         return Fitted.of(
-            self.search,
+            search,
             classes,
-            similarities=prepared.similarities,
-            problem=prepared.problem,
-            limits=prepared.plan.settings.limits,
-            starts=prepared.plan.starts,
-            advice=pipeline.advice(prepared.similarities),
+            similarities=self.similarities,
+            problem=self.problem,
+            limits=self.plan.settings.limits,
+            starts=self.plan.starts,
+            advice=pipeline.advice(self.similarities),
             threshold=pipeline.threshold,
-            selection=prepared.selection,
-            attribute_weight=prepared.choice,
+            selection=self.selection,
+            attribute_weight=self.choice,
             objective=pipeline.objective,
-            evidence=prepared.evidence,
+            evidence=self.evidence,
             by_likelihood=self._by_likelihood,
         )
 
     @property
     def _by_likelihood(self) -> bool:
         """Whether similarities alone, all of them, say where a row belongs."""
-        pipeline, similar = self.prepared.pipeline, self.prepared.similarities
+        pipeline, similar = self.pipeline, self.similarities
         others = pipeline.constrained or pipeline.hides or pipeline.order != 2
-        others |= self.prepared.choice is not None or similar.hypergraph is not None
+        others |= self.choice is not None or similar.hypergraph is not None
         if pipeline.assign_labels != LIKELIHOOD or pipeline.threshold is not None or others:
             return False
-        weighted = not self.prepared.problem.objective.unit_weights
+        weighted = not self.problem.objective.unit_weights
         given = isinstance(similar.A, Problem) and weighted
         return pipeline.loss == FROBENIUS and not given and can_reassign(similar.graph)
 
