@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Self
 
 import numpy as np
 
@@ -41,11 +39,6 @@ class HostArray(SymmetricArray):
 
     def digest(self) -> str:
         return fingerprint(self, itertools.chain(self.pattern(), self.values()))
-
-    def with_threads(self, threads: Threads) -> Self:
-        other = copy.copy(self)  # the caller's own keeps its threads
-        other.ops = HostOps(threads)
-        return other
 
 
 class HostMatrix(HostArray, SymmetricMatrix):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from functools import singledispatch
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -128,11 +127,6 @@ class LowRank(ThinFactors):
         read_once()
         V = np.ascontiguousarray(V, self.dtype)
         return self.ops.times(self.B, self._coefficients(V), out)
-
-    def with_threads(self, threads: Threads) -> Self:
-        other = copy.copy(self)  # the caller's own keeps its threads
-        other.ops = HostOps(threads)
-        return other
 
     def core(self) -> np.ndarray:
         """Return a small matrix with the eigenvalues of X, but for zeros."""

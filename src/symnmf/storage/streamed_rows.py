@@ -68,9 +68,6 @@ class StreamedRows:
     def __len__(self) -> int:
         return len(self.host)
 
-    def __mul__(self, factor: float) -> StreamedRows:
-        return StreamedRows(self.host * factor, self.device, len(self.kept))
-
     def __iter__(self) -> Iterator[tuple[int, Tensor]]:
         """Yield the first row of each block and the block, which the next but one overwrites."""
         first = len(self.kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import itertools
 import math
@@ -125,7 +126,11 @@ class SymmetricArray(ABC):
 
     def with_threads(self, threads: Threads) -> Self:
         """Return X for use on these threads of the host; X itself where it uses none."""
-        return self
+        if not isinstance(self.ops, HostOps):
+            return self
+        other = copy.copy(self)  # the caller's own keeps its threads
+        other.ops = HostOps(threads)
+        return other
 
     @abstractmethod
     def cost(self, rank: int) -> float:

@@ -7,12 +7,11 @@ number of threads or workers.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -251,8 +250,3 @@ class TiledMatrix(SymmetricMatrix):
             return COST_OF_AN_ENTRY * 2.0 * self.facts.stored * rank / self.ops.rate
         reading = 0.5 * self.facts.stored * self.dtype.itemsize / READ_BYTES
         return max(super().cost(rank), reading)
-
-    def with_threads(self, threads: Threads) -> Self:
-        other = copy.copy(self)
-        other.ops = HostOps(threads)
-        return other
