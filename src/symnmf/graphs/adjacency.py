@@ -91,7 +91,7 @@ def normalize(
         Clusters that will be looked for; tau is then chosen for them where it is not given.
     degree_offset : float, optional
         tau, in mean degrees of the nodes that have edges. None chooses it for ``n_clusters``, see
-        :func:`choose_degree_offset`, and is 0 without.
+        ``choose_degree_offset``, and is 0 without.
     allow_negative : bool, default False
         Accept negative entries, of edges that keep nodes apart.
     """

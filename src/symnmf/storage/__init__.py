@@ -1,4 +1,4 @@
-"""Storage backends of X. :func:`as_symmetric` wraps what a user passes for the solvers."""
+"""Storage backends of X. ``as_symmetric`` wraps what a user passes for the solvers."""
 
 from __future__ import annotations
 

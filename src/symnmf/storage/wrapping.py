@@ -127,7 +127,7 @@ def on_device(X: Any, device: Any = "cuda") -> SymmetricMatrix:
     Parameters
     ----------
     X : array-like, scipy sparse or torch tensor
-        As for :func:`as_symmetric`.
+        As for :func:`symnmf.extending.as_symmetric`.
     device : str or torch.device
         A device of torch's, "cpu" among them (for comparison: what runs there is plain torch).
     """
