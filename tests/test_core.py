@@ -171,7 +171,7 @@ def test_adaptive_coupling_settles_and_the_factors_meet(solver):
 
 
 @pytest.mark.parametrize("solver", ["auto", *PAPER])
-@pytest.mark.parametrize("exponent", range(-15, 16, 5))
+@pytest.mark.parametrize("exponent", range(-14, 15, 7))
 def test_defaults_follow_the_scale_of_X(exponent, solver):
     c = 1.7 * 10.0**exponent
     X = synthetic_problem(30, 4, 0.1, seed=15)

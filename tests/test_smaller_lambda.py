@@ -62,7 +62,14 @@ def test_difference_of_gradients_bounds_the_distance_of_the_factors(problem, cou
 def test_a_constant_lambda_above_half_the_misfit_ends_with_equal_factors(problem, solver):
     X, U0, _ = drawn(problem)
     result = symnmf.factorize(
-        X, U0.shape[1], init=U0, solver=solver, coupling="theory", max_iter=3000, record_every=25
+        X,
+        U0.shape[1],
+        init=U0,
+        solver=solver,
+        coupling="theory",
+        tol=1e-5,
+        max_iter=3000,
+        record_every=25,
     )
     misfit = np.linalg.norm(X - U0 @ U0.T)
     assert 0.5 * misfit < result.coupling <= 0.51 * misfit
