@@ -71,6 +71,11 @@ def swapped(monkeypatch):
     monkeypatch.setattr(theirs, "SpectralClustering", InItsPlace)
 
 
+@pytest.fixture
+def global_random_seed():
+    return 42  # scikit-learn's, where none is chosen
+
+
 # What those tests do not look at ----------------------------------------------------------------
 
 
