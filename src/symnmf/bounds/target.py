@@ -170,7 +170,7 @@ def frobenius(
     the sum of the entries of U may be added to that.
     """
     n, X = X.shape[0], _wider(X)
-    shift = np.full(n, 0.5 * np.asarray(ridge, dtype=np.float64))
+    shift = np.broadcast_to(0.5 * np.asarray(ridge, dtype=np.float64), (n,))
     shifted = bool(shift.any())
     eps = float(np.finfo(X.dtype).eps)
 
