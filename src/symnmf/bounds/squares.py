@@ -31,8 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symnmf.interchange import namespace
-from symnmf.ops import Factor, HostOps, Ops
+from symnmf.ops import HostOps
 from symnmf.parallel import Threads
 from symnmf.storage.spectrum import filtered, lanczos_ends
 
@@ -61,9 +60,7 @@ ROUNDS, DEGREE = 15, 12  # of the filter at most, and the degree of each
 #: Slack of the sum, over what is left of ||X||^2, that is small enough.
 PRECISE = 1e-5
 
-Multiply = Callable[[Factor], Factor]
-
-HOST = HostOps(Threads(1))
+Multiply = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +126,9 @@ def by_factoring(
     times = (lambda V: A @ V) if multiply is None else multiply
     size = float(np.linalg.norm(A))
     block = _begun(np.random.default_rng(0), n, rank, start)
-    low, goal = _below_all(times, n, HOST), 1e-11 * size
+    low, goal = _below_all(times, n), 1e-11 * size
     vectors, values, left = _block_pairs(
-        times, HOST, block, rank, low, lambda values, left: bool(left[0] <= goal)
+        times, block, rank, low, lambda values, left: bool(left[0] <= goal)
     )
     left = left + n * EPS * size
     for margin in MARGINS:
@@ -174,19 +171,17 @@ def by_sampling(
     *,
     constant: float | None = None,
     start: np.ndarray | None = None,
-    ops: Ops = HOST,
 ) -> Squares:
     """Bound the sum from products alone, except with probability :data:`FAILURE`.
 
     ``size`` is ||A||_F or more, and ``rounding`` how far a computed product with a unit vector may
     be from the exact one. The sum is to be subtracted from ``constant``, and what is left decides
     how precise it has to be. ``start`` has columns near the leading eigenvectors.
-    ``ops`` are the operations on what ``multiply`` takes and gives.
     """
     generator = np.random.default_rng(0)
     constant = size**2 if constant is None else constant
-    block = ops.put(_begun(generator, n, rank, start))
-    low = _below_all(multiply, n, ops)
+    block = _begun(generator, n, rank, start)
+    low = _below_all(multiply, n)
 
     def rest(values: np.ndarray) -> float:
         return max(constant - _positive(values), PRECISE * constant)
@@ -195,30 +190,28 @@ def by_sampling(
         raised = float(np.sum((np.maximum(values, 0.0) + left + rounding) ** 2))
         return raised - _positive(values) <= 0.5 * PRECISE * rest(values)
 
-    vectors, values, left = _block_pairs(multiply, ops, block, rank, low, enough)
+    vectors, values, left = _block_pairs(multiply, block, rank, low, enough)
     left = left + rounding
-    drawn = ops.put(generator.standard_normal((n, SAMPLES)))
-    above = _sampled(multiply, vectors, values, left, (low, rest(values)), drawn) + rounding
-    return _summed(values, ops.get(vectors), above, left, FAILURE, "sampling")
+    above = _sampled(multiply, vectors, values, left, (low, rest(values)), generator) + rounding
+    return _summed(values, vectors, above, left, FAILURE, "sampling")
 
 
 def _block_pairs(
     multiply: Multiply,
-    ops: Ops,
-    block: Factor,
+    block: np.ndarray,
     rank: int,
     low: float,
     enough: Callable[[np.ndarray, np.ndarray], bool],
-) -> tuple[Factor, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return Ritz vectors, values and the singular values of the residual, by filtering a block.
 
     Unlike Lanczos this finds repeated eigenvalues. It ends where ``enough`` of the values and the
     residual, or after ROUNDS. ``low`` is below all eigenvalues, as far as is known.
     """
-    block, values, image = _ritz(multiply, ops, block)
+    combine = HostOps(Threads(1)).combine
+    block, values, image = _ritz(multiply, block)
     for round_ in range(ROUNDS + 1):
-        apart = image[:, :rank] - block[:, :rank] * ops.put(values[:rank])
-        left = _singular(ops.get(apart.T @ apart))
+        left = _singular(image[:, :rank] - block[:, :rank] * values[:rank])
         if round_ == ROUNDS or enough(values[:rank], left):
             break
         if not low < values[0]:  # a multiple of the identity
@@ -228,41 +221,40 @@ def _block_pairs(
         # where all values of the block agree, there are more copies than columns
         spread = values[0] - low
         edge = min(max(edge, low + 0.1 * spread), values[0] - LEAST_RANGE * spread)
-        ends = low, float(edge), float(values[0])
-        block = filtered(multiply, block, image, ends, DEGREE, ops.combine)
-        block, values, image = _ritz(multiply, ops, block)
+        block = filtered(multiply, block, image, (low, edge, values[0]), DEGREE, combine)
+        block, values, image = _ritz(multiply, block)
     return block[:, :rank], values[:rank], left
 
 
 def _sampled(
     multiply: Multiply,
-    vectors: Factor,
+    vectors: np.ndarray,
     values: np.ndarray,
     left: np.ndarray,
     scale: tuple[float, float],
-    drawn: Factor,
+    generator: np.random.Generator,
 ) -> float:
     """Bound x^T A x for unit x orthogonal to the vectors, except with probability FAILURE.
 
     With C = P A P, P the projection off the vectors, and p = T_d the Chebyshev polynomial for
     [low, edge], ||p(C)|| is at most ODDS sqrt(2 / pi) times the largest ||p(C) w|| of SAMPLES
-    Gaussian w, which are ``drawn``, and p(lambda)^2 - 1 grows without limit above the edge: so
-    ||p(C)|| limits the largest eigenvalue, whatever the rest of the spectrum is. The degree grows
-    until more would not change the sum.
+    Gaussian w, and p(lambda)^2 - 1 grows without limit above the edge: so ||p(C)|| limits the
+    largest eigenvalue, whatever the rest of the spectrum is. The degree grows until more would not
+    change the sum.
     """
     low, rest = scale
-    edge = float(max(values[-1], 0.5 * (low + values[0]), low + 1e-3 * abs(low)))
+    edge = max(values[-1], 0.5 * (low + values[0]), low + 1e-3 * abs(low))
     half, centre = (edge - low) / 2, (edge + low) / 2
     if not half > 0.0:  # A = 0
         return edge
 
-    def projected(block: Factor) -> Factor:
+    def projected(block: np.ndarray) -> np.ndarray:
         return block - vectors @ (vectors.T @ block)
 
-    def stretched(block: Factor) -> Factor:
+    def stretched(block: np.ndarray) -> np.ndarray:
         return (projected(multiply(block)) - centre * block) / half
 
-    before = projected(drawn)
+    before = projected(generator.standard_normal((len(vectors), SAMPLES)))
     now = stretched(before)
     above = np.inf
     for degree in range(2, SAMPLE_DEGREE + 1):
@@ -270,7 +262,7 @@ def _sampled(
         if degree % LOOK_EVERY:
             continue
         now = projected(now)  # against the rounding of so many steps
-        norm = ODDS * np.sqrt(2 / np.pi) * float((now**2).sum(axis=0).max()) ** 0.5
+        norm = ODDS * np.sqrt(2 / np.pi) * float(np.sqrt((now**2).sum(axis=0).max()))
         above = min(above, centre + half * float(np.cosh(np.arccosh(np.hypot(1.0, norm)) / degree)))
         lost = float(np.sum((np.maximum(values, above) + left) ** 2 - (values + left) ** 2))
         if lost <= PRECISE * rest:
@@ -278,22 +270,22 @@ def _sampled(
     return above
 
 
-def _ritz(multiply: Multiply, ops: Ops, block: Factor) -> tuple[Factor, np.ndarray, Factor]:
+def _ritz(multiply: Multiply, block: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return orthonormal Ritz vectors of the span of a block, their values, descending, and A V."""
-    basis = namespace(block).linalg.qr(block)[0]
+    basis = np.linalg.qr(block)[0]
     image = multiply(basis)
-    mixed = ops.get(basis.T @ image)
+    mixed = basis.T @ image
     values, turn = np.linalg.eigh(0.5 * (mixed + mixed.T))
-    turn = ops.put(turn[:, ::-1])
+    turn = np.ascontiguousarray(turn[:, ::-1])
     return basis @ turn, values[::-1], image @ turn
 
 
-def _below_all(multiply: Multiply, n: int, ops: Ops) -> float:
+def _below_all(multiply: Multiply, n: int) -> float:
     """Return a number that is as good as surely below the spectrum, whose estimates lie inside.
 
     Nothing rests on it but speed.
     """
-    ends = lanczos_ends(n, lambda v: ops.get(multiply(ops.put(v[:, None])))[:, 0])
+    ends = lanczos_ends(n, lambda v: multiply(v[:, None])[:, 0])
     return ends.smallest - 0.1 * (ends.largest - ends.smallest)
 
 
@@ -308,9 +300,9 @@ def _begun(
     return block
 
 
-def _singular(gram: np.ndarray) -> np.ndarray:
-    """Return the singular values of R from R^T R, descending, and none too small."""
-    values = np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[::-1], 0.0))
+def _singular(residual: np.ndarray) -> np.ndarray:
+    """Return the singular values of a tall matrix, descending, and none too small."""
+    values = np.sqrt(np.maximum(np.linalg.eigvalsh(residual.T @ residual)[::-1], 0.0))
     return values + 1e-7 * values[0]  # the Gram matrix has half of the digits
 
 

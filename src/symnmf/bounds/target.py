@@ -27,16 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.bounds.squares import (
-    EPS,
-    HOST,
-    Multiply,
-    Squares,
-    all_eigenvalues,
-    by_factoring,
-    by_sampling,
-)
-from symnmf.ops import Factor, Ops
+from symnmf.bounds.squares import EPS, Squares, all_eigenvalues, by_factoring, by_sampling
 from symnmf.storage import DenseMatrix, LowRank, SparseMatrix, SymmetricMatrix
 
 #: Up to this n the matrix is formed as an array: eigenvalues are proved, and N may be any matrix.
@@ -61,7 +52,7 @@ class Target:
     n : int
         Rows of A.
     multiply : callable
-        A times an n x k factor in float64.
+        A times an n x k float64 array.
     size : float
         ||A||_F or more.
     constant, factor : float
@@ -82,12 +73,10 @@ class Target:
         How far A and its norm may be off since A was formed from factors.
     l1 : float
         The weight of the sum of the entries of U, where that is added.
-    ops : Ops
-        The operations on what ``multiply`` takes and gives.
     """
 
     n: int
-    multiply: Multiply
+    multiply: Callable[[np.ndarray], np.ndarray]
     size: float
     constant: float
     unit: float
@@ -99,7 +88,6 @@ class Target:
     rows: np.ndarray | None = None
     blur: float = 0.0
     l1: float = 0.0
-    ops: Ops = HOST
 
     def value(self, squares: Squares) -> float:
         """Return the bound on the objective, less what the sums may be off by rounding."""
@@ -133,7 +121,6 @@ class Target:
             self.rounding,
             constant=self.constant / self.factor,
             start=start,
-            ops=self.ops,
         )
 
 
@@ -174,13 +161,13 @@ def frobenius(
     shifted = bool(shift.any())
     eps = float(np.finfo(X.dtype).eps)
 
-    def multiply(V: Factor) -> Factor:
-        tall = X.ops.cast(V, X.dtype)
-        image = X.ops.cast(X.matmul(tall), np.dtype(np.float64))
+    def multiply(V: np.ndarray) -> np.ndarray:
+        tall = X.ops.put(np.ascontiguousarray(V, dtype=X.dtype))
+        image = np.array(X.ops.get(X.matmul(tall)), dtype=np.float64)
         if shifted:
-            image = image - X.ops.weigh_rows(V, shift)
+            image -= shift[:, None] * V
         for link in links:
-            image = image - 0.5 * link.matmul(tall)
+            image -= 0.5 * X.ops.get(link.matmul(tall))
         return image
 
     forming = [_formed(matrix) for matrix in (X, *links)]
@@ -214,7 +201,6 @@ def frobenius(
         nonnegative=not any(link.signed for link in links),
         blur=blur,
         l1=l1,
-        ops=X.ops,
     )
 
 

@@ -15,14 +15,11 @@ power method looks for the v with the largest <S v, v>, for all columns at once.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from symnmf.interchange import namespace
-from symnmf.ops import Factor
 from symnmf.state import Point
 
 STEPS = 40  # of Lanczos
@@ -44,8 +41,6 @@ POWER_STEPS = 10
 #: Cosine of two columns, and size of one against the largest, from which on a stationary point is
 #: looked at before it is called the end.
 ALIKE, SMALL = 1.0 - 1e-4, 1e-2
-
-WIDE, TINY = np.dtype(np.float64), float(np.finfo(np.float64).tiny)
 
 #: Lengths, against ||U||_F, at which the way down is tried.
 LENGTHS = 2.0 ** -np.arange(13)
@@ -92,11 +87,10 @@ def suspicious(gram: np.ndarray) -> bool:
 def lowest_curvature(f: Any, point: Point, *, steps: int = STEPS) -> Curvature:
     """Look for the lowest curvature of an objective of matrices on the entries that can move."""
     gradient = f.ops.gradient(point.values, point.product(f), point.gram)
-    U, slope = (f.ops.cast(tall, WIDE) for tall in (point.values, gradient))
+    U, slope = (f.ops.get(tall).astype(np.float64) for tall in (point.values, gradient))
     hessian = Hessian(f, U)
-    free = ZERO * namespace(U).amax(U, 0) < U
-    mean = _norm(U) / np.sqrt(math.prod(U.shape))
-    held = ~free & (0.5 * slope <= FLAT * f.norm * mean)
+    free = ZERO * U.max(axis=0) < U
+    held = ~free & (0.5 * slope <= FLAT * f.norm * np.linalg.norm(U) / np.sqrt(U.size))
     lowest, direction, taken = _on_free_entries(hessian, free, steps)
     if held.any():
         other, entering = _on_held_entries(hessian, held)
@@ -104,33 +98,34 @@ def lowest_curvature(f: Any, point: Point, *, steps: int = STEPS) -> Curvature:
             lowest, direction = other, entering
     norm = float(f.norm)
     lowest = lowest / norm if norm > 0.0 else 0.0
-    return Curvature(lowest, f.ops.get(direction), taken, not held.any())
+    return Curvature(lowest, direction, taken, not held.any())
 
 
-def _on_free_entries(hessian: Hessian, free: Factor, steps: int) -> tuple[float, Factor, int]:
+def _on_free_entries(
+    hessian: Hessian, free: np.ndarray, steps: int
+) -> tuple[float, np.ndarray, int]:
     """Return the lowest curvature by Lanczos, its direction and the steps taken.
 
     The vectors are orthogonalised against all earlier ones.
     """
-    xp, ops, size = namespace(free), hessian.f.ops, math.prod(free.shape)
+    size = free.size
     steps = min(int(np.clip(KEPT // max(size, 1), FEWEST, steps)), int(free.sum()))
     if steps == 0:
-        return 0.0, ops.zeros(free.shape, WIDE), 0
-    start = np.random.default_rng(0).standard_normal(tuple(free.shape))
-    current = xp.where(free, ops.put(start), 0.0)
-    current /= _norm(current)
-    kept = np.dtype(np.float32 if size > 10_000 else np.float64)
-    basis = ops.zeros((steps, size), kept)
+        return 0.0, np.zeros(free.shape), 0
+    current = np.where(free, np.random.default_rng(0).standard_normal(free.shape), 0.0)
+    current /= np.linalg.norm(current)
+    basis = np.empty((steps, size), np.float32 if size > 10_000 else np.float64)
     diagonal: list[float] = []
     off: list[float] = []
     for step in range(steps):
         basis[step] = current.ravel()
-        flat = xp.where(free, hessian(current), 0.0).ravel()
-        diagonal.append(float(xp.vdot(flat, current.ravel())))
+        image = np.where(free, hessian(current), 0.0)
+        diagonal.append(float(np.vdot(image, current)))
+        flat = image.ravel()
         known = basis[: step + 1]
         for _ in range(2):
-            flat -= (known @ ops.cast(flat, kept)) @ known  # known itself is not cast
-        length = _norm(flat)
+            flat -= (known @ flat.astype(known.dtype)) @ known  # known itself is not cast
+        length = float(np.linalg.norm(flat))
         if length <= 1e-10 * max(map(abs, diagonal)) or step == steps - 1:
             break
         off.append(length)
@@ -140,57 +135,57 @@ def _on_free_entries(hessian: Hessian, free: Factor, steps: int) -> tuple[float,
     values, vectors = eigh_tridiagonal(
         np.array(diagonal), np.array(off), select="i", select_range=(0, 0)
     )
-    weights = ops.put(vectors[:, 0].astype(kept))
-    direction = ops.cast(weights @ basis[: len(diagonal)], WIDE).reshape(free.shape)
-    direction /= max(_norm(direction), TINY)
+    weights = vectors[:, 0].astype(basis.dtype)
+    direction = (weights @ basis[: len(diagonal)]).reshape(free.shape).astype(np.float64)
+    direction /= max(float(np.linalg.norm(direction)), np.finfo(float).tiny)
     return float(values[0]), direction, len(diagonal)
 
 
-def _on_held_entries(hessian: Hessian, held: Factor) -> tuple[float, Factor]:
+def _on_held_entries(hessian: Hessian, held: np.ndarray) -> tuple[float, np.ndarray]:
     """Return the lowest curvature on held entries of one column, by a projected power method.
 
     It begins with all of them, and then again with those that the first v has left.
     """
-    xp, ops = namespace(held), hessian.f.ops
-    lowest, best = np.inf, ops.zeros(held.shape, WIDE)
+    lowest, best = np.inf, np.zeros(held.shape)
     sizes = hessian.gram.diagonal()
     begin = held
     for _ in range(2):
-        V = ops.cast(begin, WIDE)
+        V = begin.astype(np.float64)
         for _ in range(POWER_STEPS):
-            V = V / xp.linalg.norm(V, axis=0).clip(TINY)
+            V /= np.maximum(np.linalg.norm(V, axis=0), np.finfo(float).tiny)
             image = hessian.residual(V)
-            quotients = xp.sum(V * image, axis=0)
-            curved = xp.where(V.any(axis=0), 2.0 * (sizes - quotients), np.inf)
+            quotients = np.sum(V * image, axis=0)
+            curved = np.where(V.any(axis=0), 2.0 * (sizes - quotients), np.inf)
             column = int(curved.argmin())
             if curved[column] < lowest:
-                lowest, best = float(curved[column]), xp.zeros_like(V)
+                lowest, best = float(curved[column]), np.zeros(held.shape)
                 best[:, column] = V[:, column]
             # without the shift the method would follow a large negative eigenvalue of S
-            V = xp.where(held, (image + (-quotients).clip(0.0) * V).clip(0.0), 0.0)
+            V = np.where(held, np.maximum(image + np.maximum(-quotients, 0.0) * V, 0.0), 0.0)
         begin = held & (V == 0.0)
     return lowest, best
 
 
 class Hessian:
-    """H at U, as a product; all of it in float64, where the factors are."""
+    """H at U, as a product."""
 
-    def __init__(self, f: Any, U: Factor) -> None:
+    def __init__(self, f: Any, U: np.ndarray) -> None:
         self.f, self.U, self.gram = f, U, U.T @ U
-        self.tall = self._narrow(U)
+        self.tall = self._put(U)
 
-    def _narrow(self, T: Factor) -> Factor:
-        return self.f.ops.cast(T, self.f.dtype)
+    def _put(self, T: np.ndarray) -> Any:
+        return self.f.ops.put(np.ascontiguousarray(T, dtype=self.f.dtype))
 
-    def __call__(self, D: Factor) -> Factor:
-        """Return H D."""
+    def __call__(self, D: np.ndarray) -> np.ndarray:
+        """Return H D, in float64."""
         return 2.0 * (self._model(D) - self.residual(D))
 
-    def residual(self, D: Factor) -> Factor:
+    def residual(self, D: np.ndarray) -> np.ndarray:
         """Return S D."""
-        return self.f.residual_times(self.tall, self.tall, D)
+        image: np.ndarray = self.f.residual_times(self.tall, self.tall, D)
+        return image
 
-    def _model(self, D: Factor) -> Factor:
+    def _model(self, D: np.ndarray) -> np.ndarray:
         """Return [W o (U D^T + D U^T)] U.
 
         With weights it is half the difference of two residuals: the quadratic parts of
@@ -198,14 +193,10 @@ class Hessian:
         """
         if self.f.unit_weights:
             return self.U @ (D.T @ self.U) + D @ self.gram
-        scale = _norm(self.U) / _norm(D)
-        less, more = (self._narrow(self.U + sign * scale * D) for sign in (-1.0, 1.0))
+        scale = np.linalg.norm(self.U) / np.linalg.norm(D)
+        less, more = (self._put(self.U + sign * scale * D) for sign in (-1.0, 1.0))
         times = self.f.residual_times
         return (times(less, less, self.U) - times(more, more, self.U)) / (2.0 * scale)
-
-
-def _norm(T: Factor) -> float:
-    return float(namespace(T).linalg.norm(T))
 
 
 def way_down(f: Any, U: np.ndarray, value: Any, curvature: Curvature) -> np.ndarray | None:
