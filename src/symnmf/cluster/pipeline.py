@@ -25,7 +25,7 @@ from symnmf.graphs.partitions import Partition
 from symnmf.interchange import column_names, to_host
 from symnmf.objectives.losses import FROBENIUS
 from symnmf.options import AUTO
-from symnmf.run.multistart import DEFAULT_INIT, Plan, Search, StartProgress
+from symnmf.run.multistart import Plan, Search, StartProgress
 from symnmf.run.problem import Problem, says
 from symnmf.run.result import Callback
 from symnmf.run.settings import Settings
@@ -90,7 +90,7 @@ class Pipeline(Building):
     attribute_names: list[Any] | None = None
     solver: str | Solver = "auto"
     coupling: str | float | Coupling | None = None
-    init: Any = DEFAULT_INIT
+    init: Any = AUTO
     n_init: int = 1
     tol: float = 1e-4
     max_iter: int = 1000

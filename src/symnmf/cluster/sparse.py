@@ -19,7 +19,8 @@ from symnmf.errors import InputError
 from symnmf.graphs.components import restrict
 from symnmf.membership import BACKGROUND
 from symnmf.objectives.losses import FROBENIUS
-from symnmf.run.multistart import DEFAULT_INIT, Search
+from symnmf.options import AUTO
+from symnmf.run.multistart import Search
 from symnmf.run.problem import Problem, says
 from symnmf.run.result import Callback, cluster_labels
 from symnmf.run.settings import Limits
@@ -65,7 +66,7 @@ class SparsePipeline:
             "order": pipeline.order != 2,
             "threshold": pipeline.threshold not in (None, BACKGROUND),
             "normalize": pipeline.order == 2 and pipeline.normalize is False,
-            "init": not (isinstance(pipeline.init, str) and pipeline.init == DEFAULT_INIT),
+            "init": not (isinstance(pipeline.init, str) and pipeline.init == AUTO),
             "solver": pipeline.solver != "auto",
             "coupling": pipeline.coupling is not None,
             "device": pipeline.device is not None,

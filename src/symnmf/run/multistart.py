@@ -42,10 +42,7 @@ from symnmf.storage.wrapping import torch_device
 #: Called with the number of the start and its latest snapshot; a true return value stops them all.
 StartProgress = Callable[[int, Snapshot], Any]
 
-#: What ``n_init`` and ``init`` are where nobody says otherwise; see :class:`symnmf.SymNMF` for the
-#: reasons.
 SPECTRAL = "spectral"
-DEFAULT_INIT = AUTO
 
 #: Part of what the leading eigenvectors explain that makes more starts pointless: on twenty data
 #: sets the best of twelve others then was lower by at most a ten thousandth of the error.
@@ -139,7 +136,7 @@ class Plan:
     rank: int
     settings: Settings = dataclasses.field(default_factory=Settings.of)
     n_init: int = 1
-    init: Any = DEFAULT_INIT
+    init: Any = AUTO
     random_state: RandomState = None
     n_jobs: int | None = None
     device: Any = None
