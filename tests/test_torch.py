@@ -13,6 +13,9 @@ from conftest import synthetic_problem
 from symnmf.ops import HostOps
 from symnmf.ops.torch_ops import device_ops
 from symnmf.parallel import Threads
+from symnmf.run.bounding import target_of
+from symnmf.state import Point
+from symnmf.steps.second_order import lowest_curvature
 from symnmf.storage import as_symmetric, on_device
 
 # on a busy machine torch's own threads wait for one another for most of the time
@@ -123,6 +126,21 @@ def test_the_default_converges_on_the_device(device, dtype, kind):
     assert result.status == "converged"
     assert result.certificate(X, tol=2e-4).certified  # in float32 it is measured a little anew
     assert np.all(np.diff(result.history["objective"]) <= 1e-5 * result.history["objective"][0])
+
+
+@pytest.mark.parametrize("options", [{}, {"ridge": 0.3}, {"ignore_diagonal": True}])
+def test_curvature_and_eigenvalues_are_those_of_the_host(device, options):
+    rng = np.random.default_rng(0)
+    X = problem("dense", np.float64)
+    U = np.where(rng.random((150, 4)) < 0.7, rng.random((150, 4)), 0.0)
+    host, there = (symnmf.Problem(X, **options).objective for X in (X, on_device(X, device)))
+    mine, theirs = (lowest_curvature(f, Point(f.ops, f.ops.put(U))) for f in (host, there))
+    assert theirs.lowest == pytest.approx(mine.lowest, rel=1e-9)
+    np.testing.assert_allclose(theirs.direction, mine.direction, atol=1e-5)
+    sums = [target_of(f, U).sampled(4) for f in (host, there) if f.unit_weights]
+    for found in sums:
+        assert found.total == pytest.approx(sums[0].total, rel=1e-6)
+        assert isinstance(found.vectors, np.ndarray)
 
 
 # --- the public interface

@@ -252,7 +252,7 @@ class Rising(Coupling):
         assert isinstance(f, MatrixObjective)
         nothing = f.ops.zeros((f.shape[0], 1), f.dtype)
         ends = lanczos_ends(  # of W o X
-            f.shape[0], lambda v: f.residual_times(nothing, nothing, v[:, None])[:, 0]
+            f.shape[0], lambda v: f.residual_times_array(nothing, nothing, v[:, None])[:, 0]
         )
         low_end = max(0.0, -ends.smallest)
         return max(self._level(state), self.curvature * low_end, _least(f))

@@ -31,7 +31,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symnmf.ops import HostOps
+from symnmf.interchange import namespace
+from symnmf.ops import Factor, HostOps, Ops
 from symnmf.parallel import Threads
 from symnmf.storage.spectrum import filtered, lanczos_ends
 
@@ -60,7 +61,9 @@ ROUNDS, DEGREE = 15, 12  # of the filter at most, and the degree of each
 #: Slack of the sum, over what is left of ||X||^2, that is small enough.
 PRECISE = 1e-5
 
-Multiply = Callable[[np.ndarray], np.ndarray]
+Multiply = Callable[[Factor], Factor]
+
+HOST = HostOps(Threads(1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,9 +129,9 @@ def by_factoring(
     times = (lambda V: A @ V) if multiply is None else multiply
     size = float(np.linalg.norm(A))
     block = _begun(np.random.default_rng(0), n, rank, start)
-    low, goal = _below_all(times, n), 1e-11 * size
+    low, goal = _below_all(times, n, HOST), 1e-11 * size
     vectors, values, left = _block_pairs(
-        times, block, rank, low, lambda values, left: bool(left[0] <= goal)
+        times, HOST, block, rank, low, lambda values, left: bool(left[0] <= goal)
     )
     left = left + n * EPS * size
     for margin in MARGINS:
@@ -171,17 +174,19 @@ def by_sampling(
     *,
     constant: float | None = None,
     start: np.ndarray | None = None,
+    ops: Ops = HOST,
 ) -> Squares:
     """Bound the sum from products alone, except with probability :data:`FAILURE`.
 
     ``size`` is ||A||_F or more, and ``rounding`` how far a computed product with a unit vector may
     be from the exact one. The sum is to be subtracted from ``constant``, and what is left decides
     how precise it has to be. ``start`` has columns near the leading eigenvectors.
+    ``ops`` are the operations on what ``multiply`` takes and gives.
     """
     generator = np.random.default_rng(0)
     constant = size**2 if constant is None else constant
-    block = _begun(generator, n, rank, start)
-    low = _below_all(multiply, n)
+    block = ops.put(_begun(generator, n, rank, start))
+    low = _below_all(multiply, n, ops)
 
     def rest(values: np.ndarray) -> float:
         return max(constant - _positive(values), PRECISE * constant)
@@ -190,28 +195,31 @@ def by_sampling(
         raised = float(np.sum((np.maximum(values, 0.0) + left + rounding) ** 2))
         return raised - _positive(values) <= 0.5 * PRECISE * rest(values)
 
-    vectors, values, left = _block_pairs(multiply, block, rank, low, enough)
+    vectors, values, left = _block_pairs(multiply, ops, block, rank, low, enough)
     left = left + rounding
-    above = _sampled(multiply, vectors, values, left, (low, rest(values)), generator) + rounding
-    return _summed(values, vectors, above, left, FAILURE, "sampling")
+    drawn = ops.put(generator.standard_normal((n, SAMPLES)))
+    above = _sampled(multiply, vectors, values, left, (low, rest(values)), drawn, ops) + rounding
+    return _summed(values, ops.get(vectors), above, left, FAILURE, "sampling")
 
 
 def _block_pairs(
     multiply: Multiply,
-    block: np.ndarray,
+    ops: Ops,
+    block: Factor,
     rank: int,
     low: float,
     enough: Callable[[np.ndarray, np.ndarray], bool],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[Factor, np.ndarray, np.ndarray]:
     """Return Ritz vectors, values and the singular values of the residual, by filtering a block.
 
     Unlike Lanczos this finds repeated eigenvalues. It ends where ``enough`` of the values and the
     residual, or after ROUNDS. ``low`` is below all eigenvalues, as far as is known.
     """
-    combine = HostOps(Threads(1)).combine
-    block, values, image = _ritz(multiply, block)
+    block, values, image = _ritz(multiply, ops, block)
     for round_ in range(ROUNDS + 1):
-        left = _singular(image[:, :rank] - block[:, :rank] * values[:rank])
+        leading = np.eye(len(values), rank)
+        pairs = (1.0, ops.times(image, leading)), (-1.0, ops.times(block, leading * values[:rank]))
+        left = _singular(ops.gram(ops.combine(*pairs)))
         if round_ == ROUNDS or enough(values[:rank], left):
             break
         if not low < values[0]:  # a multiple of the identity
@@ -221,48 +229,51 @@ def _block_pairs(
         # where all values of the block agree, there are more copies than columns
         spread = values[0] - low
         edge = min(max(edge, low + 0.1 * spread), values[0] - LEAST_RANGE * spread)
-        block = filtered(multiply, block, image, (low, edge, values[0]), DEGREE, combine)
-        block, values, image = _ritz(multiply, block)
-    return block[:, :rank], values[:rank], left
+        ends = low, float(edge), float(values[0])
+        block = filtered(multiply, block, image, ends, DEGREE, ops.combine)
+        block, values, image = _ritz(multiply, ops, block)
+    return ops.times(block, np.eye(len(values), rank)), values[:rank], left
 
 
 def _sampled(
     multiply: Multiply,
-    vectors: np.ndarray,
+    vectors: Factor,
     values: np.ndarray,
     left: np.ndarray,
     scale: tuple[float, float],
-    generator: np.random.Generator,
+    drawn: Factor,
+    ops: Ops,
 ) -> float:
     """Bound x^T A x for unit x orthogonal to the vectors, except with probability FAILURE.
 
     With C = P A P, P the projection off the vectors, and p = T_d the Chebyshev polynomial for
     [low, edge], ||p(C)|| is at most ODDS sqrt(2 / pi) times the largest ||p(C) w|| of SAMPLES
-    Gaussian w, and p(lambda)^2 - 1 grows without limit above the edge: so ||p(C)|| limits the
-    largest eigenvalue, whatever the rest of the spectrum is. The degree grows until more would not
-    change the sum.
+    Gaussian w, which are ``drawn``, and p(lambda)^2 - 1 grows without limit above the edge: so
+    ||p(C)|| limits the largest eigenvalue, whatever the rest of the spectrum is. The degree grows
+    until more would not change the sum.
     """
     low, rest = scale
-    edge = max(values[-1], 0.5 * (low + values[0]), low + 1e-3 * abs(low))
+    edge = float(max(values[-1], 0.5 * (low + values[0]), low + 1e-3 * abs(low)))
     half, centre = (edge - low) / 2, (edge + low) / 2
     if not half > 0.0:  # A = 0
         return edge
 
-    def projected(block: np.ndarray) -> np.ndarray:
-        return block - vectors @ (vectors.T @ block)
+    def projected(block: Factor) -> Factor:
+        inside = ops.times(vectors, ops.cross(vectors, block))
+        return ops.combine((1.0, block), (-1.0, inside))
 
-    def stretched(block: np.ndarray) -> np.ndarray:
-        return (projected(multiply(block)) - centre * block) / half
+    def stretched(block: Factor) -> Factor:
+        return ops.combine((1.0 / half, projected(multiply(block))), (-centre / half, block))
 
-    before = projected(generator.standard_normal((len(vectors), SAMPLES)))
+    before = projected(drawn)
     now = stretched(before)
     above = np.inf
     for degree in range(2, SAMPLE_DEGREE + 1):
-        before, now = now, 2.0 * stretched(now) - before
+        before, now = now, ops.combine((2.0, stretched(now)), (-1.0, before))
         if degree % LOOK_EVERY:
             continue
         now = projected(now)  # against the rounding of so many steps
-        norm = ODDS * np.sqrt(2 / np.pi) * float(np.sqrt((now**2).sum(axis=0).max()))
+        norm = ODDS * np.sqrt(2 / np.pi) * float(np.sqrt(ops.gram(now).diagonal().max()))
         above = min(above, centre + half * float(np.cosh(np.arccosh(np.hypot(1.0, norm)) / degree)))
         lost = float(np.sum((np.maximum(values, above) + left) ** 2 - (values + left) ** 2))
         if lost <= PRECISE * rest:
@@ -270,22 +281,22 @@ def _sampled(
     return above
 
 
-def _ritz(multiply: Multiply, block: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _ritz(multiply: Multiply, ops: Ops, block: Factor) -> tuple[Factor, np.ndarray, Factor]:
     """Return orthonormal Ritz vectors of the span of a block, their values, descending, and A V."""
-    basis = np.linalg.qr(block)[0]
+    basis = namespace(block).linalg.qr(block)[0]
     image = multiply(basis)
-    mixed = basis.T @ image
+    mixed = ops.cross(basis, image)
     values, turn = np.linalg.eigh(0.5 * (mixed + mixed.T))
-    turn = np.ascontiguousarray(turn[:, ::-1])
-    return basis @ turn, values[::-1], image @ turn
+    turn = turn[:, ::-1]
+    return ops.times(basis, turn), values[::-1], ops.times(image, turn)
 
 
-def _below_all(multiply: Multiply, n: int) -> float:
+def _below_all(multiply: Multiply, n: int, ops: Ops) -> float:
     """Return a number that is as good as surely below the spectrum, whose estimates lie inside.
 
     Nothing rests on it but speed.
     """
-    ends = lanczos_ends(n, lambda v: multiply(v[:, None])[:, 0])
+    ends = lanczos_ends(n, lambda v: ops.get(multiply(ops.put(v[:, None])))[:, 0])
     return ends.smallest - 0.1 * (ends.largest - ends.smallest)
 
 
@@ -300,9 +311,9 @@ def _begun(
     return block
 
 
-def _singular(residual: np.ndarray) -> np.ndarray:
-    """Return the singular values of a tall matrix, descending, and none too small."""
-    values = np.sqrt(np.maximum(np.linalg.eigvalsh(residual.T @ residual)[::-1], 0.0))
+def _singular(gram: np.ndarray) -> np.ndarray:
+    """Return the singular values of R from R^T R, descending, and none too small."""
+    values = np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[::-1], 0.0))
     return values + 1e-7 * values[0]  # the Gram matrix has half of the digits
 
 

@@ -27,7 +27,16 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.bounds.squares import EPS, Squares, all_eigenvalues, by_factoring, by_sampling
+from symnmf.bounds.squares import (
+    EPS,
+    HOST,
+    Multiply,
+    Squares,
+    all_eigenvalues,
+    by_factoring,
+    by_sampling,
+)
+from symnmf.ops import Factor, Ops
 from symnmf.storage import DenseMatrix, LowRank, SparseMatrix, SymmetricMatrix
 
 #: Up to this n the matrix is formed as an array: eigenvalues are proved, and N may be any matrix.
@@ -52,7 +61,7 @@ class Target:
     n : int
         Rows of A.
     multiply : callable
-        A times an n x k float64 array.
+        A times an n x k factor in float64.
     size : float
         ||A||_F or more.
     constant, factor : float
@@ -73,10 +82,12 @@ class Target:
         How far A and its norm may be off since A was formed from factors.
     l1 : float
         The weight of the sum of the entries of U, where that is added.
+    ops : Ops
+        The operations on what ``multiply`` takes and gives.
     """
 
     n: int
-    multiply: Callable[[np.ndarray], np.ndarray]
+    multiply: Multiply
     size: float
     constant: float
     unit: float
@@ -88,6 +99,7 @@ class Target:
     rows: np.ndarray | None = None
     blur: float = 0.0
     l1: float = 0.0
+    ops: Ops = HOST
 
     def value(self, squares: Squares) -> float:
         """Return the bound on the objective, less what the sums may be off by rounding."""
@@ -121,6 +133,7 @@ class Target:
             self.rounding,
             constant=self.constant / self.factor,
             start=start,
+            ops=self.ops,
         )
 
 
@@ -157,18 +170,18 @@ def frobenius(
     the sum of the entries of U may be added to that.
     """
     n, X = X.shape[0], _wider(X)
-    shift = np.broadcast_to(0.5 * np.asarray(ridge, dtype=np.float64), (n,))
+    shift = np.full(n, 0.5 * np.asarray(ridge, dtype=np.float64))
     shifted = bool(shift.any())
     eps = float(np.finfo(X.dtype).eps)
 
-    def multiply(V: np.ndarray) -> np.ndarray:
-        tall = X.ops.put(np.ascontiguousarray(V, dtype=X.dtype))
-        image = np.array(X.ops.get(X.matmul(tall)), dtype=np.float64)
+    def multiply(V: Factor) -> Factor:
+        ops, wide = X.ops, np.dtype(np.float64)
+        tall = ops.cast(V, X.dtype)
+        parts = [(-0.5, ops.cast(link.matmul(tall), wide)) for link in links]
         if shifted:
-            image -= shift[:, None] * V
-        for link in links:
-            image -= 0.5 * X.ops.get(link.matmul(tall))
-        return image
+            parts.append((-1.0, ops.weigh_rows(V, shift)))
+        image = ops.cast(X.matmul(tall), wide)
+        return ops.combine((1.0, image), *parts) if parts else image
 
     forming = [_formed(matrix) for matrix in (X, *links)]
 
@@ -201,6 +214,7 @@ def frobenius(
         nonnegative=not any(link.signed for link in links),
         blur=blur,
         l1=l1,
+        ops=X.ops,
     )
 
 

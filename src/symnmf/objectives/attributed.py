@@ -282,17 +282,15 @@ class Attributed(MatrixObjective):
         gap = ops.weigh_rows(ops.combine((1.0, Z.product(self)), (-1.0, curved)), longer)
         return ops.combine((1.0, curved), (1.0, gap))
 
-    def misfit_times(self, U: Factor, V: Factor, T: Factor) -> np.ndarray:
-        ops = self.ops
+    def misfit_times(self, U: Factor, V: Factor, T: Factor) -> Factor:
         (A, G), (B, H), (C, K) = self._cut(U), self._cut(V), self._cut(T)
-        upper = self.base.residual_times(A, B, ops.get(C))
-        upper = upper + ops.get(self.table.times(K)).astype(np.float64)
-        below = ops.get(self.table.transposed(C)).astype(np.float64)
-        A, G, B, H, C, K = (ops.get(part).astype(np.float64) for part in (A, G, B, H, C, K))
+        upper = self.base.residual_times(A, B, C) + self._wide(self.table.times(K))
+        below = self._wide(self.table.transposed(C))
+        A, G, B, H, C, K = map(self._wide, (A, G, B, H, C, K))
         # the symmetric part of what is left of F, at A H^T and at B G^T
-        upper -= 0.5 * (A @ (H.T @ K) + B @ (G.T @ K))
-        below -= 0.5 * (H @ (A.T @ C) + G @ (B.T @ C))
-        return np.vstack([upper, below])
+        upper = upper - 0.5 * (A @ (H.T @ K) + B @ (G.T @ K))
+        below = below - 0.5 * (H @ (A.T @ C) + G @ (B.T @ C))
+        return self._joined(upper, below)
 
     # --- the same f elsewhere
 

@@ -171,20 +171,27 @@ class MatrixObjective(Objective):
             return np.inf
         return 0.5 * float(np.sqrt(max(twice, 0.0))) + 0.25 * self.term_curvature
 
-    def residual_times(self, U: Factor, V: Factor, T: np.ndarray) -> np.ndarray:
-        """Return the symmetric part of S - Q/2 times a host array, in float64.
+    def residual_times(self, U: Factor, V: Factor, T: Factor) -> Factor:
+        """Return the symmetric part of S - Q/2 times T of any precision, in float64.
 
         S is the weighted residual at U V^T.
         """
-        thin = self.ops.put(np.ascontiguousarray(T, dtype=self.dtype))
+        thin = self.ops.cast(T, self.dtype)
         image = self.misfit_times(U, V, thin)
         for number, bent in self._images(thin):
-            image = image - 0.5 * number * self.ops.get(bent).astype(np.float64)
+            image = image - 0.5 * number * self._wide(bent)
         return image
 
+    def residual_times_array(self, U: Factor, V: Factor, T: np.ndarray) -> np.ndarray:
+        """Return the same for a host array."""
+        return self.ops.get(self.residual_times(U, V, self.ops.put(T)))
+
+    def _wide(self, T: Factor) -> Factor:
+        return self.ops.cast(T, np.dtype(np.float64))
+
     @abstractmethod
-    def misfit_times(self, U: Factor, V: Factor, T: Factor) -> np.ndarray:
-        """Return the symmetric part of S times T, on the host in float64."""
+    def misfit_times(self, U: Factor, V: Factor, T: Factor) -> Factor:
+        """Return the symmetric part of S times T, in float64."""
 
     def split_gradients(self, state: State) -> list[np.ndarray]:
         get = self.ops.get
@@ -198,7 +205,7 @@ class MatrixObjective(Objective):
     def split_curvature(self, state: State) -> float:
         """Return the largest eigenvalue of minus the symmetric part of the residual."""
         U, V = state.U.values, state.V.values
-        return largest_eigenvalue(self.shape[0], lambda v: -self.residual_times(U, V, v))
+        return largest_eigenvalue(self.shape[0], lambda v: -self.residual_times_array(U, V, v))
 
 
 class Frobenius(MatrixObjective):
@@ -295,10 +302,8 @@ class Frobenius(MatrixObjective):
         product = self.product_at(factor, other, out=out)
         return self.ops.solve_rows(rows, factor, product, other, gram(), coupling), product
 
-    def misfit_times(self, U: Factor, V: Factor, T: Factor) -> np.ndarray:
-        get = self.ops.get
-        image = get(self.storage.matmul(T)).astype(np.float64)
-        A, B, T = (get(factor).astype(np.float64) for factor in (U, V, T))
+    def misfit_times(self, U: Factor, V: Factor, T: Factor) -> Factor:
+        image, A, B, T = map(self._wide, (self.storage.matmul(T), U, V, T))
         return image - 0.5 * (A @ (B.T @ T) + B @ (A.T @ T))
 
     # --- the same f elsewhere

@@ -195,15 +195,14 @@ class Weighted(MatrixObjective):
         gap = ops.weigh_rows(ops.combine((1.0, product), (-1.0, curved)), longer)
         return ops.combine((1.0, curved), (1.0, gap))
 
-    def misfit_times(self, U: Factor, V: Factor, T: Factor) -> np.ndarray:
+    def misfit_times(self, U: Factor, V: Factor, T: Factor) -> Factor:
         ops = self.ops
         total = ops.zeros(T.shape, self.dtype)
         for F, G in ((U, V), (V, U)):
             self.passes.add(F, G, T, total)
-        image = 0.5 * ops.get(total).astype(np.float64)
+        image = 0.5 * self._wide(total)
         if self.corrects:
-            own = ops.get(self.storage.matmul(T)).astype(np.float64)
-            A, B, T = (ops.get(factor).astype(np.float64) for factor in (U, V, T))
+            own, A, B, T = map(self._wide, (self.storage.matmul(T), U, V, T))
             image += own - 0.5 * (A @ (B.T @ T) + B @ (A.T @ T))
         return image
 

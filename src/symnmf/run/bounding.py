@@ -89,7 +89,7 @@ def entries_and_weights(f: MatrixObjective) -> tuple[np.ndarray, np.ndarray]:
     level = np.sqrt(f.largest() or 1.0)
     at = [ops.put(np.full((n, 1), height, dtype=f.dtype)) for height in (0.0, level)]
     every = ops.put(np.eye(n, dtype=f.dtype))
-    none, one = (f.misfit_times(tall, tall, every) for tall in at)
+    none, one = (ops.get(f.misfit_times(tall, tall, every)) for tall in at)
     W = (none - one) / level**2
     W[np.abs(W) <= 1e-6 * np.abs(W).max(initial=0.0)] = 0.0  # differences of rounded numbers
     X = np.divide(none, W, out=np.zeros((n, n)), where=W > 0.0)

@@ -41,7 +41,7 @@ def column_from_residual(f: Objective, U: Point) -> np.ndarray | None:
     n = f.shape[0]
 
     def residual(V: np.ndarray) -> np.ndarray:
-        return f.residual_times(U.values, U.values, V)
+        return f.residual_times_array(U.values, U.values, V)
 
     rows = np.argsort(-residual(np.ones((n, 1)))[:, 0], kind="stable")[: CANDIDATES - 1]
     single = np.zeros((n, len(rows)))

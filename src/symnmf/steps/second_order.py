@@ -15,11 +15,14 @@ power method looks for the v with the largest <S v, v>, for all columns at once.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from symnmf.interchange import namespace
+from symnmf.ops import Factor, Ops
 from symnmf.state import Point
 
 STEPS = 40  # of Lanczos
@@ -41,6 +44,8 @@ POWER_STEPS = 10
 #: Cosine of two columns, and size of one against the largest, from which on a stationary point is
 #: looked at before it is called the end.
 ALIKE, SMALL = 1.0 - 1e-4, 1e-2
+
+WIDE, TINY = np.dtype(np.float64), float(np.finfo(np.float64).tiny)
 
 #: Lengths, against ||U||_F, at which the way down is tried.
 LENGTHS = 2.0 ** -np.arange(13)
@@ -86,11 +91,12 @@ def suspicious(gram: np.ndarray) -> bool:
 
 def lowest_curvature(f: Any, point: Point, *, steps: int = STEPS) -> Curvature:
     """Look for the lowest curvature of an objective of matrices on the entries that can move."""
-    gradient = f.ops.gradient(point.values, point.product(f), point.gram)
-    U, slope = (f.ops.get(tall).astype(np.float64) for tall in (point.values, gradient))
-    hessian = Hessian(f, U)
+    ops = f.ops
+    gradient = ops.gradient(point.values, point.product(f), point.gram)
+    U, slope = (ops.get(T).astype(np.float64) for T in (point.values, gradient))
     free = ZERO * U.max(axis=0) < U
     held = ~free & (0.5 * slope <= FLAT * f.norm * np.linalg.norm(U) / np.sqrt(U.size))
+    hessian = Hessian(f, ops.put(U))
     lowest, direction, taken = _on_free_entries(hessian, free, steps)
     if held.any():
         other, entering = _on_held_entries(hessian, held)
@@ -98,105 +104,112 @@ def lowest_curvature(f: Any, point: Point, *, steps: int = STEPS) -> Curvature:
             lowest, direction = other, entering
     norm = float(f.norm)
     lowest = lowest / norm if norm > 0.0 else 0.0
-    return Curvature(lowest, direction, taken, not held.any())
+    return Curvature(lowest, ops.get(direction), taken, not held.any())
 
 
-def _on_free_entries(
-    hessian: Hessian, free: np.ndarray, steps: int
-) -> tuple[float, np.ndarray, int]:
+def _on_free_entries(hessian: Hessian, free: np.ndarray, steps: int) -> tuple[float, Factor, int]:
     """Return the lowest curvature by Lanczos, its direction and the steps taken.
 
     The vectors are orthogonalised against all earlier ones.
     """
-    size = free.size
+    ops, size = hessian.f.ops, free.size
     steps = min(int(np.clip(KEPT // max(size, 1), FEWEST, steps)), int(free.sum()))
     if steps == 0:
-        return 0.0, np.zeros(free.shape), 0
-    current = np.where(free, np.random.default_rng(0).standard_normal(free.shape), 0.0)
-    current /= np.linalg.norm(current)
-    basis = np.empty((steps, size), np.float32 if size > 10_000 else np.float64)
+        return 0.0, ops.zeros(free.shape, WIDE), 0
+    start = np.where(free, np.random.default_rng(0).standard_normal(free.shape), 0.0)
+    current, movable = ops.put(start / np.linalg.norm(start)), ops.put(free.astype(np.float64))
+    reshape = namespace(current).reshape
+    kept = np.dtype(np.float32 if size > 10_000 else np.float64)
+    basis = ops.zeros((steps, size), kept)
     diagonal: list[float] = []
     off: list[float] = []
     for step in range(steps):
-        basis[step] = current.ravel()
-        image = np.where(free, hessian(current), 0.0)
-        diagonal.append(float(np.vdot(image, current)))
-        flat = image.ravel()
-        known = basis[: step + 1]
+        basis[step, :] = reshape(ops.cast(current, kept), (-1,))
+        image = movable * hessian(current)
+        diagonal.append(ops.inner(image, current))
+        known = basis[: step + 1, :]
+        flat = reshape(image, (-1,))
         for _ in range(2):
-            flat -= (known @ flat.astype(known.dtype)) @ known  # known itself is not cast
-        length = float(np.linalg.norm(flat))
+            flat = flat - ops.cast((known @ ops.cast(flat, kept)) @ known, WIDE)
+        image = reshape(flat, free.shape)
+        length = math.sqrt(ops.inner(image, image))
         if length <= 1e-10 * max(map(abs, diagonal)) or step == steps - 1:
             break
         off.append(length)
-        current = (flat / length).reshape(free.shape)
+        current = image / length
     from scipy.linalg import eigh_tridiagonal
 
     values, vectors = eigh_tridiagonal(
         np.array(diagonal), np.array(off), select="i", select_range=(0, 0)
     )
-    weights = vectors[:, 0].astype(basis.dtype)
-    direction = (weights @ basis[: len(diagonal)]).reshape(free.shape).astype(np.float64)
-    direction /= max(float(np.linalg.norm(direction)), np.finfo(float).tiny)
-    return float(values[0]), direction, len(diagonal)
+    weights = ops.put(vectors[:, 0].astype(kept))
+    direction = ops.cast(reshape(weights @ basis[: len(diagonal), :], free.shape), WIDE)
+    return float(values[0]), direction / max(_norm(ops, direction), TINY), len(diagonal)
 
 
-def _on_held_entries(hessian: Hessian, held: np.ndarray) -> tuple[float, np.ndarray]:
+def _on_held_entries(hessian: Hessian, held: np.ndarray) -> tuple[float, Factor]:
     """Return the lowest curvature on held entries of one column, by a projected power method.
 
     It begins with all of them, and then again with those that the first v has left.
     """
-    lowest, best = np.inf, np.zeros(held.shape)
-    sizes = hessian.gram.diagonal()
-    begin = held
+    ops = hessian.f.ops
+    lowest, best = np.inf, ops.zeros(held.shape, WIDE)
+    sizes, entering = hessian.gram.diagonal(), ops.put(held.astype(np.float64))
+    begin = entering
     for _ in range(2):
-        V = begin.astype(np.float64)
+        V = begin
         for _ in range(POWER_STEPS):
-            V /= np.maximum(np.linalg.norm(V, axis=0), np.finfo(float).tiny)
+            lengths = np.sqrt(ops.gram(V).diagonal())
+            V = ops.times(V, np.diag(1.0 / np.maximum(lengths, TINY)))
             image = hessian.residual(V)
-            quotients = np.sum(V * image, axis=0)
-            curved = np.where(V.any(axis=0), 2.0 * (sizes - quotients), np.inf)
+            quotients = ops.cross(V, image).diagonal()
+            curved = np.where(lengths > 0.0, 2.0 * (sizes - quotients), np.inf)
             column = int(curved.argmin())
             if curved[column] < lowest:
-                lowest, best = float(curved[column]), np.zeros(held.shape)
-                best[:, column] = V[:, column]
+                lowest = float(curved[column])
+                best = ops.times(V, np.diag(np.arange(len(sizes)) == column))
             # without the shift the method would follow a large negative eigenvalue of S
-            V = np.where(held, np.maximum(image + np.maximum(-quotients, 0.0) * V, 0.0), 0.0)
-        begin = held & (V == 0.0)
+            shifted = ops.times(V, np.diag(np.maximum(-quotients, 0.0)))
+            V = entering * ops.clip(image + shifted)
+        begin = entering * ops.cast(V == 0.0, WIDE)
     return lowest, best
 
 
 class Hessian:
-    """H at U, as a product."""
+    """H at U, as a product; all of it in float64, where the factors are."""
 
-    def __init__(self, f: Any, U: np.ndarray) -> None:
-        self.f, self.U, self.gram = f, U, U.T @ U
-        self.tall = self._put(U)
+    def __init__(self, f: Any, U: Factor) -> None:
+        self.f, self.U, self.gram = f, U, f.ops.gram(U)
+        self.tall = self._narrow(U)
 
-    def _put(self, T: np.ndarray) -> Any:
-        return self.f.ops.put(np.ascontiguousarray(T, dtype=self.f.dtype))
+    def _narrow(self, T: Factor) -> Factor:
+        return self.f.ops.cast(T, self.f.dtype)
 
-    def __call__(self, D: np.ndarray) -> np.ndarray:
-        """Return H D, in float64."""
+    def __call__(self, D: Factor) -> Factor:
+        """Return H D."""
         return 2.0 * (self._model(D) - self.residual(D))
 
-    def residual(self, D: np.ndarray) -> np.ndarray:
+    def residual(self, D: Factor) -> Factor:
         """Return S D."""
-        image: np.ndarray = self.f.residual_times(self.tall, self.tall, D)
-        return image
+        return self.f.residual_times(self.tall, self.tall, D)
 
-    def _model(self, D: np.ndarray) -> np.ndarray:
+    def _model(self, D: Factor) -> Factor:
         """Return [W o (U D^T + D U^T)] U.
 
         With weights it is half the difference of two residuals: the quadratic parts of
         (U + D)(U + D)^T and (U - D)(U - D)^T are the same.
         """
+        ops = self.f.ops
         if self.f.unit_weights:
-            return self.U @ (D.T @ self.U) + D @ self.gram
-        scale = np.linalg.norm(self.U) / np.linalg.norm(D)
-        less, more = (self._put(self.U + sign * scale * D) for sign in (-1.0, 1.0))
+            return ops.times(self.U, ops.cross(D, self.U)) + ops.times(D, self.gram)
+        scale = _norm(ops, self.U) / _norm(ops, D)
+        less, more = (self._narrow(self.U + sign * scale * D) for sign in (-1.0, 1.0))
         times = self.f.residual_times
         return (times(less, less, self.U) - times(more, more, self.U)) / (2.0 * scale)
+
+
+def _norm(ops: Ops, T: Factor) -> float:
+    return math.sqrt(ops.inner(T, T))
 
 
 def way_down(f: Any, U: np.ndarray, value: Any, curvature: Curvature) -> np.ndarray | None:
