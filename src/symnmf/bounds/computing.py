@@ -76,7 +76,8 @@ def best_bound(
     if target is None:
         return told(float("nan"), "none", 0.0, 0, 0.0)
     U = U if target.rows is None else U[target.rows]
-    found = target.sampled(rank) if quick and target.n > ALL_UP_TO else target.squares(rank)
+    squares = target.sampled if quick and target.n > ALL_UP_TO else target.squares
+    found = squares(rank, U)
     # what rounding leaves of an exact fit
     noise = 2.0 * SUMS + (found.slack / (2.0 * unit) if found.failure == 0.0 else 0.0)
     if not plain:

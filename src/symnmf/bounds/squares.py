@@ -133,7 +133,7 @@ def by_factoring(
     vectors, values, left = _block_pairs(
         times, HOST, block, rank, low, lambda values, left: bool(left[0] <= goal)
     )
-    left = left + n * EPS * size
+    values, left = values[:rank], left + n * EPS * size
     for margin in MARGINS:
         above = _proved_below(A, vectors, values, max(values[-1], 0.0) + margin * size)
         if above is not None:
@@ -191,14 +191,22 @@ def by_sampling(
     def rest(values: np.ndarray) -> float:
         return max(constant - _positive(values), PRECISE * constant)
 
+    def small(values: np.ndarray) -> float:
+        # a search more precise than the products would find nothing
+        by_rounding = float(np.sum((np.maximum(values, 0.0) + rounding) ** 2)) - _positive(values)
+        return max(PRECISE * rest(values), by_rounding)
+
     def enough(values: np.ndarray, left: np.ndarray) -> bool:
-        raised = float(np.sum((np.maximum(values, 0.0) + left + rounding) ** 2))
-        return raised - _positive(values) <= 0.5 * PRECISE * rest(values)
+        raised = float(np.sum((np.maximum(values, 0.0) + left) ** 2))
+        return raised - _positive(values) <= 0.5 * small(values)
 
     vectors, values, left = _block_pairs(multiply, ops, block, rank, low, enough)
-    left = left + rounding
+    (*_, following), values, left = values[: rank + 1], values[:rank], left + rounding
     drawn = ops.put(generator.standard_normal((n, SAMPLES)))
-    above = _sampled(multiply, vectors, values, left, (low, rest(values)), drawn, ops) + rounding
+    above = (
+        _sampled(multiply, vectors, values, left, (low, following), small(values), drawn, ops)
+        + rounding
+    )
     return _summed(values, ops.get(vectors), above, left, FAILURE, "sampling")
 
 
@@ -212,8 +220,9 @@ def _block_pairs(
 ) -> tuple[Factor, np.ndarray, np.ndarray]:
     """Return Ritz vectors, values and the singular values of the residual, by filtering a block.
 
-    Unlike Lanczos this finds repeated eigenvalues. It ends where ``enough`` of the values and the
-    residual, or after ROUNDS. ``low`` is below all eigenvalues, as far as is known.
+    There are more values than vectors: those of the whole block. Unlike Lanczos this finds
+    repeated eigenvalues. It ends where ``enough`` of the values and the residual, or after ROUNDS.
+    ``low`` is below all eigenvalues, as far as is known.
     """
     block, values, image = _ritz(multiply, ops, block)
     for round_ in range(ROUNDS + 1):
@@ -232,7 +241,7 @@ def _block_pairs(
         ends = low, float(edge), float(values[0])
         block = filtered(multiply, block, image, ends, DEGREE, ops.combine)
         block, values, image = _ritz(multiply, ops, block)
-    return ops.times(block, np.eye(len(values), rank)), values[:rank], left
+    return ops.times(block, np.eye(len(values), rank)), values, left
 
 
 def _sampled(
@@ -240,20 +249,21 @@ def _sampled(
     vectors: Factor,
     values: np.ndarray,
     left: np.ndarray,
-    scale: tuple[float, float],
+    ends: tuple[float, float],
+    small: float,
     drawn: Factor,
     ops: Ops,
 ) -> float:
     """Bound x^T A x for unit x orthogonal to the vectors, except with probability FAILURE.
 
     With C = P A P, P the projection off the vectors, and p = T_d the Chebyshev polynomial for
-    [low, edge], ||p(C)|| is at most ODDS sqrt(2 / pi) times the largest ||p(C) w|| of SAMPLES
-    Gaussian w, which are ``drawn``, and p(lambda)^2 - 1 grows without limit above the edge: so
-    ||p(C)|| limits the largest eigenvalue, whatever the rest of the spectrum is. The degree grows
-    until more would not change the sum.
+    [low, edge], edge an estimate of the largest eigenvalue of C, ||p(C)|| is at most
+    ODDS sqrt(2 / pi) times the largest ||p(C) w|| of SAMPLES Gaussian w, which are ``drawn``, and
+    p(lambda)^2 - 1 grows without limit above the edge: so ||p(C)|| limits the largest eigenvalue,
+    whatever the rest of the spectrum is. The degree grows until the sum changes by ``small``.
     """
-    low, rest = scale
-    edge = float(max(values[-1], 0.5 * (low + values[0]), low + 1e-3 * abs(low)))
+    low, following = ends
+    edge = max(float(following), low + 1e-3 * abs(low))
     half, centre = (edge - low) / 2, (edge + low) / 2
     if not half > 0.0:  # A = 0
         return edge
@@ -276,7 +286,7 @@ def _sampled(
         norm = ODDS * np.sqrt(2 / np.pi) * float(np.sqrt(ops.gram(now).diagonal().max()))
         above = min(above, centre + half * float(np.cosh(np.arccosh(np.hypot(1.0, norm)) / degree)))
         lost = float(np.sum((np.maximum(values, above) + left) ** 2 - (values + left) ** 2))
-        if lost <= PRECISE * rest:
+        if lost <= small or not np.isfinite(norm):
             break
     return above
 
