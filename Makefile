@@ -27,9 +27,9 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-# judgements on 200 draws of many kinds of data; the table goes to SYMNMF_CALIBRATION
+# judgements on 200 draws of many kinds of data; the table is out/calibration.md
 daily: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadfile -m long tests/test_calibration.py -o faulthandler_timeout=0
+	PYTHONPATH=src $(BIN)/python tests/calibrate.py
 
 test-long: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m long -o faulthandler_timeout=0
