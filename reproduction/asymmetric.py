@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from scipy.sparse.linalg import svds
 
@@ -53,7 +51,7 @@ class TwoSided(Frobenius):
         rows: RowSolver,
         factor: np.ndarray,
         other: np.ndarray,
-        gram: Callable[[], np.ndarray],
+        gram: np.ndarray,
         coupling: float,
         out: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -61,7 +59,7 @@ class TwoSided(Frobenius):
         assert isinstance(X, AsymmetricMatrix)
         product = X.sides[X.updates % 2].matmul(other, out)
         X.updates += 1
-        return self.ops.solve_rows(rows, factor, product, other, gram(), coupling), product
+        return self.ops.solve_rows(rows, factor, product, other, gram, coupling), product
 
 
 class LeftTSVD(TSVD):

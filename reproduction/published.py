@@ -9,7 +9,6 @@ labels from V and keeps lambda = 0.66.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +38,7 @@ class Refilling(Frobenius):
         rows: RowSolver,
         factor: np.ndarray,
         other: np.ndarray,
-        gram: Callable[[], np.ndarray],
+        gram: np.ndarray,
         coupling: float,
         out: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray | None]:
@@ -49,7 +48,7 @@ class Refilling(Frobenius):
             factor, product = super().update(before, factor, other, gram, coupling, out)
             old = factor.max(axis=0)
             assert product is not None
-            factor = self.ops.solve_rows(Hals(1), factor, product, other, gram(), coupling)
+            factor = self.ops.solve_rows(Hals(1), factor, product, other, gram, coupling)
         else:
             old = factor.max(axis=0)
             factor, product = super().update(rows, factor, other, gram, coupling, out)

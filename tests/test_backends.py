@@ -411,7 +411,7 @@ class MirroredHals(SplitSolver):
     def step(self, f: Objective, state: State) -> None:
         assert isinstance(f, MatrixObjective)
         V = state.V
-        U, _ = f.update(self.rows, state.U.values, V.values, lambda: V.gram, state.coupling)
+        U, _ = f.update(self.rows, state.U.values, V.values, V.gram, state.coupling)
         state.U = Point(f.ops, U)
         state.V = Point(f.ops, f.ops.combine((0.5, U), (0.5, V.values)))
 

@@ -63,7 +63,7 @@ def test_products_misfits_and_lines_are_those_of_dense_formulas(problem):
         product = matrix.product_at(U, V)
         np.testing.assert_allclose(product, U @ (V.T @ V) + S @ V, atol=near)
         for known in (None, matrix.product_at(U, U)):
-            sums = matrix.sums(Point(matrix.ops, U, known))
+            sums = Point(matrix.ops, U, known).sums(matrix)
             np.testing.assert_allclose(
                 sums,
                 [misfit(X, W, U), np.sum(W * X * (U @ U.T)), np.sum(W * (U @ U.T) ** 2)],

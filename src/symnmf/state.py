@@ -209,10 +209,9 @@ class Point:
 
     def sums(self, f: Objective) -> Sums:
         """Return the sums of w (x - m)^2, w x m and w m^2, with m the entries of the model."""
+        product = self.product(f)  # they often come along with it
         if self._sums is None:
-            self.product(f)  # they often come along with it
-        if self._sums is None:
-            self._sums = f.sums(self)
+            self._sums = f.sums(self, product)
         return self._sums
 
     def stationarity(self, f: Objective) -> float:

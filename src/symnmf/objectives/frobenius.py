@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 from abc import abstractmethod
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
-from symnmf.objectives.objective import (
-    Coefficients,
-    GramMaker,
-    Objective,
-    relative,
-)
-from symnmf.objectives.terms import Term, check_quadratic, terms_in_float32
+from symnmf.objectives.objective import Coefficients, Objective
+from symnmf.objectives.terms import Term, check_quadratic
 from symnmf.ops import Factor, Line, RowSolver, quartic
-from symnmf.parallel import Threads
 from symnmf.state import Misfit, Point, State, Sums
 from symnmf.storage import SymmetricArray, SymmetricMatrix
 from symnmf.storage.spectrum import largest_eigenvalue
@@ -38,6 +31,9 @@ class MatrixObjective(Objective):
     counts once, that is a product with X - Q/2. E stays the misfit to the data alone.
     """
 
+    #: whether products depend on one factor alone, so that they outlive an update of the other
+    fixed_products: ClassVar[bool] = False
+
     def with_terms(self, *terms: Term) -> Self:
         """Return f with terms added to it."""
         for term in terms:
@@ -47,31 +43,6 @@ class MatrixObjective(Objective):
         other.bounded = self.bounded and all(term.nonnegative for term in terms)
         other.homogeneous = self.homogeneous and other.term_slope == 0.0
         return other
-
-    @property
-    def term_slope(self) -> float:
-        return sum(term.slope for term in self.terms)
-
-    @property
-    def term_curvature(self) -> float:
-        return sum(term.size for term in self.terms)
-
-    def describe(self) -> str:
-        return " + ".join([self.describe_misfit(), *(term.describe() for term in self.terms)])
-
-    def describe_misfit(self) -> str:
-        """Return f without its terms in a formula."""
-        return "1/2 ||X - U U^T||^2"
-
-    def digest(self) -> str:
-        if not self.terms:
-            return self.digest_misfit()
-        parts = [self.digest_misfit(), *(term.describe() for term in self.terms)]
-        return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
-
-    @abstractmethod
-    def digest_misfit(self) -> str:
-        """Return a fingerprint of f without its terms."""
 
     # --- terms
 
@@ -94,39 +65,26 @@ class MatrixObjective(Objective):
     def pulled(self, U: Factor, V: Factor) -> float:
         """Return what products are lowered by at U, times V: 1/2 <Q U + c, V>."""
         quadratic = sum(0.5 * q * self.ops.inner(image, V) for q, image in self._images(U))
-        return quadratic + self._linear(V)
+        return quadratic + self.pulled_evenly(V)
 
-    def _linear(self, U: Factor) -> float:
+    def pulled_evenly(self, U: Factor) -> float:
+        """Return 1/2 <c, U>."""
         c = self.term_slope
         return 0.5 * c * float(self.ops.column_sums(U).sum()) if c else 0.0
 
     def added(self, U: Point) -> float:
-        return self.pulled(U.values, U.values) + self._linear(U.values) if self.terms else 0.0
+        return self.pulled(U.values, U.values) + self.pulled_evenly(U.values) if self.terms else 0.0
 
     def split_added(self, state: State) -> float:
         U, V = state.U.values, state.V.values
-        return self.pulled(U, V) + self._linear(U) if self.terms else 0.0
-
-    @abstractmethod
-    def split_misfit(self, state: State) -> float:
-        """Return the sum of w (x - m)^2 over the model m of two factors."""
-
-    def split_sums(self, state: State) -> tuple[float, float, float, float]:
-        apart = self.ops.apart(state.U.values, state.V.values)
-        split = self.split_misfit(state)
-        return self.misfit(state.U), split, apart, relative(apart, state.V.size)
-
-    def twice_split(self, state: State) -> float:
-        apart = self.ops.apart(state.U.values, state.V.values)
-        misfit = self.split_misfit(state)
-        return misfit + state.coupling * apart + 2.0 * self.split_added(state)
+        return self.pulled(U, V) + self.pulled_evenly(U) if self.terms else 0.0
 
     def best_multiple(self, U: Point) -> float:
         """Return the s >= 0 that minimises f(s U): with terms a quartic with a linear term."""
         if not self.terms:
             return super().best_multiple(U)
         _, fit, size = U.sums(self)
-        first = 2.0 * self._linear(U.values)
+        first = 2.0 * self.pulled_evenly(U.values)
         second = 2.0 * (self.pulled(U.values, U.values) - 0.5 * first)
         slope = [2.0 * size, 0.0, second - 2.0 * fit, first]  # of 1/2 size s^4 + ... by s
         roots = np.roots(slope) if size > 0.0 else np.empty(0)
@@ -141,25 +99,25 @@ class MatrixObjective(Objective):
     def split_step(self, rows: RowSolver, state: State) -> None:
         old, buffer = state.V, state.U.known_product
         U, buffer = self.update(
-            rows, state.U.values, old.values, lambda: old.gram, state.coupling, out=buffer
+            rows, state.U.values, old.values, old.gram, state.coupling, out=buffer
         )
-        gram = self.ops.gram_ahead(U)
+        gram = self.ops.gram(U)
         # what is left in `product` is X U for the new U: the misfit costs no product
         V, product = self.update(rows, old.values, U, gram, state.coupling, out=buffer)
-        state.U, state.V = Point(self.ops, U, product, gram()), Point(self.ops, V)
+        state.U, state.V = Point(self.ops, U, product, gram), Point(self.ops, V)
 
     def update(
-        self, rows: RowSolver, factor: Factor, other: Factor, gram: GramMaker, coupling: float,
+        self, rows: RowSolver, factor: Factor, other: Factor, gram: np.ndarray, coupling: float,
         out: Factor | None = None,
     ) -> tuple[Factor, Factor | None]:  # fmt: skip
         """Minimise over ``factor`` >= 0 with ``other`` fixed; return it and the product at other.
 
-        ``factor`` and ``out`` may be overwritten. None stands for a product that depends on more
-        than ``other``.
+        ``gram`` is that of ``other``; ``factor`` and ``out`` may be overwritten. None stands for a
+        product that depends on more than ``other``.
         """
-        curvature = gram()
-        product = self.product_at(factor, other, gram=curvature, out=out)
-        return self.ops.solve_rows(rows, factor, product, other, curvature, coupling), None
+        product = self.product_at(factor, other, gram=gram, out=out)
+        factor = self.ops.solve_rows(rows, factor, product, other, gram, coupling)
+        return factor, product if self.fixed_products else None
 
     def coupling_bound(self, twice: float) -> float:
         """Return 1/2 sqrt(2 g): Theorem 3' (docs/theory/coupling.md), weights of at most 1.
@@ -178,9 +136,10 @@ class MatrixObjective(Objective):
         """
         thin = self.ops.cast(T, self.dtype)
         image = self.misfit_times(U, V, thin)
-        for number, bent in self._images(thin):
-            image = image - 0.5 * number * self._wide(bent)
-        return image
+        if not self.terms:
+            return image
+        bent = self.lowered(self.ops.zeros(thin.shape, self.dtype), thin, slope=False)
+        return image + self._wide(bent)
 
     def residual_times_array(self, U: Factor, V: Factor, T: np.ndarray) -> np.ndarray:
         """Return the same for a host array."""
@@ -192,6 +151,11 @@ class MatrixObjective(Objective):
     @abstractmethod
     def misfit_times(self, U: Factor, V: Factor, T: Factor) -> Factor:
         """Return the symmetric part of S times T, in float64."""
+
+    def plain_misfit_times(self, U: Factor, V: Factor, T: Factor) -> Factor:
+        """Return the same of X - U V^T, whatever weights there are."""
+        image, A, B, T = map(self._wide, (self.storage.matmul(T), U, V, T))
+        return image - 0.5 * (A @ (B.T @ T) + B @ (A.T @ T))
 
     def split_gradients(self, state: State) -> list[np.ndarray]:
         get = self.ops.get
@@ -220,13 +184,15 @@ class Frobenius(MatrixObjective):
     residual is formed entry by entry instead.
     """
 
+    fixed_products: ClassVar[bool] = True
+
+    def __init__(self, storage: SymmetricMatrix) -> None:
+        super().__init__(storage)
+        self._sqnorm: float | None = None  # of X, where the storage holds it in float32
+
     @property
     def plain_misfit(self) -> bool:
         return not self.terms
-
-    def __init__(self, storage: SymmetricMatrix, sqnorm: float | None = None) -> None:
-        super().__init__(storage)
-        self._sqnorm = sqnorm
 
     @property
     def sqnorm(self) -> float:
@@ -236,16 +202,13 @@ class Frobenius(MatrixObjective):
     def entries(self) -> SymmetricMatrix | None:
         return None if self.terms else self.storage.entries
 
-    def digest_misfit(self) -> str:
-        return self.storage.digest()
-
     # --- f at a point
 
     def product_and_sums(self, U: Point) -> tuple[Factor, Sums | None]:
-        return self.lowered(self.storage.matmul(U.values), U.values), None
+        return self.product_at(U.values, U.values), None
 
-    def sums(self, U: Point) -> Sums:
-        fit = self.ops.inner(U.product(self), U.values) + self.pulled(U.values, U.values)
+    def sums(self, U: Point, product: Factor) -> Sums:
+        fit = self.ops.inner(product, U.values) + self.pulled(U.values, U.values)
         size = float(np.vdot(U.gram, U.gram))
         return self.sqnorm - 2.0 * fit + size, fit, size
 
@@ -286,8 +249,7 @@ class Frobenius(MatrixObjective):
     def along(
         self, U: Factor, product: Factor, gram: np.ndarray, target: Factor, out: Factor
     ) -> tuple[Line, Coefficients]:
-        image = self.lowered(self.storage.matmul(target, out=out), target)
-        line = self.ops.line(U, product, target, image)
+        line = self.ops.line(U, product, target, self.product_at(U, target, out=out))
         return line, quartic(gram, line)
 
     def advance(
@@ -295,32 +257,21 @@ class Frobenius(MatrixObjective):
     ) -> tuple[Factor, Factor | None, Factor]:
         return self.ops.advance(U, product, line, t)
 
-    def update(
-        self, rows: RowSolver, factor: Factor, other: Factor, gram: GramMaker, coupling: float,
-        out: Factor | None = None,
-    ) -> tuple[Factor, Factor | None]:  # fmt: skip
-        product = self.product_at(factor, other, out=out)
-        return self.ops.solve_rows(rows, factor, product, other, gram(), coupling), product
-
     def misfit_times(self, U: Factor, V: Factor, T: Factor) -> Factor:
-        image, A, B, T = map(self._wide, (self.storage.matmul(T), U, V, T))
-        return image - 0.5 * (A @ (B.T @ T) + B @ (A.T @ T))
+        return self.plain_misfit_times(U, V, T)
 
     # --- the same f elsewhere
 
     @property
     def as_float32(self) -> Frobenius | None:
-        narrow, terms = as_float32(self.storage), terms_in_float32(self.terms)
-        if narrow is None or terms is None:
+        narrow = as_float32(self.storage)
+        if narrow is None:
             return None
         single = self.with_storage(narrow)
-        single.terms, single._sqnorm = terms, self.sqnorm
+        single._sqnorm = self.sqnorm
         return single
 
     def with_storage(self, storage: SymmetricArray) -> Self:
         other = copy.copy(self)
         other.storage, other._sqnorm = storage, None
         return other
-
-    def with_threads(self, threads: Threads) -> Self:
-        return self.with_storage(self.storage.with_threads(threads))

@@ -27,7 +27,6 @@ from symnmf.kernels.products import balanced_chunks
 from symnmf.objectives.likelihood import Likelihood
 from symnmf.objectives.losses import PRIOR
 from symnmf.ops import Factor
-from symnmf.parallel import Threads
 from symnmf.state import Point, Sums
 from symnmf.storage import SymmetricArray
 from symnmf.storage.sparse import SparseMatrix
@@ -169,9 +168,6 @@ class HyperedgeLikelihood(Likelihood):
 
     def with_storage(self, storage: SymmetricArray) -> Self:
         return self._with(storage, self.weights)
-
-    def with_threads(self, threads: Threads) -> Self:
-        return self.with_storage(self.storage.with_threads(threads))
 
     def _with(self, storage: Any, weights: np.ndarray) -> Self:
         return type(self)(storage, self.members, self.indptr, weights, prior=self.prior)

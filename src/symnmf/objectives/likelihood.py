@@ -23,13 +23,11 @@ from symnmf.kernels.likelihood import likelihood_rows, newton_sweep
 from symnmf.objectives.objective import (
     LEAST_SIZE,
     REFERENCE_SHARE,
-    Measurement,
     Objective,
 )
 from symnmf.objectives.observing import observed_part
 from symnmf.ops import Factor
-from symnmf.parallel import Threads
-from symnmf.state import Point, State, Sums
+from symnmf.state import Point, Sums
 from symnmf.storage import DenseMatrix, SparseMatrix, SymmetricArray, as_symmetric
 from symnmf.storage.wrapping import in_memory
 
@@ -92,18 +90,19 @@ class Likelihood(Objective):
         sums = np.broadcast_to(U.sum(axis=0, dtype=np.float64), U.shape)
         return sums if self.hidden is None else sums - self.hidden @ U
 
-    def sums(self, U: Point) -> Sums:
+    def sums(self, U: Point, product: Factor) -> Sums:
         known = self.product_and_sums(U)[1]
         assert known is not None
         return known
 
-    def value(self, U: Point) -> float:
-        return 0.5 * U.sums(self)[0] + self.added(U)
-
     def misfit(self, U: Point) -> float:
-        """Return what is left of the deviance, in units of ``sqnorm``."""
+        """Return twice f without what is added."""
+        return U.sums(self)[0]
+
+    def relative(self, misfit: float) -> float:
+        """Return what is left of the deviance."""
         least, spread = self._deviances
-        return self.sqnorm * (U.sums(self)[0] - least) / spread
+        return (misfit - least) / spread
 
     @cached_property
     def _deviances(self) -> tuple[float, float]:
@@ -112,8 +111,7 @@ class Likelihood(Objective):
         Where these explain all of it, the unit is the sum of all counts.
         """
         least, counted = self._least()
-        sums = self.sums(Point(self.ops, self._of_degrees()))
-        left = sums[0] - least
+        left = self.misfit(Point(self.ops, self._of_degrees())) - least
         rounding = 1e3 * float(np.finfo(self.dtype).eps) * counted
         return least, left if left > rounding else counted
 
@@ -183,30 +181,15 @@ class Likelihood(Objective):
         slope = unit * (1.0 - pull / np.where(expected > 0, expected, np.inf))
         return float(np.linalg.norm(np.minimum(values, slope)) / (REFERENCE_SHARE * size))
 
-    def measure(self, state: State) -> Measurement:
-        U = state.U
-        value = self.value(U)
-        return Measurement(
-            objective=value,
-            value=value,
-            error=self.misfit(U) / self.sqnorm,
-            consensus=0.0,
-            disagreement=0.0,
-            stationarity=self.stationarity(U),
-        )
-
     # --- the same f elsewhere
 
     def with_storage(self, storage: SymmetricArray) -> Self:
         return type(self)(storage, bernoulli=self.bernoulli, hidden=self.hidden)  # type: ignore[arg-type]
 
-    def with_threads(self, threads: Threads) -> Self:
-        return self.with_storage(self.storage.with_threads(threads))
-
     #: there is no quadratic to split, or to follow a line on
-    split_sums: Any = None
-    twice_split = product_at = along = advance = split_sums
-    split_step = coupling_bound = split_gradients = split_curvature = split_sums
+    split_step: Any = None
+    split_misfit = coupling_bound = split_gradients = split_curvature = split_step
+    product_at = along = advance = split_step
 
 
 def likelihood_of(

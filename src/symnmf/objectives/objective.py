@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -152,12 +153,12 @@ class Objective(ABC):
     @property
     def term_slope(self) -> float:
         """How fast an entry of U that leaves 0 raises the added terms."""
-        return 0.0
+        return sum(term.slope for term in self.terms)
 
     @property
     def term_curvature(self) -> float:
         """A bound on the second derivative of the added terms."""
-        return 0.0
+        return sum(term.size for term in self.terms)
 
     @property
     def unit_weights(self) -> bool:
@@ -174,11 +175,22 @@ class Objective(ABC):
 
     def describe(self) -> str:
         """Return f in a formula, for people."""
+        return " + ".join([self.describe_misfit(), *(term.describe() for term in self.terms)])
+
+    def describe_misfit(self) -> str:
+        """Return f without its terms in a formula."""
         return "1/2 ||X - U U^T||^2"
 
-    @abstractmethod
     def digest(self) -> str:
         """Return a fingerprint of all there is to f."""
+        if not self.terms:
+            return self.digest_misfit()
+        parts = [self.digest_misfit(), *(term.describe() for term in self.terms)]
+        return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+
+    def digest_misfit(self) -> str:
+        """Return a fingerprint of f without its terms."""
+        return self.storage.digest()
 
     # --- f at a point
 
@@ -187,7 +199,7 @@ class Objective(ABC):
         """Return the product at U, see ``Point.product``, and the sums if they come along."""
 
     @abstractmethod
-    def sums(self, U: Point) -> Sums:
+    def sums(self, U: Point, product: Factor) -> Sums:
         """Return the sums of w (x - m)^2, w x m and w m^2; the first to what digits it has."""
 
     @abstractmethod
@@ -226,9 +238,7 @@ class Objective(ABC):
     def best_multiple(self, U: Point) -> float:
         """Return the s >= 0 that minimises f(s U)."""
         _, fit, size = U.sums(self)
-        if size == 0.0:
-            return 1.0
-        return math.sqrt(max(fit, 0.0) / size)
+        return math.sqrt(max(fit, 0.0) / size) if size > 0.0 else 1.0
 
     def stationarity(self, U: Point) -> float:
         """Return the ``stationarity`` of a ``Measurement`` at U."""
@@ -244,32 +254,45 @@ class Objective(ABC):
     def measure(self, state: State) -> Measurement:
         """Evaluate a state; one product with X only where the step left none behind."""
         U = state.U
-        if state.V is U:
-            misfit, apart, relative = self.misfit(U), 0.0, 0.0
-            objective = value = 0.5 * misfit + self.added(U)
-        else:
-            misfit, split, apart, relative = self.split_sums(state)
-            value = 0.5 * misfit + self.added(U)
-            objective = 0.5 * split + self.split_added(state) + 0.5 * state.coupling * apart
+        misfit = self.misfit(U)
+        value = 0.5 * misfit + self.added(U)
+        split = (value, 0.0, 0.0) if state.V is U else self.split_value(state)
+        objective, apart, disagreement = split
         return Measurement(
             objective=objective,
             value=value,
-            error=misfit / self.sqnorm,
+            error=self.relative(misfit),
             consensus=math.sqrt(apart),
-            disagreement=relative,
+            disagreement=disagreement,
             stationarity=U.stationarity(self),
         )
 
-    @abstractmethod
-    def split_sums(self, state: State) -> tuple[float, float, float, float]:
-        """Return the misfit of U, that of all factors, ||U - V||^2 and ||U - V|| / ||V||.
+    def relative(self, misfit: float) -> float:
+        """Return E for a misfit."""
+        return misfit / self.sqnorm
+
+    def split_value(self, state: State) -> tuple[float, float, float]:
+        """Return g at the factors of a split method, ||U - V||^2 and ||U - V|| / ||V||.
 
         Of more than two factors: the sum over all pairs, and the largest.
         """
+        apart, worst = 0.0, 0.0
+        for first, second in itertools.combinations(state.factors, 2):
+            gap = self.ops.apart(first.values, second.values)
+            apart, worst = apart + gap, max(worst, _share(gap, second.size))
+        split = 0.5 * self.split_misfit(state) + self.split_added(state)
+        return split + 0.5 * state.coupling * apart, apart, worst
+
+    def twice_split(self, state: State) -> float:
+        """Return 2 g(U, V)."""
+        return 2.0 * self.split_value(state)[0]
 
     @abstractmethod
-    def twice_split(self, state: State) -> float:
-        """Return 2 g(U, V) without another look at X where that is possible."""
+    def split_misfit(self, state: State) -> float:
+        """Return the sum of w (x - m)^2 over the model m of all factors.
+
+        X is not looked at again where that is possible.
+        """
 
     # --- moving
 
@@ -343,9 +366,9 @@ class Objective(ABC):
     def with_storage(self, storage: SymmetricArray) -> Self:
         """Return the same f for another storage of the same X."""
 
-    @abstractmethod
     def with_threads(self, threads: Threads) -> Self:
         """Return the same f for use on these threads of the host."""
+        return self.with_storage(self.storage.with_threads(threads))
 
     def cost(self, rank: int) -> float:
         """Return about how many seconds one thread takes for a product with ``rank`` columns."""
@@ -356,10 +379,10 @@ class Objective(ABC):
         return self
 
 
-def relative(apart: float, size: float) -> float:
+def _share(apart: float, size: float) -> float:
     """Return ||U - V|| / ||V|| from squares; U = 0 and V = 0 agree."""
     if size > 0.0:
-        return float(np.sqrt(apart / size))
+        return math.sqrt(apart / size)
     return 0.0 if apart == 0.0 else np.inf
 
 
@@ -367,7 +390,3 @@ def relative(apart: float, size: float) -> float:
 def rounding_level(dtype: np.dtype) -> float:
     """Return the stationarity under which nothing but rounding is left."""
     return float(64.0 * np.finfo(dtype).eps / REFERENCE_SHARE)
-
-
-#: Gives V^T V, asked for when a product is under way.
-GramMaker = Callable[[], np.ndarray]

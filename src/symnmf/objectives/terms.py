@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,11 +50,6 @@ class Term(ABC):
         """Whether the term is at least 0 for all factors that are."""
         return True
 
-    @property
-    def as_float32(self) -> Self | None:
-        """The term for factors in float32; None if it has no such form."""
-        return self
-
     @abstractmethod
     def describe(self) -> str:
         """Return the term in a formula, for people; it is part of the fingerprint of a problem."""
@@ -79,12 +74,6 @@ def check_quadratic(term: Term, ops: Ops, n: int, dtype: np.dtype) -> None:
             f"the term {term.describe()} is not quadratic: times(ops, V) must be Q V with one "
             f"symmetric matrix Q; leave it out."
         )
-
-
-def terms_in_float32(terms: tuple[Term, ...]) -> tuple[Term, ...] | None:
-    """Return terms for factors in float32; None where one has no such form."""
-    narrow = tuple(single for term in terms if (single := term.as_float32) is not None)
-    return narrow if len(narrow) == len(terms) else None
 
 
 @dataclass(frozen=True)
@@ -128,7 +117,7 @@ class Ridge(Term):
 class Links(Term):
     """1/2 <Q U, U> for a sparse symmetric Q: positive entries keep two rows apart."""
 
-    matrix: Any  # a storage of Q, which lives where X does
+    matrix: Any  # a sparse storage of Q, which lives where X does
 
     @classmethod
     def of(cls, value: Any, f: Objective, n_jobs: int | None) -> Links:
@@ -136,8 +125,9 @@ class Links(Term):
         if sp.issparse(value):
             check_indices(value, "links")
         with said_as_input_errors("links"):
-            C: Any = sp.csr_array(value, dtype=f.dtype) if sp.issparse(value) else value
-            C = C if sp.issparse(C) else np.array(C, dtype=f.dtype)
+            C = sp.csr_array(
+                value if sp.issparse(value) else np.array(value, f.dtype), dtype=f.dtype
+            )
         if C.shape != f.shape:
             raise InputError(
                 f"links must have the shape of X, {f.shape[0]} x {f.shape[0]}, got "
@@ -148,7 +138,8 @@ class Links(Term):
         return cls(matrix if place is None else on_device(matrix, place))
 
     def times(self, ops: Ops, V: Factor) -> tuple[float, Factor]:
-        return 1.0, self.matrix.matmul(V)
+        matrix: Any = as_float32(self.matrix) if ops.dtype(V) == np.float32 else self.matrix
+        return 1.0, matrix.matmul(V)
 
     @property
     def size(self) -> float:
@@ -157,11 +148,6 @@ class Links(Term):
     @property
     def nonnegative(self) -> bool:
         return not self.matrix.signed
-
-    @property
-    def as_float32(self) -> Self | None:
-        narrow = as_float32(self.matrix)
-        return None if narrow is None else replace(self, matrix=narrow)
 
     def describe(self) -> str:
         return f"1/2 <Q U, U> with Q {self.matrix.digest()}"

@@ -11,11 +11,8 @@ import numpy as np
 from symnmf.errors import warn as warn_reader
 from symnmf.objectives.frobenius import MatrixObjective
 from symnmf.objectives.objective import Coefficients, Objective
-from symnmf.objectives.pairs import Pairs
-from symnmf.objectives.parts import Parts
 from symnmf.objectives.terms import Ridge
 from symnmf.ops import Factor, Line, quartic
-from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
 from symnmf.storage import SymmetricMatrix
 
@@ -41,7 +38,7 @@ class Weighted(MatrixObjective):
     ----------
     storage : SymmetricMatrix
         W o X, or X where ``corrects``: for products, spectra and starts.
-    passes : Pairs or Parts
+    passes : Pairs, Parts or the like
         What counts; where ``corrects``, what counts less, with a negative weight.
     corrects : bool
         Whether the passes correct what the storage says, rather than say it all.
@@ -52,12 +49,11 @@ class Weighted(MatrixObjective):
     """
 
     homogeneous = False
-    passes: Pairs | Parts
 
     def __init__(
         self,
         storage: SymmetricMatrix,
-        passes: Pairs | Parts,
+        passes: Any,
         corrects: bool,
         seen: np.ndarray,
         counts: np.ndarray,
@@ -107,12 +103,12 @@ class Weighted(MatrixObjective):
             sums = self.passes.add(T, T, T, product)
         return self.lowered(product, T), sums
 
-    def sums(self, U: Point) -> Sums:
+    def sums(self, U: Point, product: Factor) -> Sums:
         sums = misfit, fit, size = self._pass(U, U)
         if not self.corrects:
             return max(misfit, 0.0), fit, size
         # the product has S U of the pairs in it, and half of the gradient of the terms
-        own = self.ops.inner(U.product(self), U.values) + self.pulled(U.values, U.values)
+        own = self.ops.inner(product, U.values) + self.pulled(U.values, U.values)
         return self._with_all(sums, own - fit + size, U)
 
     def _pass(self, U: Point, V: Point) -> Sums:
@@ -164,7 +160,7 @@ class Weighted(MatrixObjective):
         if not self.corrects:
             line = Line(0.0, 0.0, ops.cross(U, D), ops.gram(D), D, out)
             c1 += 2.0 * self.pulled(U, D)
-            c2 += self.pulled(D, D) - self._linear(D)
+            c2 += self.pulled(D, D) - self.pulled_evenly(D)
             return line, (c1, c2, c3, c4)
         image = self.lowered(self.storage.matmul(D, out), D, slope=False)
         slope, bend = ops.inner(product, D), ops.inner(image, D)
@@ -191,9 +187,12 @@ class Weighted(MatrixObjective):
     def aim(self, U: Point) -> Factor:
         ops = self.ops
         curved, product = ops.times(U.values, U.gram), U.product(self)
-        longer = self.shape[0] / np.maximum(self.seen, 1.0)
-        gap = ops.weigh_rows(ops.combine((1.0, product), (-1.0, curved)), longer)
-        return ops.combine((1.0, curved), (1.0, gap))
+        gap = ops.combine((1.0, product), (-1.0, curved))
+        return ops.combine((1.0, curved), (1.0, ops.weigh_rows(gap, self.lengthened(U))))
+
+    def lengthened(self, U: Point) -> np.ndarray:
+        """Return how much longer a step each row can take than the curvature of U^T U says."""
+        return self.shape[0] / np.maximum(self.seen, 1.0)
 
     def misfit_times(self, U: Factor, V: Factor, T: Factor) -> Factor:
         ops = self.ops
@@ -201,10 +200,7 @@ class Weighted(MatrixObjective):
         for F, G in ((U, V), (V, U)):
             self.passes.add(F, G, T, total)
         image = 0.5 * self._wide(total)
-        if self.corrects:
-            own, A, B, T = map(self._wide, (self.storage.matmul(T), U, V, T))
-            image += own - 0.5 * (A @ (B.T @ T) + B @ (A.T @ T))
-        return image
+        return image + self.plain_misfit_times(U, V, T) if self.corrects else image
 
     # --- the same f elsewhere
 
@@ -212,9 +208,6 @@ class Weighted(MatrixObjective):
         other = copy.copy(self)
         other.storage, other.passes, other._sqnorm = storage, self.passes.over(storage), None
         return other
-
-    def with_threads(self, threads: Threads) -> Weighted:
-        return self.with_storage(self.storage.with_threads(threads))
 
     def cost(self, rank: int) -> float:
         return super().cost(rank) + self.passes.flops(rank) / self.ops.rate

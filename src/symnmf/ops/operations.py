@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -148,11 +147,6 @@ class Ops(ABC):
     def gram(self, T: Factor) -> np.ndarray:
         """Return T^T T."""
         return self.cross(T, T)
-
-    def gram_ahead(self, T: Factor) -> Callable[[], np.ndarray]:
-        """Begin with T^T T; what is returned gives it. Until then ``T`` stays as it is."""
-        gram = self.gram(T)
-        return lambda: gram
 
     @abstractmethod
     def cross(self, A: Factor, B: Factor) -> np.ndarray:

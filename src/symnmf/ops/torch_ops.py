@@ -6,7 +6,6 @@ there are none. Sums leave the device together, one small read per operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -146,21 +145,6 @@ class TorchOps(Ops):
 
     def inner(self, A: Tensor, B: Tensor) -> float:
         return float(summed_dot(A, B))
-
-    def gram_ahead(self, T: Tensor) -> Callable[[], np.ndarray]:
-        if self.device.type != "cuda":
-            return super().gram_ahead(T)
-        total = self.cross_there(T, T)
-        landing = torch.empty(total.shape, dtype=total.dtype, pin_memory=True)
-        landing.copy_(total, non_blocking=True)
-        arrived = torch.cuda.Event()
-        arrived.record(torch.cuda.current_stream(self.device))
-
-        def read() -> np.ndarray:
-            arrived.synchronize()
-            return landing.numpy().copy()
-
-        return read
 
     def cross(self, A: Tensor, B: Tensor) -> np.ndarray:
         return self.cross_there(A, B).cpu().numpy()

@@ -15,9 +15,6 @@ from symnmf.storage.border import check_range
 from symnmf.storage.dtypes import float_dtype
 from symnmf.storage.indices import check_indices
 
-#: Numbers in a block of the residual that is formed at a time.
-BLOCK_SIZE = 262_144
-
 
 class Table:
     """An n x m table F, dense or sparse, with its transpose: all that an objective asks of it.
@@ -63,17 +60,6 @@ class Table:
     def transposed(self, U: Factor) -> Factor:
         """Return F^T U, with a row for each column of the table."""
         return self.both[1] @ U
-
-    def residual_sqnorm(self, U: Factor, W: Factor) -> float:
-        """Return ||F - U W^T||_F^2 from the entries."""
-        ops, wide, total = self.ops, np.dtype(np.float64), 0.0
-        right, rows = ops.cast(W, wide).T, max(1, BLOCK_SIZE // self.shape[1])
-        for first in range(0, self.shape[0], rows):
-            part = self.host[first : first + rows]
-            block = np.asarray(part.toarray() if self.sparse else part, dtype=np.float64)
-            gap = ops.put(block) - ops.cast(U[first : first + rows], wide) @ right
-            total += ops.inner(gap, gap)
-        return total
 
     def scaled(self, factor: float) -> Self:
         """Return ``factor`` times the table."""

@@ -17,9 +17,8 @@ import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.objectives.frobenius import IDENTITY_TRUSTED_ABOVE
-from symnmf.objectives.objective import Objective, relative
+from symnmf.objectives.objective import Objective
 from symnmf.ops import Factor, RowSolver
-from symnmf.parallel import Threads
 from symnmf.state import Point, State, Sums
 from symnmf.storage.spectrum import largest_eigenvalue
 from symnmf.storage.symmetric import SymmetricArray
@@ -45,11 +44,8 @@ class TensorMisfit(Objective):
         self.bounded = storage.repeats_observed
         self.default_coupling = "shrinking" if self.bounded else "adaptive"
 
-    def describe(self) -> str:
+    def describe_misfit(self) -> str:
         return f"1/2 ||T - [[{', '.join('U' * self.order)}]]||^2"
-
-    def digest(self) -> str:
-        return self.storage.digest()
 
     # --- f at a point
 
@@ -71,9 +67,9 @@ class TensorMisfit(Objective):
     def product_and_sums(self, U: Point) -> tuple[Factor, Sums | None]:
         return self.product_at(U.values, U.values), None
 
-    def sums(self, U: Point) -> Sums:
+    def sums(self, U: Point, product: Factor) -> Sums:
         size = self.storage.model.sqnorm([U.values] * self.order)
-        fit = self.ops.inner(U.product(self), U.values)
+        fit = self.ops.inner(product, U.values)
         if not self.bounded:  # without what was filled in
             fit -= float(np.sum(U.gram**self.order)) - size
         return self.sqnorm - 2.0 * fit + size, fit, size
@@ -87,20 +83,12 @@ class TensorMisfit(Objective):
             return self.storage.residual_sqnorm(factors)
         return max(total, 0.0)
 
-    def split_sums(self, state: State) -> tuple[float, float, float, float]:
+    def split_misfit(self, state: State) -> float:
         factors = [point.values for point in state.factors]
         T = self.storage
         explained = self.ops.inner(T.contract(factors[1:]), factors[0])
         split = self.sqnorm - 2.0 * explained + T.model.sqnorm(factors)
-        apart, worst = 0.0, 0.0
-        for first, second in itertools.combinations(state.factors, 2):
-            gap = self.ops.apart(first.values, second.values)
-            apart, worst = apart + gap, max(worst, relative(gap, second.size))
-        return self.misfit(state.U), self._trusted(split, factors), apart, worst
-
-    def twice_split(self, state: State) -> float:
-        _, split, apart, _ = self.split_sums(state)
-        return split + state.coupling * apart
+        return self._trusted(split, factors)
 
     # --- moving
 
@@ -235,9 +223,6 @@ class TensorMisfit(Objective):
     def with_storage(self, storage: SymmetricArray) -> TensorMisfit:
         assert isinstance(storage, SymmetricTensor)
         return TensorMisfit(storage)
-
-    def with_threads(self, threads: Threads) -> TensorMisfit:
-        return self.with_storage(self.storage.with_threads(threads))
 
     #: f along a line is no quartic; see change_along
     along: Any = None
