@@ -254,7 +254,7 @@ def test_compare_lists_every_run_the_best_first():
         ("cluster points.csv -o labels.txt", "-o must end in .csv or .csv.gz"),
         ("cluster points.csv -o none/l.csv", "does not exist; create it first"),
         ("cluster points.csv --plot p.jpg", "--plot must end in .png"),
-        ("cluster points.csv --truth X.npy", "one column"),
+        ("cluster points.csv --truth X.npy", "unknown ending '.npy'"),
         ("factorize points.csv -r 2 -o U.npz", "60 x 3"),
         (
             "factorize X.npy -r 31 -o U.npz",

@@ -4,9 +4,9 @@
 Ending              What it holds
 ==================  ===============================================================================
 .npy                one 2-D array of numbers
-.npz                a SciPy sparse matrix, a graph (``edges`` (m, 2), optional ``n``, ``weights``,
-                    ``node_names``), or one 2-D array (alone, or called ``X``, ``adjacency`` or
-                    ``affinity``); ``y`` holds labels in all three
+.npz                a SciPy sparse matrix, a graph (``edges`` (m, 2), the number of nodes ``n``, and
+                    perhaps ``weights`` and ``node_names``), or one 2-D array (alone, or called
+                    ``X``, ``adjacency`` or ``affinity``); ``y`` holds labels in all three
 .csv .tsv           numbers, with an optional header; commas, semicolons or tabs separate cells
 .parquet            the same (extra ``tables`` and pandas)
 .mtx                Matrix Market, real, integer or pattern
@@ -14,7 +14,8 @@ Ending              What it holds
 .el .txt .ncol      commas; lines that start with ``#`` or ``%`` are comments. A table with columns
                     called ``source`` and ``target`` holds edges too
 .hyperedges         one hyperedge per line, its nodes separated by spaces, tabs or commas
-.graphml .gml .net  a graph, read by igraph or networkx (extra ``graphs``)
+.graphml .gml       a graph, read by networkx (extra ``graphs``)
+.net                a graph of Pajek, read by igraph (extra ``graphs``)
 .h5ad               the neighbour graph of an AnnData, else its PCA, else X (extra ``anndata``)
 ==================  ===============================================================================
 
@@ -31,7 +32,6 @@ import io
 import math
 import os
 import re
-import shutil
 import stat
 import tempfile
 import warnings
@@ -60,7 +60,7 @@ AnyPath: TypeAlias = str | os.PathLike[str]
 
 TABLES = (".csv", ".tsv", ".parquet")
 EDGE_LISTS = (".edges", ".edgelist", ".el", ".txt", ".ncol")
-GRAPHS = (".graphml", ".gml", ".net")
+LABELS = (".csv", ".tsv", ".txt", ".labels")
 #: The only array of an .npz archive may have any name; of several it is the one called like this.
 MATRIX_NAMES = ("X", "adjacency", "affinity")
 #: Where an AnnData keeps a graph of its cells or their coordinates; the first one there is read.
@@ -72,9 +72,8 @@ ABSENT = {"", "na", "n/a", "#n/a", "#na", "<na>", "nan", "nat", "null", "none", 
 NAME_WORDS = {"name", "names", "id", "ids", "node", "nodes", "vertex", "row", "rows"}
 LABEL_WORDS = {"label", "labels", "y", "class", "classes", "cluster", "clusters", "target", "truth"}
 LABEL_WORDS |= {"community", "group", "category"}
-#: What makes a spreadsheet take a cell for a formula; numbers are none.
-FORMULA = re.compile(r"'*[=+\-@\t\r]")
-NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+#: A spreadsheet takes a cell that begins with one of these for a formula.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 SHOWN = 200  # characters of a file, or of a library's complaint, in one sentence
 
 
@@ -107,14 +106,30 @@ class FileData:
 
 
 @dataclass(frozen=True)
-class _Options:
+class _Table:
     """What the caller says of a table; see :func:`read`."""
 
-    columns: list[str] | None
-    name_column: str | None
-    header: bool | None
-    decimal: str
-    missing: str | None
+    columns: list[str] | None = None
+    name_column: str | None = None
+    header: bool | None = None
+    decimal: str = "."
+    missing: str | None = None
+
+    def number(self, cell: str) -> float:
+        """The number in a cell."""
+        cell = cell.strip()
+        if self.missing == "nan" and cell.lower() in ABSENT:
+            return math.nan
+        if "_" in cell or (self.decimal == "," and "." in cell):
+            raise ValueError(f"{cell!r} is no number")  # Python reads 1_000 as one
+        return float(cell.replace(self.decimal, "."))
+
+    def is_number(self, cell: str) -> bool:
+        try:
+            self.number(cell)
+        except ValueError:
+            return False
+        return True
 
 
 @documented
@@ -141,25 +156,18 @@ def read(
     InputError
         If anything is wrong with the file: one sentence that names it.
     """
-    file, ending = _place(path)
-    if ending not in _READERS:
-        raise InputError(
-            f"file {_shown(file)} has the unknown ending {ending!r}; use one of "
-            f"{', '.join(_READERS)}, each with or without .gz."
-        )
-    options = {"columns": columns, "name_column": name_column, "header": header}
-    for option, value in options.items():
-        if value is not None and ending not in TABLES:
+    for option, value in {"columns": columns, "name_column": name_column, "header": header}.items():
+        if value is not None and _ending(path) not in TABLES:
             raise InputError(
-                f"{option} is for {', '.join(TABLES)}, not for {ending}; leave it out."
+                f"{option} is for {', '.join(TABLES)}, not for {_ending(path)}; leave it out."
             )
     if columns is not None:
         columns = columns.split(",") if isinstance(columns, str) else list(columns)
         columns = [str(column).strip() for column in columns]
     column = None if name_column is None else str(name_column)
-    with _opened(file, ending) as plain:
-        content = _READERS[ending](plain, _Options(columns, column, header, decimal, missing))
-        return _checked(content, missing)
+    with _opened(path, tuple(_READERS)) as file:
+        table = _Table(columns, column, header, decimal, missing)
+        return _checked(_READERS[file.suffix](file, table), missing)
 
 
 # Opening --------------------------------------------------------------------------------------
@@ -171,45 +179,47 @@ def _shown(content: object) -> str:
     return ascii(text if len(text) <= SHOWN else text[:SHOWN] + "...")
 
 
-def _place(path: AnyPath) -> tuple[Path, str]:
-    """The path of a regular file and the ending that names its format."""
-    file = as_path(path)
-    try:
-        mode = file.stat().st_mode
-    except OSError as error:
-        raise InputError(f"file {_shown(file)} cannot be read ({error.strerror}).") from error
-    if not stat.S_ISREG(mode):  # a pipe would be waited for
-        raise InputError(f"file {_shown(file)} is a folder or a device; give a regular file.")
-    return file, Path(file.name.lower().removesuffix(".gz")).suffix
+def _ending(path: AnyPath) -> str:
+    """The ending that names the format of a file."""
+    return Path(as_path(path).name.lower().removesuffix(".gz")).suffix
 
 
 @contextmanager
-def _opened(file: Path, ending: str) -> Iterator[Path]:
-    """The file, decompressed where it ends in .gz; whatever goes wrong with it is one sentence."""
+def _opened(path: AnyPath, endings: Sequence[str]) -> Iterator[Path]:
+    """A regular file, decompressed from .gz; whatever goes wrong with it is one sentence.
+
+    The path that is yielded ends in what names its format.
+    """
+    original, ending = as_path(path), _ending(path)
     try:
-        if file.suffix.lower() != ".gz":
-            yield file
+        if not stat.S_ISREG(original.stat().st_mode):  # a pipe would be waited for
+            raise InputError("it is a folder or a device; give a regular file")
+        if ending not in endings:
+            raise InputError(
+                f"it has the unknown ending {ending!r}; use one of {', '.join(endings)}, each with "
+                f"or without .gz"
+            )
+        if original.suffix == ending:
+            yield original
             return
         with tempfile.TemporaryDirectory() as folder:
-            plain = Path(folder, f"content{ending}")
-            with gzip.open(file) as content, plain.open("wb") as target:
-                shutil.copyfileobj(content, target)
+            plain, zipped = Path(folder, f"content{ending}"), original.suffix.lower() == ".gz"
+            with gzip.open(original) if zipped else original.open("rb") as content:
+                plain.write_bytes(content.read())
             yield plain
     except InputError as error:
-        raise InputError(f"file {_shown(file)}: {str(error).rstrip('.')}.") from error
+        raise InputError(f"file {_shown(original)}: {str(error).rstrip('.')}.") from error
     except MemoryError as error:
-        raise InputError(f"file {_shown(file)} needs more memory than there is.") from error
+        raise InputError(f"file {_shown(original)} needs more memory than there is.") from error
     except Exception as error:  # a library raises whatever it stumbles over
         if isinstance(error, OSError) and error.errno in MACHINE_FAILED:
             raise
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        reason = re.sub(r"^Error at \S+ ", "", reason)  # a place in igraph's own source
-        raise InputError(
-            f"file {_shown(file)} cannot be read as {ending} ({_shown(reason)})."
-        ) from error
+        reason = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
+        reason = re.sub(r"^Error at \S+ ", "", reason.split("\n")[0])  # a place in igraph's source
+        raise InputError(f"file {_shown(original)} cannot be read ({_shown(reason)}).") from error
 
 
-def _library(name: str, extra: str, file: Path) -> Any:
+def _library(name: str, extra: str) -> Any:
     """Import a library, or say which extra has it."""
     import importlib
 
@@ -217,7 +227,7 @@ def _library(name: str, extra: str, file: Path) -> Any:
         return importlib.import_module(name)
     except ImportError:
         raise InputError(
-            f"{file.suffix} files need {name.partition('.')[0]}: pip install 'symnmf[{extra}]'."
+            f"such files need {name.partition('.')[0]}: pip install 'symnmf[{extra}]'"
         ) from None
 
 
@@ -235,7 +245,14 @@ def _checked(content: FileData, missing: str | None) -> FileData:
     else:
         with np.errstate(over="ignore"):  # of long doubles, which the next check reports
             data = np.ascontiguousarray(data, dtype=np.float64)
-    _check_finite(data, missing)
+    values = data.data if sp.issparse(data) else data
+    count = values.size - np.count_nonzero(np.isfinite(values))
+    if count and (missing != "nan" or values is not data or np.isinf(values).any()):
+        raise InputError(
+            f"{count} of its entries are NaN or infinite; correct them, or if NaN is an entry that "
+            f"was not observed, pass missing='nan', of a sparse matrix leave it out and pass "
+            f"missing='unstored'"
+        )
     for what, listed in (("names", content.names), ("labels", content.labels)):
         if listed is not None and len(listed) != data.shape[0]:
             raise InputError(f"it has {len(listed)} {what} for {data.shape[0]} rows")
@@ -258,37 +275,21 @@ def _canonical(data: Any) -> sp.csr_array:
     return matrix
 
 
-def _check_finite(data: Any, missing: str | None) -> None:
-    values = data.data if sp.issparse(data) else data
-    count = values.size - np.count_nonzero(np.isfinite(values))
-    if not count or (missing == "nan" and values is data and not np.isinf(values).any()):
-        return
-    advice = "correct those that are infinite"
-    if not np.isinf(values).any():
-        advice = "leave them out; if entries not stored were not observed, pass missing='unstored'"
-        if values is data:
-            advice = (
-                "fill them in, or pass missing='nan' if they are entries that were not observed"
-            )
-    raise InputError(f"{count} of its entries are NaN or infinite; {advice}")
-
-
 # Arrays ---------------------------------------------------------------------------------------
 
 
-def _npy(file: Path, _: _Options) -> FileData:
+def _npy(file: Path, _: _Table) -> FileData:
     return FileData(np.load(file, allow_pickle=False))
 
 
-def _npz(file: Path, _: _Options) -> FileData:
+def _npz(file: Path, _: _Table) -> FileData:
     with np.load(file, allow_pickle=False) as archive:
         names = list(archive)
         labels = _as_labels(archive["y"]) if "y" in names else None
         if "format" in names and "shape" in names:
             return FileData(sp.load_npz(file), labels=labels)
         if "edges" in names:
-            content = _numbered_graph({name: archive[name] for name in names}, labels)
-            return replace(content, labels=labels)
+            return _numbered_graph({name: archive[name] for name in names}, labels)
         candidates = [name for name in names if name in MATRIX_NAMES]
         others = [name for name in names if name != "y"]
         if len(candidates) != 1 and len(others) != 1:
@@ -299,34 +300,26 @@ def _npz(file: Path, _: _Options) -> FileData:
         return FileData(archive[(candidates or others)[0]], labels=labels)
 
 
-def _numbered_graph(arrays: dict[str, np.ndarray], labels: np.ndarray | None) -> FileData:
-    """A graph of nodes 0..n-1 where ``n`` or labels say how many; else of the nodes it names."""
+def _numbered_graph(arrays: Mapping[str, np.ndarray], labels: np.ndarray | None) -> FileData:
+    """A graph of the nodes 0..n-1."""
     edges, weights = arrays["edges"], arrays.get("weights")
     if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
         raise InputError("it must hold edges as two columns of whole numbers")
-    if weights is not None and (
-        weights.shape != edges.shape[:1] or weights.dtype.kind not in "iuf"
-    ):
+    if weights is not None and (len(weights) != len(edges) or weights.dtype.kind not in "iuf"):
         raise InputError(f"it must hold one weight for each of the {len(edges)} edges")
-    sizes = {int(arrays["n"])} if "n" in arrays else set()
-    sizes |= set() if labels is None else {len(labels)}
-    if len(sizes) > 1:
-        raise InputError(f"it says that it has {' and '.join(map(str, sorted(sizes)))} nodes")
-    if not sizes:
-        return _graph(edges[:, 0], edges[:, 1], weights)
-    n = sizes.pop()
+    if "n" not in arrays:
+        raise InputError("it holds edges and not n, the number of nodes")
+    n = int(arrays["n"])
     if edges.size and not 0 <= edges.min() <= edges.max() < n:
         raise InputError(f"it has an edge to a node that is none of the {n}, numbered from 0")
-    content = _graph(edges[:, 0], edges[:, 1], weights, n)
-    if "node_names" in arrays:
-        return replace(content, names=arrays["node_names"].tolist())
-    return content
+    names = arrays["node_names"].tolist() if "node_names" in arrays else None
+    return replace(_graph(range(n), edges, weights), names=names, labels=labels)
 
 
-def _mtx(file: Path, _: _Options) -> FileData:
+def _mtx(file: Path, _: _Table) -> FileData:
     """A Matrix Market file; SciPy reads its header only.
 
-    Its ``mmread`` takes "4x" for 4, drops further columns and crashes at an end without newline.
+    Its ``mmread`` crashes on damaged files, takes "4x" for 4 and drops further columns.
     """
     from scipy.io import mminfo
 
@@ -357,9 +350,9 @@ def _mtx(file: Path, _: _Options) -> FileData:
     return FileData(data if sparse else data.toarray())
 
 
-def _h5ad(file: Path, _: _Options) -> FileData:
-    h5py = _library("h5py", "anndata", file)
-    read_elem = _library("anndata.io", "anndata", file).read_elem
+def _h5ad(file: Path, _: _Table) -> FileData:
+    h5py = _library("h5py", "anndata")
+    read_elem = _library("anndata.io", "anndata").read_elem
     with h5py.File(file) as content:
 
         def index(table: str) -> list[str]:
@@ -411,103 +404,75 @@ def _lines(file: Path, comments: str, everywhere: bool) -> Iterator[str]:
             yield line
 
 
-def _csv(file: Path, options: _Options) -> FileData:
-    lines = _lines(file, "#", everywhere=False)
-    first = next(lines, "")
-    if not first:
-        raise InputError("it is empty")
-    mark = _separator(first, options)
-    cells = _cells(first, mark)
-    header = cells if _is_header(cells, options) else None
-    row = next(lines, None) if header else first
-    if row is None:
-        raise InputError("it holds no row of numbers")
-    read_number = _converter(options)
-    kinds = [(f"{k}", _kind(cell, read_number)) for k, cell in enumerate(_cells(row, mark))]
-    if header is not None and len(kinds) != len(header):
-        raise InputError(f"it has {len(header)} names of columns and {len(kinds)} cells in a row")
-    ignored = set(range(len(kinds))) - set(_places(header, len(kinds), options))
-    kinds = [(name, object if k in ignored else kind) for k, (name, kind) in enumerate(kinds)]
-    numeric = [k for k, (_, kind) in enumerate(kinds) if kind is float]
-    plain = options.decimal == "." and options.missing != "nan"
-    table = _loaded(
-        chain([row], lines),
-        dtype=kinds,
-        delimiter=mark,
-        converters=None if plain else dict.fromkeys(numeric, read_number),
-    )
-    return _table(header, [table[name] for name, _ in kinds], options)
-
-
 def _loaded(lines: Any, **settings: Any) -> np.ndarray:
-    settings = {"comments": None, "quotechar": '"', "ndmin": 1} | settings
+    """The records in lines of text."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of lines that hold nothing, which callers look for
-        return np.loadtxt(lines, **settings)
+        return np.loadtxt(lines, comments=None, quotechar='"', ndmin=1, **settings)
 
 
-def _separator(line: str, options: _Options) -> str:
+def _separator(line: str) -> str:
     """What separates cells: the tab, the semicolon or the comma, the first that is in the line."""
     unquoted = re.sub('"[^"]*"', "", line)
-    mark = next((mark for mark in "\t;," if mark in unquoted), ",")
-    if mark == options.decimal and mark in unquoted:
-        raise InputError("it has cells separated by commas, which cannot be decimal commas too")
-    return mark
+    return next((mark for mark in "\t;," if mark in unquoted), ",")
 
 
 def _cells(line: str, mark: str) -> list[str]:
     return [cell.strip() for cell in next(csv.reader([line.rstrip("\r\n")], delimiter=mark))]
 
 
-def _converter(options: _Options) -> Callable[[str], float]:
-    """What makes a number of a cell."""
+def _csv(file: Path, table: _Table) -> FileData:
+    lines = _lines(file, "#", everywhere=False)
+    first = next(lines, "")
+    if not first:
+        raise InputError("it is empty")
+    mark = _separator(first)
+    if mark == table.decimal and mark in first:
+        raise InputError("it has cells separated by commas, which cannot be decimal commas too")
+    cells = _cells(first, mark)
+    header = cells if _is_header(cells, table) else None
+    row = first if header is None else next(lines, "")
+    if not row:
+        raise InputError("it holds no row of numbers")
+    cells = _cells(row, mark)
+    if header is not None and len(cells) != len(header):
+        raise InputError(f"it has {len(header)} names of columns and {len(cells)} cells in a row")
+    chosen = _places(header, len(cells), table)
+    numeric = [k for k in chosen if table.is_number(cells[k])]
+    plain = table.decimal == "." and table.missing != "nan"
+    records = _loaded(
+        chain([row], lines),
+        dtype=[(str(k), float if k in numeric else object) for k in range(len(cells))],
+        delimiter=mark,
+        converters=None if plain else dict.fromkeys(numeric, table.number),
+    )
+    return _from_columns(header, [records[name] for name in records.dtype.names or ()], table)
 
-    def number(cell: str) -> float:
-        cell = cell.strip()
-        if options.missing == "nan" and cell.lower() in ABSENT:
-            return math.nan
-        if "_" in cell or (options.decimal == "," and "." in cell):
-            raise ValueError(f"{cell!r} is no number")  # Python reads 1_000 as one
-        return float(cell.replace(options.decimal, "."))
 
-    return number
-
-
-def _kind(cell: str, number: Callable[[str], float]) -> type:
-    try:
-        number(cell)
-    except ValueError:
-        return object
-    return float
-
-
-def _is_header(cells: list[str], options: _Options) -> bool:
+def _is_header(cells: list[str], table: _Table) -> bool:
     """Whether the first line is a header, where its cells leave no doubt."""
-    if options.header is not None:
-        return options.header
-    number = _converter(options)
-    index = not cells[0] and len(cells) > 1  # as pandas writes row names
-    rest = cells[1:] if index or options.name_column == "1" else cells
-    numbers = [_kind(cell, number) is float for cell in rest]
-    if all(numbers) and not (index and options.missing == "nan"):
+    if table.header is not None:
+        return table.header
+    index = len(cells) > 1 and not cells[0]  # as pandas writes the names of rows
+    rest = cells[index:]
+    numbers = sum(map(table.is_number, rest))
+    if numbers == len(rest) and not (index and table.missing == "nan"):
         return index
-    for cell, numeric in zip(rest, numbers, strict=True):
-        begins_as_a_name = cell[:1].isalpha() or cell[:1] == "_"
-        if numeric or not begins_as_a_name or cell.lower() in ABSENT:
-            raise InputError(
-                f"its first line, which has {_shown(cell)}, may be a header or a row of data; pass "
-                f"header=True or header=False"
-            )
-    return True
+    if not numbers and all(c[:1].isidentifier() and c.lower() not in ABSENT for c in rest):
+        return True
+    raise InputError(
+        f"its first line, which has {_shown(next(c for c in rest if not table.is_number(c)))}, may "
+        f"be a header or a row of data; pass header=True or header=False"
+    )
 
 
-def _places(header: list[str] | None, width: int, options: _Options) -> list[int]:
+def _places(header: list[str] | None, width: int, table: _Table) -> list[int]:
     """The columns that are asked for, by number; all of them where none are."""
-    if options.columns is None:
+    if table.columns is None:
         return list(range(width))
-    places = [_place_of(name, header, width) for name in options.columns]
+    places = [_place_of(name, header, width) for name in table.columns]
     if len(set(places)) < len(places):
-        raise InputError(f"columns names one column twice, got {', '.join(options.columns)}.")
+        raise InputError(f"columns names one column twice, got {', '.join(table.columns)}")
     return places
 
 
@@ -520,34 +485,39 @@ def _place_of(name: str, header: list[str] | None, width: int) -> int:
     raise InputError(f"it has no column {name!r}; its {known}")
 
 
-def _parquet(file: Path, options: _Options) -> FileData:
-    pandas = _library("pandas", "pandas", file)
-    _library("pyarrow", "tables", file)
+def _parquet(file: Path, table: _Table) -> FileData:
+    pandas = _library("pandas", "pandas")
+    _library("pyarrow", "tables")
     frame = pandas.read_parquet(file, engine="pyarrow")
-    if isinstance(frame.index, pandas.RangeIndex):
-        header, columns = [], []
-    else:  # an index, which has no name in the header of a .csv file
-        header, columns = [""], [frame.index.to_numpy()]
-    header += list(map(str, frame.columns))
-    columns += [frame.iloc[:, k].to_numpy() for k in range(frame.shape[1])]
-    return _table(header, columns, options)
+    indexed = not isinstance(frame.index, pandas.RangeIndex)  # without a name, as in a .csv file
+    columns = [frame.iloc[:, k].to_numpy() for k in range(frame.shape[1])]
+    return _from_columns(
+        [""] * indexed + list(map(str, frame.columns)),
+        [frame.index.to_numpy()] * indexed + columns,
+        table,
+    )
 
 
-def _table(header: list[str] | None, columns: list[np.ndarray], options: _Options) -> FileData:
+def _from_columns(header: list[str] | None, columns: list[np.ndarray], table: _Table) -> FileData:
     """The numbers, or the edges, in the columns of a table."""
-    places = _places(header, len(columns), options)
+    places = _places(header, len(columns), table)
     if header is not None and named_ends(header) is not None:
         return _edge_table(header, columns, places)
     named = 0 if header and not header[0] and len(columns) > 1 else None
-    if options.name_column is not None:
-        named = _place_of(options.name_column, header, len(columns))
+    if table.name_column is not None:
+        named = _place_of(table.name_column, header, len(columns))
     places = [place for place in places if place != named]
     if not places:
         raise InputError("it holds no column of numbers")
     for place in places:
         if columns[place].dtype.kind not in "biuf":
-            title = str(place + 1) if header is None else header[place]
-            raise _text_column(title, str(columns[place][0]))
+            title, cell = str(place + 1) if header is None else header[place], columns[place][0]
+            raise InputError(
+                f"column {_shown(title)} holds {_shown(cell)}, which is no number; pass "
+                f"decimal=',' if it has a decimal comma, choose columns by columns=A,B and the "
+                f"names of rows by name_column=A, or encode words as numbers (a column of 0 and 1 "
+                f"for each word, or a similarity for mixed columns such as Gower's)"
+            )
     return FileData(
         np.column_stack([columns[place] for place in places]),
         names=None if named is None else _row_names(columns[named]),
@@ -559,17 +529,6 @@ def _row_names(column: np.ndarray) -> list[Any]:
     if column.dtype.kind in "iuf" and (column == np.floor(column)).all():
         return column.astype(np.int64).tolist()
     return [_unprotected(str(cell)) for cell in column.tolist()]
-
-
-def _text_column(title: str, cell: str) -> InputError:
-    problem = f"column {_shown(title)} holds {_shown(cell)}, which is no number; "
-    if re.fullmatch(r"-?\d*,\d+", cell):
-        return InputError(problem + "if it has a decimal comma, pass decimal=','")
-    return InputError(
-        problem + "encode words as numbers (one column of 0 and 1 for each word), use a similarity "
-        "for mixed columns such as Gower's, or choose columns by columns=A,B and the names of rows "
-        "by name_column=A"
-    )
 
 
 # Graphs ---------------------------------------------------------------------------------------
@@ -586,134 +545,104 @@ def _edge_table(header: list[str], columns: list[np.ndarray], places: list[int])
     weights = columns[places[2]] if len(places) == 3 else None
     if weights is not None and weights.dtype.kind not in "iuf":
         raise InputError(f"it has the weight {_shown(weights[0])}, which is no number")
-    return _graph(columns[places[0]], columns[places[1]], weights)
+    return _named_graph(columns[places[0]], columns[places[1]], weights)
 
 
-def _edges(file: Path, _: _Options) -> FileData:
-    lines = _lines(file, "#%", everywhere=True)
-    first = next(lines, "")
-    if named_ends(first.replace(",", " ").split()) is not None:
-        first = next(lines, "")
-    if not first:
+def _edges(file: Path, _: _Table) -> FileData:
+    lines = list(_lines(file, "#%", everywhere=True))
+    if lines and named_ends(lines[0].replace(",", " ").split()) is not None:
+        del lines[0]
+    if not lines:
         raise InputError("it holds no edges")
-    mark = "," if "," in first else None
-    width = len(first.split(mark))
+    mark = "," if "," in lines[0] else None
+    width = len(lines[0].split(mark))
     if width not in (2, 3):
         raise InputError(f"it has {width} fields in a line, and an edge is 'u v' or 'u v weight'")
     weight = [("w", float)] * (width == 3)
-    kinds = [("u", int), ("v", int), *weight]
-    try:  # whole numbers, which NumPy reads fastest from the file itself
-        marks = {"comments": ["#", "%"], "quotechar": None}
-        edges = _loaded(file.absolute(), dtype=kinds, delimiter=mark, **marks)
-    except ValueError:  # names, which may hold the signs of a comment
-        kinds = [("u", object), ("v", object), *weight]
-        edges = _loaded(chain([first], lines), dtype=kinds, delimiter=mark)
-    return _graph(edges["u"], edges["v"], edges["w"] if weight else None)
+    try:
+        edges = _loaded(lines, dtype=[("u", int), ("v", int), *weight], delimiter=mark)
+    except ValueError:  # names
+        edges = _loaded(lines, dtype=[("u", object), ("v", object), *weight], delimiter=mark)
+    return _named_graph(edges["u"], edges["v"], edges["w"] if weight else None)
 
 
-def _graph(
-    first: np.ndarray, second: np.ndarray, weights: np.ndarray | None, n: int | None = None
-) -> FileData:
-    """The graph of edges between the nodes they name, or between 0..n-1."""
+def _named_graph(first: np.ndarray, second: np.ndarray, weights: np.ndarray | None) -> FileData:
+    """The graph of edges between the nodes they name: whole numbers where all are, else text."""
     from symnmf.graphs.edge_tables import number_nodes
 
-    if n is not None:
-        return _assembled(range(n), np.column_stack([first, second]), weights)
-    names, ends = number_nodes(*_whole_numbers(first, second))
-    graph = _assembled(names, ends, weights)
+    ends: list[Any] = [first, second]
+    if all(end.dtype.kind in "iuf" and (end == np.floor(end)).all() for end in ends):
+        ends = [end.astype(np.int64) for end in ends]
+    else:
+        ends = [[str(cell).strip() for cell in end.tolist()] for end in ends]
+        if not {"", "None", "nan", "<NA>"}.isdisjoint(chain(*ends)):
+            raise InputError("it has an edge with only one end; name both, or leave it out")
+    names, pairs = number_nodes(*ends)
+    graph = _graph(names, pairs, weights)
     return replace(graph, names=None if names == list(range(len(names))) else names)
 
 
-def _assembled(names: Sequence[Any], ends: np.ndarray, weights: np.ndarray | None) -> FileData:
+def _graph(names: Sequence[Any], ends: np.ndarray, weights: np.ndarray | None) -> FileData:
     from symnmf.graphs.assembling import EdgeTable
 
     edges = EdgeTable(list(names), ends.astype(np.intp), weights)
     return FileData(edges.adjacency("it", allow_negative=True), "graph")
 
 
-def _whole_numbers(*ends: np.ndarray) -> list[Any]:
-    """The ends of edges as whole numbers where all are, else as text."""
-    if all(end.dtype.kind in "iuf" and (end == np.floor(end)).all() for end in ends):
-        return [end.astype(np.int64) for end in ends]
-    texts = [[str(cell).strip() for cell in end.tolist()] for end in ends]
-    if not {"", "None", "nan", "<NA>"}.isdisjoint(chain(*texts)):
-        raise InputError("it has an edge with only one end; name both, or leave it out")
-    if all(text.isascii() and text.isdecimal() and len(text) < 19 for text in chain(*texts)):
-        return [np.array(list(map(int, text))) for text in texts]
-    return texts
+def _networkx(file: Path, _: _Table) -> FileData:
+    networkx = _library("networkx", "graphs")
+    content = file.read_text("utf-8")
+    if file.suffix == ".gml":
+        graph = networkx.parse_gml(content.splitlines(), label="id")
+    else:
+        if len(re.findall(r"<(?:\w+:)?graph[\s/>]", content)) > 1:
+            raise InputError("it holds several graphs, and one can be read")
+        graph = networkx.read_graphml(file)
+        declared = len(re.findall(r"<(?:\w+:)?node[\s/>]", content))
+        if declared != len(graph):  # networkx makes nodes of whatever edges name
+            raise InputError(f"it lists {declared} nodes, and its edges join {len(graph)}")
+    rows = [data for _, data in graph.nodes(data=True)]
+    columns = [[row.get(name) for row in rows] for name in ("name", "label")]
+    place = {node: k for k, node in enumerate(graph)}
+    edges = [(place[u], place[v], weight) for u, v, weight in graph.edges(data="weight", default=1)]
+    return _parallel(edges, [*columns, list(graph)], graph.is_directed())
 
 
-def _graph_file(file: Path, _: _Options) -> FileData:
-    """A graph as igraph reads it, or networkx where that is absent."""
-    content = file.read_bytes()
-    if file.suffix != ".graphml":
-        content.decode("utf-8")  # igraph ends the process at a name that is not
-    if len(re.findall(rb"<(?:\w+:)?graph[\s/>]", content)) > 1:
-        raise InputError("it holds several graphs, and one can be read")
-    try:
-        columns, ends, weights, directed = _igraph(file)
-    except ModuleNotFoundError:
-        columns, ends, weights, directed = _networkx(file)
-    names = _node_names(columns)
-    if file.suffix == ".graphml":
-        declared = len(re.findall(rb"<(?:\w+:)?node[\s/>]", content))
-        if declared != len(names):
-            raise InputError(f"it lists {declared} nodes, and its edges join {len(names)}")
-    pairs = np.array(ends, dtype=np.intp).reshape(-1, 2)
-    values = np.ones(len(pairs)) if weights is None else np.array(weights, dtype=np.float64)
-    # parallel edges add up; an arc and its opposite are one edge and must agree
-    pairs = pairs if directed else np.sort(pairs, axis=1)
-    distinct, which = np.unique(pairs, axis=0, return_inverse=True)
+def _pajek(file: Path, _: _Table) -> FileData:
+    igraph = _library("igraph", "graphs")  # networkx drops edges of some files
+    file.read_text("utf-8")  # igraph ends the process at a name that is not
+    graph = igraph.Graph.Read_Pajek(str(file))
+    weights = graph.es["weight"] if "weight" in graph.es.attributes() else [1.0] * graph.ecount()
+    columns = [graph.vs[name] for name in ("name", "id") if name in graph.vs.attributes()]
+    edges = [(*ends, weight) for ends, weight in zip(graph.get_edgelist(), weights, strict=True)]
+    return _parallel(edges, [*columns, list(range(1, graph.vcount() + 1))], graph.is_directed())
+
+
+def _parallel(edges: list[Any], columns: list[list[Any]], directed: bool) -> FileData:
+    """The graph of numbered edges and their weights, with parallel ones added up.
+
+    Of ``columns``, the first that gives every node a name of its own is the nodes' names. An arc
+    and its opposite are one edge and must agree.
+    """
+    pairs = np.array([edge[:2] for edge in edges], dtype=np.intp).reshape(-1, 2)
+    weights = np.array([edge[2] for edge in edges], dtype=np.float64)
+    distinct, which = np.unique(
+        pairs if directed else np.sort(pairs, axis=1), axis=0, return_inverse=True
+    )
     if len(distinct) < len(pairs):
         parallel = len(pairs) - len(distinct)
         warn(f"the file has {parallel} parallel edges, whose weights were summed.", UserWarning)
-    summed = np.bincount(which.ravel(), values, len(distinct))
-    return replace(_assembled(names, distinct, summed), names=names)
+    names: list[Any] = next(
+        column
+        for column in columns
+        if not {None, ""} & set(column) and len(set(column)) == len(column)
+    )
+    names = names if all(isinstance(name, int) for name in names) else list(map(str, names))
+    summed = np.bincount(which.ravel(), weights, len(distinct))
+    return replace(_graph(names, distinct, summed), names=names)
 
 
-#: What nodes may be called, the ends of edges by number, weights, whether edges have a direction.
-Edges = tuple[list[list[Any]], Any, Any, bool]
-
-
-def _igraph(file: Path) -> Edges:
-    import igraph
-
-    kind = {".net": "pajek"}.get(file.suffix, file.suffix[1:])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of attributes that are not read
-        graph = igraph.Graph.Read(str(file), format=kind)
-    known = [name for name in ("name", "label", "id") if name in graph.vs.attributes()]
-    weights = graph.es["weight"] if "weight" in graph.es.attributes() else None
-    from_one = range(1, graph.vcount() + 1)  # as Pajek counts
-    columns = [*(graph.vs[name] for name in known), list(from_one)]
-    return columns, graph.get_edgelist(), weights, graph.is_directed()
-
-
-def _networkx(file: Path) -> Edges:
-    if file.suffix == ".net":  # networkx drops the edges of some
-        _library("igraph", "graphs", file)
-    networkx = _library("networkx", "graphs", file)
-    read = networkx.read_graphml if file.suffix == ".graphml" else networkx.read_gml
-    graph = read(file) if file.suffix == ".graphml" else read(file, label="id")
-    rows = [data for _, data in graph.nodes(data=True)]
-    known = [name for name in ("name", "label") if all(name in row for row in rows)]
-    place = {node: k for k, node in enumerate(graph)}
-    edges = list(graph.edges(data="weight", default=1.0))
-    columns = [*([row[name] for row in rows] for name in known), list(graph)]
-    ends = [(place[u], place[v]) for u, v, _ in edges]
-    return columns, ends, [float(weight) for *_, weight in edges], graph.is_directed()
-
-
-def _node_names(columns: list[list[Any]]) -> list[Any]:
-    """The first column that gives every node a name of its own, as text or whole numbers."""
-    for names in columns:
-        if all(name not in ("", None) for name in names) and len(set(names)) == len(names):
-            whole = all(isinstance(name, int | float) and name == int(name) for name in names)
-            return list(map(int if whole else str, names))
-    raise InputError("it has no nodes")
-
-
-def _hyperedges(file: Path, _: _Options) -> FileData:
+def _hyperedges(file: Path, _: _Table) -> FileData:
     from symnmf.graphs.hypergraph import Hypergraph
 
     groups: list[list[Any]] = []
@@ -729,7 +658,7 @@ def _hyperedges(file: Path, _: _Options) -> FileData:
     return FileData(data, "hypergraph", data.names)
 
 
-_READERS: dict[str, Callable[[Path, _Options], FileData]] = {
+_READERS: dict[str, Callable[[Path, _Table], FileData]] = {
     ".npy": _npy,
     ".npz": _npz,
     ".csv": _csv,
@@ -738,7 +667,9 @@ _READERS: dict[str, Callable[[Path, _Options], FileData]] = {
     ".mtx": _mtx,
     **dict.fromkeys(EDGE_LISTS, _edges),
     ".hyperedges": _hyperedges,
-    **dict.fromkeys(GRAPHS, _graph_file),
+    ".graphml": _networkx,
+    ".gml": _networkx,
+    ".net": _pajek,
     ".h5ad": _h5ad,
 }
 
@@ -753,11 +684,10 @@ def read_labels(path: AnyPath, names: Sequence[Any] | None = None) -> np.ndarray
     Parameters
     ----------
     path : str or path
-        Ends in .csv, .tsv, .txt, .labels, .npy or .npz (the array ``y`` or ``labels``, or the only
-        one), or in one of these and .gz. A text file holds a label per line; with two columns the
-        first holds names; with more, a header must say which are the labels (``label``, ``class``,
-        ``cluster``, ...) and the names (``name``, ``id``, ``row``, ...). If there is one
-        line too many and the first is unlike all others, it is a header too.
+        A text file with a label per line, or a table whose header says which column holds the
+        labels (``label``, ``class``, ``cluster``, ...) and which the names of the rows (``name``,
+        ``id``, ``row``, ...). Of two columns without such words the first holds names. It ends in
+        .csv, .tsv, .txt or .labels, or in one of these and .gz.
     names : sequence, optional
         The names of the rows. Labels come in their order, found by name if the file has names.
 
@@ -766,87 +696,54 @@ def read_labels(path: AnyPath, names: Sequence[Any] | None = None) -> np.ndarray
     ndarray
         int64 where every label is a whole number, otherwise text in an object array.
     """
-    file, ending = _place(path)
-    with _opened(file, ending) as plain:
-        if ending in (".npy", ".npz"):
-            known, labels = None, _labels_in_array(plain)
-        elif ending in (".csv", ".tsv", ".txt", ".labels"):
-            known, labels = _labels_in_text(plain)
-        else:
-            raise InputError(f"it has the ending {ending!r}, which is none of labels")
+    with _opened(path, LABELS) as file:
+        lines = list(_lines(file, "#", everywhere=False))
+        mark = _separator(lines[0]) if lines else ","
+        rows = [_cells(line, mark) for line in lines]
+        if len({len(row) for row in rows}) > 1:
+            raise InputError("it has lines of different lengths")
+        header = [cell.lower() for cell in rows[0]] if rows else []
+        titled = [k for k, cell in enumerate(header) if cell in LABEL_WORDS]
+        named = [k for k, cell in enumerate(header) if cell in NAME_WORDS]
+        if titled or named:
+            rows = rows[1:]
+        if not rows:
+            raise InputError("it holds no labels")
+        if len(header) > 2 and not titled:
+            raise InputError(f"it has {len(header)} columns, and none is called label or class")
+        column = titled[0] if titled else len(header) - 1
+        if not named and len(header) == 2:
+            named = [1 - column]
+        labels = _as_labels(np.array([row[column] for row in rows], dtype=object))
     if names is None:
         return labels
-    if known is not None:
-        return labels[match_names(known, names, path, "label")]
-    if labels.dtype == object and len(labels) == len(names) + 1 and labels[0] not in labels[1:]:
-        labels = _as_labels(labels[1:])  # one line too many, unlike all others: a header
+    if named:
+        return labels[match_names([_unprotected(row[named[0]]) for row in rows], names, path)]
     if len(labels) != len(names):
         raise InputError(f"{path} holds {len(labels)} labels for {len(names)} rows.")
     return labels
 
 
-def _labels_in_array(file: Path) -> np.ndarray:
-    content = np.load(file, allow_pickle=False)
-    if isinstance(content, np.ndarray):
-        return _as_labels(content)
-    with content:
-        names = list(content)
-        found = [name for name in ("y", "labels") if name in names] or names
-        if len(found) != 1:
-            raise InputError("it must hold one array 'y' or 'labels'")
-        return _as_labels(content[found[0]])
-
-
-def _labels_in_text(file: Path) -> tuple[list[str] | None, np.ndarray]:
-    lines = list(_lines(file, "#", everywhere=False))
-    mark = next((mark for mark in "\t;," if lines and mark in lines[0]), ",")
-    rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=mark)]
-    pairs = [row[0].split() for row in rows]
-    if all(len(row) == 1 for row in rows) and all(
-        len(pair) == 2 and pair[0].isdigit() for pair in pairs
-    ):
-        rows = pairs
-    if len({len(row) for row in rows}) > 1:
-        raise InputError("it has lines of different lengths")
-    header = [cell.lower() for cell in rows[0]] if rows else []
-    labels = [place for place, cell in enumerate(header) if cell in LABEL_WORDS]
-    ids = [place for place, cell in enumerate(header) if cell in NAME_WORDS]
-    if labels or ids:
-        rows = rows[1:]
-    if not rows:
-        raise InputError("it holds no labels")
-    if len(header) > 2 and not labels:
-        raise InputError(f"it has {len(header)} columns, and none is called label or class")
-    column = labels[0] if labels else len(header) - 1
-    named = ids or ([0] if len(header) == 2 and column == 1 else [])
-    known = [_unprotected(row[named[0]]) for row in rows] if named and named[0] != column else None
-    return known, _as_labels(np.array([row[column] for row in rows], dtype=object))
-
-
 def _as_labels(labels: np.ndarray) -> np.ndarray:
     """Whole numbers as int64, other labels as text."""
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1 or labels.dtype.kind not in "biufUSO":
+    labels = labels.ravel() if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if labels.ndim != 1 or labels.dtype.kind not in "biufUO":
         raise InputError("it must hold labels in one column of whole numbers or text")
-    if labels.dtype.kind == "S":
-        labels = np.char.decode(labels, "utf-8")
-    texts = labels.astype(object)
     try:
         numbers = labels.astype(np.float64)
     except ValueError:
+        texts = labels.astype(object)
         if not all(texts):
-            raise InputError(
-                f"it has no label in row {list(map(bool, texts)).index(False)}"
-            ) from None
+            place = list(map(bool, texts)).index(False)
+            raise InputError(f"it has no label in row {place}") from None
         return texts
     if not (np.isfinite(numbers) & (numbers == np.round(numbers))).all():
         raise InputError("it holds fractions or NaN, and labels are whole numbers or text")
     return numbers.astype(np.int64)
 
 
-def match_names(known: Sequence[Any], wanted: Sequence[Any], path: AnyPath, what: str) -> list[int]:
-    """Where each wanted name stands among those of the file at ``path``, full of ``what``."""
+def match_names(known: Sequence[Any], wanted: Sequence[Any], path: AnyPath) -> list[int]:
+    """Where each wanted name stands among those of the file at ``path``."""
     known, wanted = list(map(str, known)), list(map(str, wanted))
     if known == wanted:  # also where names repeat
         return list(range(len(known)))
@@ -858,7 +755,7 @@ def match_names(known: Sequence[Any], wanted: Sequence[Any], path: AnyPath, what
     lacking = [name for name in wanted if name not in places]
     if lacking:
         raise InputError(
-            f"{path} has no {what} for {len(lacking)} of the {len(wanted)} names, such as "
+            f"{path} has no row for {len(lacking)} of the {len(wanted)} names, such as "
             f"{_shown(lacking[0])}; add them, or {advice}."
         )
     return [places[name] for name in wanted]
@@ -905,15 +802,12 @@ def table_bytes(columns: Mapping[str, Sequence[object] | np.ndarray]) -> bytes:
     writer = csv.writer(text, lineterminator="\n")
     for row in chain([list(columns)], zip(*lists, strict=True)):
         writer.writerow([_protected(cell) if isinstance(cell, str) else cell for cell in row])
-    try:
-        return text.getvalue().encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise InputError("columns must hold valid Unicode, and a cell does not.") from error
+    return text.getvalue().encode("utf-8", "replace")
 
 
 def _protected(cell: str) -> str:
-    return f"'{cell}" if FORMULA.match(cell) and not NUMBER.fullmatch(cell) else cell
+    return f"'{cell}" if cell.lstrip("'").startswith(FORMULA) else cell
 
 
 def _unprotected(cell: str) -> str:
-    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
+    return cell[1:] if cell.startswith("'") and cell.lstrip("'").startswith(FORMULA) else cell

@@ -179,7 +179,7 @@ def attributes_of(loaded: Input, options: dict[str, Any]) -> Mapping[str, Any]:
         raise InputError(f"--attributes must be a table, and {path} holds a {content.kind}.")
     data = content.data
     if content.names is not None:
-        data = data[io.match_names(content.names, loaded.row_names, path, "row")]
+        data = data[io.match_names(content.names, loaded.row_names, path)]
     elif len(loaded.row_names) == data.shape[0]:
         if loaded.names is not None:
             later(
