@@ -25,6 +25,9 @@ def need_matplotlib() -> None:
         raise ImportError("reproduction needs matplotlib: pip install 'symnmf[plots]'.")
 
 
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*", "d")
+
+
 def panels(rows: int, columns: int) -> tuple[Figure, list[Axes]]:
     """Return a figure with a grid of axes, row by row."""
     from matplotlib.figure import Figure
@@ -45,7 +48,7 @@ def curves(
     title: str = "",
     ylabel: str = ERROR,
 ) -> None:
-    """Draw a column of all runs on one problem: the median over seeds, a band from min to max."""
+    """Draw a column of all runs on one problem: a line for each seed."""
     parts: dict[str, list[Any]] = {name: [] for name in ("solver", "run", "iteration", "error")}
     parts["elapsed"] = []
     for method in methods:

@@ -12,7 +12,7 @@ import numpy as np
 
 from reproduction.checks import REST_TEXT, listed, lower_in_settings, stuck
 from reproduction.claims import Claim, Part
-from reproduction.drawing import ERROR, panels, shared_legend
+from reproduction.drawing import ERROR, MARKERS, panels, shared_legend
 from reproduction.experiment import Experiment
 from reproduction.runs import LABELS, METHODS, OTHERS, OURS, Curve, Runs, Table, endings
 from reproduction.synthetic import R20_NOISY, R40_NOISY
@@ -79,7 +79,7 @@ def table(runs: Runs) -> Table:
 
 
 def draw(runs: Runs) -> Figure:
-    from symnmf.plots import COLOURS, DASHES, MARKERS
+    from symnmf.plots import COLOURS, DASHES
 
     figure, axes = panels(2, 2)
     for ax, (name, (title, varied, group)) in zip(axes, PANELS.items(), strict=True):

@@ -21,7 +21,7 @@ from reproduction.clustering import (
     TRAIN,
     paper_figure,
 )
-from reproduction.drawing import panels, shared_legend
+from reproduction.drawing import MARKERS, panels, shared_legend
 from reproduction.experiment import Experiment
 from reproduction.runs import LABELS, METHODS, OTHERS, OURS, Absent, Runs, Table, endings
 from reproduction.tasks import Instance, Task
@@ -78,7 +78,7 @@ def _spread(values: list[float]) -> str:
 
 
 def draw(runs: Runs) -> Figure:
-    from symnmf.plots import COLOURS, MARKERS
+    from symnmf.plots import COLOURS
 
     figure, axes = panels(3, 2)
     axes.pop().set_axis_off()

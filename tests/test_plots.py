@@ -52,7 +52,7 @@ def test_typical_members_are_those_with_the_largest_entries():
     [
         (lambda: plots.similarity(BLOCKS, LABELS[:5]), "labels must be 6"),
         (lambda: plots.similarity(BLOCKS[:, :5], LABELS), "A must be square, got 6 x 5"),
-        (lambda: plots.memberships(np.ones(3)), "U must have rows and columns"),
+        (lambda: plots.points(np.ones(3)), "U must have rows and columns"),
         (lambda: plots.typical_members(np.ones((6, 5)), BLOCKS, (2, 3)), "2 x 3 = 6"),
     ],
 )
@@ -64,6 +64,6 @@ def test_wrong_shapes_are_named(draw, words):
 def test_figures_need_no_display_and_are_not_kept_by_pyplot(tmp_path):
     import matplotlib.pyplot as plt
 
-    plots.memberships(np.eye(3)).savefig(tmp_path / "m.png")
+    plots.points(np.eye(3)).savefig(tmp_path / "m.png")
     assert (tmp_path / "m.png").stat().st_size > 1000
     assert plt.get_fignums() == []

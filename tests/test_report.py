@@ -32,10 +32,14 @@ def problem(n=30, r=3):
     return U @ U.T
 
 
+def clustered(n=30, r=3, **options):
+    model = symnmf.SymNMF(r, affinity="precomputed", normalize=False, random_state=0, **options)
+    return model.fit(problem(n, r))
+
+
 @pytest.fixture(scope="module")
 def fit():
-    X = problem()
-    return X, symnmf.factorize(X, 3, random_state=0)
+    return clustered()
 
 
 def column(page, table, place):
@@ -51,9 +55,8 @@ def assert_alone_and_quiet(page):
 
 
 def test_the_page_can_be_searched_and_sorted(fit, visit, tmp_path):
-    X, result = fit
     names = [f"node {i}" for i in range(30)]
-    path = write_report(tmp_path / "page.html", result, X, names=names, truth=np.arange(30) % 3)
+    path = write_report(tmp_path / "page.html", fit, names=names, truth=np.arange(30) % 3)
     page = visit(path)
     assert column(page, "rows", 1) == names
 
@@ -75,12 +78,9 @@ def test_the_page_can_be_searched_and_sorted(fit, visit, tmp_path):
 
 def test_hostile_names_run_nothing(visit, tmp_path):
     n = len(HOSTILE)
-    X = problem(n, 2)
-    result = symnmf.factorize(X, 2, random_state=0)
     path = write_report(
         tmp_path / "page.html",
-        result,
-        X,
+        clustered(n, 2),
         title=HOSTILE[0],
         names=HOSTILE,
         truth=np.array(HOSTILE, dtype=object),
@@ -101,10 +101,9 @@ def test_hostile_names_run_nothing(visit, tmp_path):
 
 
 def test_a_run_that_did_not_converge_is_not_called_certified(tmp_path):
-    X = problem(20, 2) + np.random.default_rng(0).random()
     with pytest.warns(symnmf.errors.ConvergenceWarning):
-        result = symnmf.factorize(X, 2, init="random", random_state=0, max_iter=1)
-    text = write_report(tmp_path / "page.html", result, X).read_text()
+        fit = clustered(20, 2, init="random", max_iter=1)
+    text = write_report(tmp_path / "page.html", fit).read_text()
     assert "Not certified" in text
     assert re.search(r'class="certificate no"', text)
 
@@ -126,7 +125,6 @@ def test_sentences_are_whole_and_said_once(tmp_path):
     ],
 )
 def test_wrong_lengths_are_named(fit, tmp_path, options, words):
-    X, result = fit
     with pytest.raises(InputError, match=words):
-        write_report(tmp_path / "page.html", result, X, **options)
+        write_report(tmp_path / "page.html", fit, **options)
     assert not list(tmp_path.iterdir())

@@ -60,7 +60,7 @@ class Comparison(dict[str, np.ndarray]):
         return f"Comparison({len(self.results)} runs of {', '.join(solvers)}; {rows} rows{early})"
 
 
-@checked()
+@checked(solvers=("sequence",))
 @documented
 def compare(
     X: Any,
@@ -145,8 +145,9 @@ def _unless_stopped(result: Result) -> None:
 def _labelled(
     solvers: Sequence[SolverSpec], coupling: Any, limits: dict[str, Any]
 ) -> dict[str, Settings]:
-    if isinstance(solvers, str | Solver) or not len(solvers):
-        raise InputError(f"solvers must be a list with at least one solver, got {solvers!r}.")
+    solvers = list(solvers)
+    if not solvers:
+        raise InputError("solvers must name at least one solver.")
     methods: dict[str, Settings] = {}
     for entry in solvers:
         label, chosen = entry if isinstance(entry, tuple) and len(entry) == 2 else (None, entry)

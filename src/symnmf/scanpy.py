@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 import numpy as np
+import scipy.sparse as sp
 
 from symnmf.arguments import checked
 from symnmf.cluster.similarities import GraphOfPoints
@@ -90,8 +91,12 @@ def cluster(
     found = communities(graph, n_clusters, **options)
     adata.obs[key_added] = _categories(adata, found.labels, inside, restrict_to)
     adata.uns.pop(f"{key_added}_colors", None)  # they belong to the clusters before
-    U = np.full((adata.n_obs, found.result.U.shape[1]), np.nan, dtype=found.result.U.dtype)
-    U[inside] = found.result.U
+    U = found.result.U
+    if sp.issparse(U):
+        U = sp.csr_matrix(sp.eye_array(adata.n_obs, format="csr")[:, inside] @ U)
+    elif not inside.all():
+        U = np.full((adata.n_obs, U.shape[1]), np.nan, dtype=U.dtype)
+        U[inside] = found.result.U
     adata.obsm[f"X_{key_added}"] = U
     plain = {k: v for k, v in options.items() if isinstance(v, int | float | str)}
     adata.uns[key_added] = {
@@ -122,7 +127,7 @@ def _restricted(adata: Any, restrict_to: tuple[str, Sequence[str]]) -> np.ndarra
             f"restrict_to must be a pair of a name in adata.obs and a list of its categories, got "
             f"{restrict_to!r}."
         ) from None
-    if key not in adata.obs:
+    if not isinstance(key, str) or key not in adata.obs:
         raise InputError(f"restrict_to names {key!r}, which is not in adata.obs.")
     there = adata.obs[key].astype(str).to_numpy()
     unknown = sorted(set(wanted) - set(there))

@@ -47,11 +47,11 @@ class Sound:
         return [*named, *self.options]
 
 
-def _of_cells(**given: Any) -> Any:
+def _cells() -> Any:
     anndata = pytest.importorskip("anndata")
     adata = anndata.AnnData(B)
     adata.obsp["connectivities"] = sp.csr_matrix(SPARSE)
-    return symnmf.scanpy.cluster(adata, **given)
+    return adata
 
 
 def _fitted(**given: Any) -> Any:
@@ -118,10 +118,9 @@ def _fitting(communities: Any) -> dict[str, Sound]:
         "Communities.transform": Sound(communities.transform, {"edges": {0: 1.0}}),
         "SymNMF": Sound(_fitted, fit, symnmf.SymNMF),
         "scanpy.cluster": Sound(
-            _of_cells,
-            {"n_clusters": 2, "n_init": 1, "tol": 0.1},
             symnmf.scanpy.cluster,
-            names_in(CommunityOptions),
+            {"adata": _cells(), "n_clusters": 2, "n_init": 1, "tol": 0.1},
+            options=names_in(CommunityOptions),
         ),
         "SymNMF.fit": Sound(again, {"X": POINTS}),
         "SymNMF.predict": Sound(fitted.predict, {"X": POINTS}),
@@ -252,17 +251,13 @@ def _drawn(folder: Path, communities: Any) -> dict[str, Sound]:
 
     return {
         "plots.convergence": Sound(plots.convergence, {"table": FIT}),
-        "plots.memberships": Sound(plots.memberships, {"U": FIT.U}),
         "plots.points": Sound(plots.points, {"U": FIT.U, "labels": LABELS}),
-        "plots.drawing": Sound(
-            plots.drawing, {"A": SPARSE, "labels": LABELS, "names": list("abcdefghijkl")}
-        ),
         "plots.similarity": Sound(plots.similarity, {"A": X, "labels": LABELS}),
         "plots.typical_members": Sound(
             plots.typical_members, {"images": POINTS, "U": POINTS, "image_shape": (1, 3)}
         ),
         "write_report": Sound(
-            report.write_report, {"path": folder / "page.html", "fit": FIT, "A": X}
+            report.write_report, {"path": folder / "page.html", "fit": communities}
         ),
         "Communities.to_networkx": Sound(
             communities.to_networkx, {"graph": nx.from_scipy_sparse_array(SPARSE)}

@@ -69,7 +69,7 @@ def _lives_with(W: Any, ops: Ops) -> bool:
 def _on_host(given: Any, name: str) -> np.ndarray:
     try:
         W = np.asarray(to_host(given))
-        return W if W.dtype.kind in "bf" else W.astype(np.float64)
+        return W if W.dtype in (bool, np.float32, np.float64) else W.astype(np.float64)
     except (ValueError, TypeError) as error:
         raise InputError(f"{name} cannot be read as a matrix: {error}.") from error
 

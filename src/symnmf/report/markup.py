@@ -12,18 +12,25 @@ from typing import Any
 import numpy as np
 
 from symnmf.cluster.quality import plain
-from symnmf.run.result import OUTSIDE
 
 LONGEST_CELL = 200
 
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src \
+{style_hash}; script-src {script_hash}; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>{style}</style></head>
+<body><main><h1><bdi>{title}</bdi></h1>
+{body}
+</main>
+<script>{script}</script></body></html>
+"""
+
 #: Cells are names (text, or whole numbers that sort as such), or numbers and the text for them.
 Cell = str | int | tuple[float, str]
-
-
-def facts(values: list[tuple[str, str]]) -> str:
-    """Return values and what they are, side by side."""
-    items = "".join(f"<div><dd>{text(v)}</dd><dt>{text(k)}</dt></div>" for v, k in values)
-    return f'<dl class="facts">{items}</dl>'
 
 
 def short(value: Any, most: int = LONGEST_CELL) -> str:
@@ -44,10 +51,6 @@ def number_cell(value: float) -> tuple[float, str]:
     return value, plain(value)
 
 
-def cluster_cell(label: int) -> Cell:
-    return "none" if label == OUTSIDE else label
-
-
 def name_cell(name: Any) -> Cell:
     value = name.item() if isinstance(name, np.generic) else name
     return value if isinstance(value, int) and not isinstance(value, bool) else str(value)
@@ -61,48 +64,55 @@ def _cell(cell: Cell) -> str:
     return f'<td class="text">{text(cell)}</td>'
 
 
-def table(name: str, head: list[str], rows: list[list[Cell]], *, search: bool = False) -> str:
-    columns = "".join(
-        f"<th scope=col><button type=button>{escape(title)}</button></th>" for title in head
+def table(name: str, lines: list[dict[str, Cell]], *, search: bool = False) -> str:
+    """Return a table that can be sorted; a column that would be empty is left out."""
+    heads = [
+        head
+        for head in dict.fromkeys(key for line in lines for key in line)
+        if any(line.get(head, "") != "" for line in lines)
+    ]
+    titles = "".join(
+        f"<th scope=col><button type=button>{escape(head)}</button></th>" for head in heads
     )
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    box = ""
-    if search:
-        box = (
-            f'<p class="search"><label>Search <input type="search" data-table="{name}" '
-            f'autocomplete="off" placeholder="a name, a cluster"></label> '
-            f'<output data-count="{name}">{len(rows):,} rows</output></p>'
-        )
+    body = "".join(
+        f"<tr>{''.join(_cell(line.get(head, '')) for head in heads)}</tr>" for line in lines
+    )
+    box = (
+        f'<p class="search"><label>Search <input type="search" data-table="{name}" '
+        f'autocomplete="off" placeholder="a name, a cluster"></label> '
+        f'<output data-count="{name}">{len(lines):,} rows</output></p>'
+    )
     return (
-        f'{box}<div class="scroll"><table class="sortable" id="{name}"><thead><tr>{columns}</tr>'
-        f"</thead><tbody>{body}</tbody></table></div>"
+        f'{box * search}<div class="scroll"><table class="sortable" id="{name}"><thead><tr>'
+        f"{titles}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
 def section(title: str, content: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>{content}</section>" if content else ""
+    return f"<section><h2>{escape(title)}</h2>{content}</section>"
+
+
+def judged(title: str, well: bool, verdict: str, content: str) -> str:
+    """Return a section with a verdict, marked as good or not."""
+    return (
+        f'<section class="certificate {"yes" if well else "no"}"><h2>{escape(title)}</h2>'
+        f"<p><strong>{text(verdict)}</strong></p>{content}</section>"
+    )
 
 
 def whole_page(title: str, body: str) -> str:
-    style, script = (_asset(name) for name in ("page.css", "page.js"))
-    policy = (
-        f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}; "
-        f"base-uri 'none'; form-action 'none'"
+    style, script = (
+        files("symnmf.report").joinpath(name).read_text(encoding="utf-8")
+        for name in ("page.css", "page.js")
     )
-    name = escape(short(title))
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{name}</title>\n<style>{style}</style></head>\n"
-        f"<body><main><h1><bdi>{name}</bdi></h1>\n{body}\n</main>\n"
-        f"<script>{script}</script></body></html>\n"
+    return PAGE.format(
+        title=escape(short(title)),
+        body=body,
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
     )
-
-
-def _asset(name: str) -> str:
-    return files("symnmf.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _hash(content: str) -> str:
