@@ -27,7 +27,6 @@ from symnmf.objectives.terms import TERMS
 from symnmf.ops import Hals, HostOps
 from symnmf.parallel import Threads
 from symnmf.run import solving
-from symnmf.run.interrupts import Interrupt
 from symnmf.run.loop import Run
 from symnmf.run.settings import Settings
 from symnmf.run.start import STARTS, named_start
@@ -438,5 +437,5 @@ def test_the_loop_takes_a_clock():
     clock = lambda: float(next(ticks))  # noqa: E731
     counted = Run(symnmf.Problem(X), Settings.of("cd", tol=0.0, max_iter=5, clock=clock))
     counted.begin(U0.copy())
-    result = counted.result(counted.iterate(Interrupt()))
+    result = counted.result(counted.iterate())
     np.testing.assert_array_equal(np.diff(result.history["seconds"]), 1.0)

@@ -11,9 +11,9 @@ import pytest
 import symnmf
 from conftest import synthetic_problem
 from symnmf.errors import InputError
-from symnmf.run import multistart
 from symnmf.run.multistart import Plan
 from symnmf.run.settings import Settings
+from symnmf.run.start import as_generator
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +30,10 @@ def plan(rank=4, n_init=5, **more):
 
 def test_the_best_is_the_best_of_separate_starts(X):
     options = {"tol": 0, "max_iter": 60}
+    first = as_generator(7)
     errors = [
         symnmf.factorize(X, 4, random_state=g, solver="a-symhals", **options).error
-        for g in multistart._generators(7, 5)
+        for g in [first, *first.spawn(4)]
     ]
     assert plan(options=options).best(X).error == pytest.approx(min(errors), rel=1e-6)
     assert len(set(np.round(errors, 6))) > 1

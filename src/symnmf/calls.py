@@ -67,11 +67,17 @@ class Call:
         self.began = time.perf_counter()
         own = float("inf") if max_time is None else self.began + max_time
         self.deadline: float = own if outer is None else min(own, outer.deadline)
-        #: whether the user has asked it to stop
-        self.stopped: Callable[[], bool] = (lambda: False) if outer is None else outer.stopped
+        #: set where the user asks this call to stop
+        self.stopping = False
+        self._outer = outer
         self.passes = 0
         self._parts = dict.fromkeys(PARTS, 0.0)
         self._adding = threading.Lock()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the user has asked it, or the call around it, to stop."""
+        return self.stopping or (self._outer is not None and self._outer.stopped)
 
     @property
     def seconds(self) -> Seconds:
@@ -161,7 +167,20 @@ def out_of_time(needed: float = 0.0) -> bool:
     call = _current.get()
     if call is None:
         return False
-    return call.stopped() or call.deadline - time.perf_counter() <= needed
+    return call.stopped or call.deadline - time.perf_counter() <= needed
+
+
+def stop() -> None:
+    """Let the present call stop: the user wishes it."""
+    call = _current.get()
+    if call is not None:
+        call.stopping = True
+
+
+def stopped() -> bool:
+    """Whether the user wants the present call to stop."""
+    call = _current.get()
+    return call is not None and call.stopped
 
 
 def in_this_call(task: Callable[P, T]) -> Callable[P, T]:

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import normalized
 from symnmf.run.choosing import Answers, Choice, choose, hold_out, quick_fit
-from symnmf.run.multistart import SPECTRAL
 from symnmf.run.problem import Problem
+from symnmf.run.start import SPECTRAL
 
 #: Offsets of degrees that are compared beside the one that suits the graph alone. Attributes hold
 #: small components to the others, so that less of it may do.

@@ -16,8 +16,8 @@ import scipy.sparse as sp
 
 from symnmf.graphs.adjacency import degrees, normalized
 from symnmf.run.choosing import Answers, Choice, choose, hold_out, quick_fit
-from symnmf.run.multistart import SPECTRAL
 from symnmf.run.problem import Problem
+from symnmf.run.start import SPECTRAL
 
 #: Weights of the negative part that are compared.
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)

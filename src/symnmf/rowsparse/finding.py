@@ -132,13 +132,13 @@ def find_many(
         )
         run = SparseRun(problem, settings, callback, keeper)
         signals = [signal.SIGINT, *([signal.SIGTERM] if keeper else [])]
-        with watching(*signals) as interrupt:
+        with watching(call, *signals):
             if saved is None:
                 run.begin(start.values)
             else:
                 run.go_on(saved)
                 _check_order(run.f.point(run.state).U, checkpoint)
-            status = run.iterate(interrupt)
+            status = run.iterate()
         with calls.timed("solve"):
             point = run.f.point(run.state)
             U, sets = _read(point.U, loss, prune=count is None)

@@ -189,6 +189,10 @@ class Checkpointing:
         return Checkpoint(Path(self.checkpoint), identity), saved
 
 
+#: A run without a checkpoint.
+NOWHERE = Checkpointing()
+
+
 def read_checkpoint(
     path: AnyPath,
     identity: dict[str, Any],

@@ -8,31 +8,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-
-class Interrupt:
-    """Which signal came, if any."""
-
-    def __init__(self) -> None:
-        self.signal: int | None = None
-
-    def __bool__(self) -> bool:
-        return self.signal is not None
+from symnmf.calls import Call
 
 
 @contextmanager
-def watching(*signals: signal.Signals) -> Iterator[Interrupt]:
-    """Note the first signal instead of dying of it; the second one acts as it always did.
+def watching(call: Call, *signals: signal.Signals) -> Iterator[None]:
+    """Let the first signal stop the call, and the second one act as it always did.
 
     A signal that the caller has set to be ignored stays ignored, as in a job under ``nohup`` or in
     the background of a shell. Outside the main thread Python delivers no signals, and nothing is
     changed.
     """
-    seen = Interrupt()
     if threading.current_thread() is not threading.main_thread():
-        yield seen
+        yield
         return
-    handlers = {number: signal.getsignal(number) for number in signals}
-    before = {number: was for number, was in handlers.items() if was is not signal.SIG_IGN}
+    before = {number: signal.getsignal(number) for number in signals}
 
     def restore() -> None:
         for number, handler in before.items():
@@ -40,12 +30,13 @@ def watching(*signals: signal.Signals) -> Iterator[Interrupt]:
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def note(number: int, frame: FrameType | None) -> None:
-        seen.signal = number
+        call.stopping = True
         restore()
 
-    for number in before:
-        signal.signal(number, note)
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, note)
     try:
-        yield seen
+        yield
     finally:
         restore()

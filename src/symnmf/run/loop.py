@@ -14,7 +14,6 @@ from symnmf.objectives.objective import rounding_level
 from symnmf.ops import Factor
 from symnmf.run.checkpoint import Checkpoint, SavedRun
 from symnmf.run.inspection import Inspection
-from symnmf.run.interrupts import Interrupt
 from symnmf.run.problem import Problem
 from symnmf.run.result import Callback, History, Result, Snapshot, Status
 from symnmf.run.settings import Settings
@@ -43,7 +42,6 @@ class Run:
     seconds: float = 0.0
     latest_seconds: float = 0.0  # of the last iteration
     start_misfit: float = 0.0
-    stopped: bool = False  # by the callback
     state: State = field(init=False)
     latest: Measurement = field(init=False)
 
@@ -80,13 +78,12 @@ class Run:
         """Start from U, where another run has ended, as if both were one."""
         self.history, self.seconds = other.history, other.seconds
         self.latest_seconds, self.start_misfit = other.latest_seconds, other.start_misfit
-        self.stopped = other.stopped
         self._restart(U, other.state.iteration)
 
-    def iterate(self, interrupt: Interrupt) -> Status:
+    def iterate(self) -> Status:
         """Iterate until something says stop, and say what."""
         while True:
-            limit = "stopped" if interrupt else self._limit()
+            limit = self._limit()
             due = self.state.iteration % self.limits.record_every == 0
             if due or limit:
                 carried = self.state.U.numbers
@@ -103,8 +100,10 @@ class Run:
         return status
 
     def _limit(self) -> Status | None:
-        """Return the limit that has been reached, if one has."""
+        """Return what ends the run here, whatever it has come to."""
         limits = self.limits
+        if calls.stopped():
+            return "stopped"
         if self.state.iteration >= limits.max_iter:
             return "max_iter"
         if limits.max_time is None:
@@ -134,7 +133,7 @@ class Run:
             return "diverged"
         if self._converged(may_go_on=limit is None):
             return "converged"
-        return "stopped" if self.stopped else limit
+        return "stopped" if calls.stopped() else limit  # by the callback
 
     def _measure(self) -> None:
         if self.f.sqnorm == 0.0:  # the zero matrix: U = 0 is the answer, and nothing to iterate
@@ -170,9 +169,10 @@ class Run:
         n = self.f.rows
         U, V = (partial(self._shown, point, n) for point in (self.state.U, self.state.V))
         try:
-            self.stopped |= bool(self.callback(Snapshot(*row, _U=U, _V=V)))
+            if self.callback(Snapshot(*row, _U=U, _V=V)):
+                calls.stop()
         except KeyboardInterrupt:
-            self.stopped = True
+            calls.stop()
 
     def _shown(self, point: Point, rows: int | None = None) -> np.ndarray:
         """Return a factor, or the first rows of it, on the host."""

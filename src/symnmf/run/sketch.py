@@ -15,7 +15,6 @@ import numpy as np
 
 from symnmf import calls
 from symnmf.objectives import Frobenius, Objective
-from symnmf.run.interrupts import Interrupt
 from symnmf.run.loop import Run
 from symnmf.run.problem import Problem
 from symnmf.run.settings import Limits, Settings
@@ -103,5 +102,5 @@ def improved(
     with calls.opened(limit, apart=True):  # its readings are not of the X of the call
         run = Run(Problem.around(Frobenius(X)), settings)
         run.begin(X.ops.put(np.ascontiguousarray(U, dtype=X.dtype)))
-        run.iterate(Interrupt())
+        run.iterate()
     return np.asarray(X.ops.get(run.state.U.values), dtype=X.dtype)

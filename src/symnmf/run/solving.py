@@ -12,7 +12,7 @@ from symnmf import calls, errors
 from symnmf.objectives import Objective
 from symnmf.objectives.objective import rounding_level
 from symnmf.parallel import one_blas_thread
-from symnmf.run.checkpoint import Checkpointing
+from symnmf.run.checkpoint import NOWHERE, Checkpointing
 from symnmf.run.inspection import grown_rows
 from symnmf.run.interrupts import watching
 from symnmf.run.loop import Run
@@ -45,7 +45,7 @@ def solve(
     init: str | Any = "scaled-random",
     random_state: RandomState = None,
     callback: Callback | None = None,
-    checkpointing: Checkpointing | None = None,
+    checkpointing: Checkpointing = NOWHERE,
 ) -> Result:
     """Do one run, without warnings."""
     problem = problem.for_rank(rank, warn=False)
@@ -53,43 +53,37 @@ def solve(
     f, init = problem.objective, as_start(init)
     if isinstance(init, str):
         init = named_start(init, f, rank, at_random=settings.solver.starts_at_random)
-    with calls.opened(settings.limits.max_time) as call, one_blas_thread():
-        origin = partial(origin_of, init, random_state)
+    signals = [signal.SIGINT, *([signal.SIGTERM] if checkpointing.checkpoint else [])]
+    limit = settings.limits.max_time
+    with calls.opened(limit) as call, one_blas_thread(), watching(call, *signals):
         narrow = None if settings.solver.starts_at_random else _in_float32(f)
-        readers = (f,) if narrow is None else (f, narrow)
-        keeper, saved = (checkpointing or Checkpointing()).open(
-            problem, rank, settings, origin, readers
-        )
-        run = Run(
-            problem, settings, callback, keeper, had_a_run=isinstance(init, str) and init == SKETCH
-        )
-        signals = [signal.SIGINT, *([signal.SIGTERM] if keeper else [])]
-        with watching(*signals) as interrupt:
-            call.stopped = lambda: bool(interrupt)
+        readers = [f] if narrow is None else [f, narrow]
+        origin = partial(origin_of, init, random_state)
+        keeper, saved = checkpointing.open(problem, rank, settings, origin, readers)
+        had_a_run = isinstance(init, str) and init == SKETCH
+        run = Run(problem, settings, callback, keeper, had_a_run)
+        if saved is None:
+            with calls.timed("start"):
+                U0 = f.ops.put(starting_point(f, rank, init, random_state))
+            first = narrow if _pays(f, rank, settings.limits.tol) else None
+        else:
+            first = narrow if saved.dtype != f.dtype else None
+        if first is not None:
+            # a start of its own: what float32 says of X, from where the run goes on
+            before = Run(Problem.around(first), settings, callback, keeper, had_a_run)
             if saved is None:
-                with calls.timed("start"):
-                    U0 = f.ops.put(starting_point(f, rank, init, random_state))
-                first = narrow if _pays(f, rank, settings.limits.tol) else None
+                before.begin(f.ops.cast(U0, FLOAT32))
             else:
-                first = narrow if saved.dtype != f.dtype else None
-            if first is not None:
-                # a start of its own: what float32 says of X, from where the run goes on
-                before = Run(Problem.around(first), settings, callback, keeper, run.had_a_run)
-                if saved is None:
-                    before.begin(f.ops.cast(U0, FLOAT32))
-                else:
-                    before.go_on(saved)
-                if before.iterate(interrupt) != "converged":
-                    run.checkpoint = None  # the run is not over, and would go on in float32
-                moved = saved is not None or before.state.iteration > 0
-                U = before.state.U.values
-                run.go_on_from(before, f.ops.cast(U, f.dtype) if moved else U0)
-                del before
-            elif saved is None:
-                run.begin(U0)
-            else:
-                run.go_on(saved)
-            return run.result(run.iterate(interrupt)).of_call(call)
+                before.go_on(saved)
+            if before.iterate() != "converged":
+                run.checkpoint = None  # the run is not over, and would go on in float32
+            run.go_on_from(before, f.ops.cast(before.state.U.values, f.dtype))
+            del before
+        elif saved is None:
+            run.begin(U0)
+        else:
+            run.go_on(saved)
+        return run.result(run.iterate()).of_call(call)
 
 
 def _in_float32(f: Objective) -> Objective | None:

@@ -18,7 +18,7 @@ from symnmf.objectives import Objective
 from symnmf.run.result import Result
 from symnmf.run.seeds import as_edges, neighborhood_seeds
 from symnmf.run.sketch import WIDTH, sketch_start
-from symnmf.run.spectral import SPARE, SpectralStart, spectral_start, turning_seconds
+from symnmf.run.spectral import SPARE, spectral_start, turning_seconds
 from symnmf.state import Point
 from symnmf.storage import SymmetricArray, SymmetricMatrix
 from symnmf.storage.wrapping import in_memory
@@ -27,8 +27,7 @@ from symnmf.storage.wrapping import in_memory
 FAR_OFF = 1e6
 
 #: The start that is chosen for X and the method.
-AUTO = "auto"
-SKETCH = "sketch"
+AUTO, SPECTRAL, SKETCH = "auto", "spectral", "sketch"
 
 #: A run begins on a sketch where a product with X takes at least so many seconds, and so many times
 #: those of a product with the sketch: measured in benchmarks/sketch.py.
@@ -148,7 +147,7 @@ STARTS: dict[str, Start] = {
     AUTO: lambda *args: STARTS[named_start(AUTO, *args[:2])](*args),
     "scaled-random": scaled_random_start,
     "random": random_start,
-    "spectral": spectral_start,
+    SPECTRAL: spectral_start,
     "neighborhoods": neighborhood_start,
     SKETCH: sketch_start,
 }
@@ -178,7 +177,7 @@ def named_start(name: str, f: Objective, rank: int, *, at_random: bool = False) 
         return "scaled-random"
     if sketch_pays(f.storage, rank):
         return SKETCH
-    return "spectral" if eigenvectors_pay(f.storage, rank) else "scaled-random"
+    return SPECTRAL if eigenvectors_pay(f.storage, rank) else "scaled-random"
 
 
 def sketch_pays(X: SymmetricArray, rank: int) -> bool:
@@ -201,8 +200,6 @@ def starting_point(
     """Return U_0 for a name, an array or a callable ``init(X, rank, random_state)``."""
     if isinstance(init, str):
         U = lookup(init, STARTS, "init")(f, rank, random_state)
-    elif isinstance(init, SpectralStart):
-        U = init(f.storage, rank, random_state)
     else:
         given = init(f.storage, rank, random_state) if callable(init) else init
         U = at_scale(f, check_start(given, f, rank))
