@@ -99,7 +99,7 @@ reproduce: $(READY)
 	$(BIN)/python -m reproduction all $(QUICK)
 
 bench: $(READY)
-	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/time_to_solution.py --quick
 
 bench-full: $(READY)
 	$(BIN)/python benchmarks/time_to_solution.py --full --out out/benchmarks
