@@ -1,34 +1,42 @@
-"""A sparse random graph with millions of nodes: time per iteration and peak memory.
+"""A planted graph with millions of nodes, from its matrix to its communities.
 
-python benchmarks/large.py                 5 000 000 nodes, 40 000 000 stored entries, r=16
-python benchmarks/large.py --scaling       how the cost grows with n, dense and sparse
+    python benchmarks/large.py 1000000 10000000               nodes and edges, 50 groups
+    python benchmarks/large.py 1000000 10000000 --leiden 600  igraph's Leiden, for so many seconds
+
+Four of five edges lie inside groups. Prints a row of the table in docs/evidence.md. Each run is a
+process of its own, so that the peak is its own.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import resource
-import statistics
-import subprocess
-import sys
+import signal
 import time
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.metrics import normalized_mutual_info_score
 
 import symnmf
 
 
-def random_graph(nodes: int, entries: int, dtype: type = np.float32) -> sp.csr_array:
-    """A symmetric random graph with about ``entries`` stored ones and an empty diagonal."""
-    rng = np.random.default_rng(0)
-    count = entries // 2
-    low, high = rng.integers(0, nodes, (2, count), dtype=np.int32)
-    keep = low != high
-    low, high = low[keep], high[keep]
-    rows, cols = np.concatenate([low, high]), np.concatenate([high, low])
-    graph = sp.csr_array((np.ones(len(rows), dtype), (rows, cols)), shape=(nodes, nodes))
+def planted(nodes: int, edges: int, groups: int, seed: int = 0) -> sp.csr_array:
+    """The adjacency matrix in float32; node i is in group i mod ``groups``."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(nodes, size=edges, dtype=np.int32)
+    second = rng.integers(nodes // groups, size=edges, dtype=np.int32)
+    second *= np.int32(groups)
+    second += first % np.int32(groups)
+    outside = rng.random(edges, dtype=np.float32) >= 0.8
+    second[outside] = rng.integers(nodes, size=np.count_nonzero(outside), dtype=np.int32)
+    ends = np.concatenate([first, second]), np.concatenate([second, first])
+    entries = sp.coo_array((np.ones(2 * edges, np.float32), ends), shape=(nodes, nodes))
+    del first, second, ends, outside
+    entries.has_canonical_format = True  # not yet: the transpose of a csr array is sorted at once
+    graph = entries.tocsr().T.tocsr()
+    graph.has_canonical_format = False
+    graph.sum_duplicates()
     graph.data[:] = 1.0
     return graph
 
@@ -37,67 +45,50 @@ def peak_gigabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
-def seconds_per_iteration(X: object, rank: int, iterations: int) -> tuple[float, symnmf.Result]:
-    result = symnmf.factorize(
-        X, rank, solver="a-symhals", random_state=0, max_iter=iterations, tol=0
-    )
-    return statistics.median(np.diff(result.history["seconds"]).tolist()), result
+def leiden(graph: sp.csr_array, seconds: int) -> np.ndarray | None:
+    """Labels by igraph's Leiden, as many groups as it finds, or None where time runs out."""
+    import igraph
 
+    def stop(*_: object) -> None:
+        raise TimeoutError
 
-def one_run(nodes: int, entries: int, rank: int) -> dict[str, float]:
-    graph = random_graph(nodes, entries)
-    before = peak_gigabytes()
-    clock = time.perf_counter()
-    step, result = seconds_per_iteration(graph, rank, 10)
-    stored = graph.data.nbytes + graph.indices.nbytes + graph.indptr.nbytes
-    return {
-        "nodes": nodes,
-        "stored entries": graph.nnz,
-        "seconds per iteration": step,
-        "seconds in all": time.perf_counter() - clock,
-        "peak before the run, GB": before,
-        "peak, GB": peak_gigabytes(),
-        "X, GB": stored / 1e9,
-        "each factor, GB": result.U.nbytes / 1e9,
-        "error": result.error,
-    }
-
-
-def scaling() -> dict[str, dict[str, float]]:
-    dense = {}
-    for n in (1_000, 3_000, 10_000):
-        X = np.random.default_rng(0).random((n, n))
-        X += X.T.copy()
-        dense[str(n)] = seconds_per_iteration(X, 20, 8)[0]
-    sparse = {}
-    for n in (100_000, 1_000_000, 5_000_000):
-        graph = random_graph(n, 8 * n, np.float64)
-        sparse[str(n)] = seconds_per_iteration(graph, 16, 5)[0]
-    return {"dense": dense, "sparse": sparse}
-
-
-def exponent(times: dict[str, float]) -> float:
-    """The fitted power of n."""
-    sizes = np.log([float(size) for size in times])
-    return float(np.polyfit(sizes, np.log(list(times.values())), 1)[0])
+    upper = sp.triu(graph, 1, format="coo")
+    G = igraph.Graph(n=graph.shape[0], edges=np.stack([upper.row, upper.col], axis=1))
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        return np.array(G.community_leiden("modularity").membership)
+    except TimeoutError:
+        return None
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, default=5_000_000)
-    parser.add_argument("--entries", type=int, default=40_000_000)
-    parser.add_argument("--rank", type=int, default=16)
-    parser.add_argument("--scaling", action="store_true")
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("nodes", type=int)
+    parser.add_argument("edges", type=int)
+    parser.add_argument("--groups", type=int, default=50)
+    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--leiden", type=int, metavar="SECONDS")
     arguments = parser.parse_args()
-    if arguments.scaling:
-        for kind, times in scaling().items():
-            print(kind, {n: f"{t:.4g} s" for n, t in times.items()}, f"n^{exponent(times):.2f}")
-    elif arguments.child:
-        found = one_run(arguments.nodes, arguments.entries, arguments.rank)
-        print(json.dumps(found, indent=2))
-    else:  # in a process of its own, so that the peak is this run's
-        subprocess.run([sys.executable, __file__, "--child", *sys.argv[1:]], check=True)
+    began = time.perf_counter()
+    graph = planted(arguments.nodes, arguments.edges, arguments.groups)
+    print(f"generated in {time.perf_counter() - began:.1f} s", flush=True)
+    before, began, cpu = peak_gigabytes(), time.perf_counter(), time.process_time()
+    if arguments.leiden:
+        labels, parts = leiden(graph, arguments.leiden), ""
+    else:
+        found = symnmf.communities(graph, arguments.groups, random_state=0, n_jobs=arguments.jobs)
+        labels, parts = found.labels, vars(found.result.seconds)
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    truth = np.arange(arguments.nodes) % arguments.groups
+    nmi = np.nan if labels is None else normalized_mutual_info_score(truth, labels)
+    print("| nodes | edges | seconds | CPU s | by part | NMI | peak, GB (before) |")
+    print(
+        f"| {arguments.nodes:.0e} | {graph.nnz // 2:.3g} | {seconds:.1f} | {cpu:.0f} | {parts} | "
+        f"{nmi:.3f} | {peak_gigabytes():.1f} ({before:.1f}) |"
+    )
 
 
 if __name__ == "__main__":
