@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from symnmf.graphs.warning import warn
+from symnmf.storage.components import connected
 
 
 def restrict(A: Any, components: str, clusters: int, advice: str) -> Any:
@@ -27,8 +27,7 @@ def restrict(A: Any, components: str, clusters: int, advice: str) -> Any:
     advice : str
         What the reader is to write for the largest component alone.
     """
-    graph = sp.csr_array(A)
-    count, part = connected_components(graph != 0, directed=False)
+    count, part = connected(sp.csr_array(A))
     sizes = np.bincount(part)
     real = np.count_nonzero(sizes > 1)
     if components == "largest" and count > 1:

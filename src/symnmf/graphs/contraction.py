@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from symnmf.graphs.adjacency import degrees
+
 #: Rows that a graph is contracted to, or this many for each column. Clusters of some dozen groups
 #: can still be told from each other there, and tails that hang on by one edge are part of a group.
 COARSEST_ROWS, ROWS_EACH = 4000, 50
@@ -27,23 +29,24 @@ def groups_of_neighbors(A: Any) -> tuple[np.ndarray, int]:
     anything added to these: two nodes that have no other neighbours belong together before any
     others.
     """
-    group = np.full(A.shape[0], -1, np.int64)
+    group = np.full(A.shape[0], -1, A.indices.dtype)
     # small degrees first: a hub has others to go with
     order = np.argsort(np.diff(A.indptr), kind="stable")
-    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    degrees = np.bincount(rows, A.data, minlength=A.shape[0])
-    roots = np.sqrt(np.maximum(degrees, np.finfo(np.float64).tiny))
-    ties = A.data / (roots[rows] * roots[A.indices])
+    roots = np.sqrt(np.maximum(degrees(A), np.finfo(np.float64).tiny))
     from symnmf.kernels.contraction import match_neighbors
 
-    return group, int(match_neighbors(A.indptr, A.indices, ties, order, group))
+    return group, int(match_neighbors(A.indptr, A.indices, A.data, roots, order, group))
 
 
-def contracted(A: Any, group: np.ndarray, count: int, weights: np.ndarray | None = None) -> Any:
-    """Return Q^T A Q as a CSR matrix, Q with the weight of each row in the column of its group."""
-    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    data = A.data
-    if weights is not None:
-        data = data * weights[rows] * weights[A.indices]
-    places = (group[rows], group[A.indices])
-    return sp.coo_array((data, places), shape=(count, count)).tocsr()
+def contracted(A: Any, group: np.ndarray, count: int) -> Any:
+    """Return Q^T A Q for a symmetric CSR matrix, Q with each row in the column of its group."""
+    from symnmf.kernels.contraction import add_up_groups
+
+    members, ends = np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))
+    indptr = np.zeros(count + 1, A.indptr.dtype)
+    indices, data = np.empty_like(A.indices), np.empty_like(A.data)
+    add_up_groups(A.indptr, A.indices, A.data, group, members, ends, indptr, indices, data)
+    kept = slice(0, int(indptr[-1]))
+    # being symmetric it is its own transpose, whose rows SciPy writes in order
+    columns = sp.csc_array((data[kept], indices[kept], indptr), shape=(count, count))
+    return columns.tocsr()

@@ -18,6 +18,7 @@ from symnmf.parallel import one_blas_thread
 from symnmf.run.sketch import improved
 from symnmf.run.spectral import Basis, affordable, leading_subspace
 from symnmf.storage import SymmetricArray
+from symnmf.storage.components import connected
 from symnmf.storage.wrapping import stored
 
 #: What is tried, in mean degrees: nothing, and the literature's choice.
@@ -85,9 +86,7 @@ def with_degree_offset(A: Any, clusters: int) -> Scaled:
         return Scaled(OFFSETS[1], normalized(A, OFFSETS[1]))
     pieces = 0  # of what is known by its products alone they cannot be counted
     if not away:
-        from scipy.sparse.csgraph import connected_components
-
-        count, part = connected_components(sp.csr_array(A), directed=False)
+        count, part = connected(sp.csr_array(A))
         pieces = count - int((np.bincount(part) == 1).sum())
     coarse = Coarse.of(A, clusters)
     tried: list[Scaled] = []

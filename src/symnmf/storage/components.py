@@ -47,18 +47,27 @@ def components_of(X: SymmetricArray) -> Components | None:
     return _of_dense(X.array) if isinstance(X, DenseMatrix) else None
 
 
-def _of_sparse(X: sp.csr_array) -> Components | None:
-    from scipy.sparse.csgraph import connected_components
+def connected(A: sp.csr_array, sizes: np.ndarray | None = None) -> tuple[int, np.ndarray]:
+    """Return how many components a symmetric A has, and that of each row.
 
+    Every entry but 0 joins two rows, or every one that is not weak for rows of these ``sizes``.
+    """
+    from symnmf.kernels.connected import label_components
+
+    sizes = np.zeros(A.shape[0]) if sizes is None else sizes
+    labels = np.empty(A.shape[0], np.int64)
+    count = label_components(A.indptr, A.indices, A.data, sizes, WEAK, JOINING, labels)
+    return int(count), labels
+
+
+def _of_sparse(X: sp.csr_array) -> Components | None:
     sizes = np.zeros(X.shape[0])
     filled = np.diff(X.indptr) > 0
     sizes[filled] = np.maximum.reduceat(np.abs(X.data), X.indptr[:-1][filled]) if X.nnz else 0.0
-    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    joins = np.abs(X.data) > _least(sizes[rows], sizes[X.indices])
-    strong = sp.csr_array((joins[joins], (rows[joins], X.indices[joins])), X.shape)
-    count, labels = connected_components(strong, directed=False)
+    count, labels = connected(X, sizes)
     if count <= 1:
         return None
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     inside = labels[rows] == labels[X.indices]
     squares = np.square(X.data[inside], dtype=np.float64)
     return Components(labels, np.sqrt(np.bincount(labels[rows[inside]], squares, count)))
