@@ -77,16 +77,17 @@ def main() -> None:
     print(f"generated in {time.perf_counter() - began:.1f} s", flush=True)
     before, began, cpu = peak_gigabytes(), time.perf_counter(), time.process_time()
     if arguments.leiden:
-        labels, parts = leiden(graph, arguments.leiden), ""
+        labels, parts = leiden(graph, arguments.leiden), {}
     else:
         found = symnmf.communities(graph, arguments.groups, random_state=0, n_jobs=arguments.jobs)
         labels, parts = found.labels, vars(found.result.seconds)
+    listed = ", ".join(f"{name} {part:.1f}" for name, part in parts.items())
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     truth = np.arange(arguments.nodes) % arguments.groups
     nmi = np.nan if labels is None else normalized_mutual_info_score(truth, labels)
     print("| nodes | edges | seconds | CPU s | by part | NMI | peak, GB (before) |")
     print(
-        f"| {arguments.nodes:.0e} | {graph.nnz // 2:.3g} | {seconds:.1f} | {cpu:.0f} | {parts} | "
+        f"| {arguments.nodes:.0e} | {graph.nnz // 2:.3g} | {seconds:.1f} | {cpu:.0f} | {listed} | "
         f"{nmi:.3f} | {peak_gigabytes():.1f} ({before:.1f}) |"
     )
 
