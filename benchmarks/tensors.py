@@ -91,6 +91,7 @@ def run_tensorly() -> None:
                 seconds = time.perf_counter() - began
                 weights, factors = cp_tensor
                 U = _symmetrized(np.asarray(weights), [np.asarray(f) for f in factors])
+                assert isinstance(backend, tensors.DenseTensor)
                 error = backend.residual_sqnorm([U] * 3) / backend.sqnorm
                 print(f"  {name}, {count} iterations: {seconds:.2f}  {error:.3e}  ", end="")
                 print(f"{worst_match(U, B):.5f}")

@@ -13,7 +13,7 @@ from symnmf.ops import Factor, Hals
 from symnmf.solvers.solver import Solver
 from symnmf.state import Kept, Layout, State
 from symnmf.steps import quasi_newton
-from symnmf.steps.gauss_newton import gauss_newton_target
+from symnmf.steps.gauss_newton import damping_factor, gauss_newton_target
 from symnmf.steps.line_search import line_step
 
 PROXIMAL = 0.01  # lambda of the sweep, in units of the mean diagonal of U^T U
@@ -125,8 +125,7 @@ class HalsNewton(Solver):
             memory["dual"] = ops.zeros(state.U.values.shape, f.dtype)
         target, dual = gauss_newton_target(f, state.U, weight * level, memory["dual"], state.spare)
         step, _ = line_step(f, state, target, per_length=STEP_DECREASE * level)
-        factor = 0.7 if step >= 0.9 else 1.0 if step >= 0.5 else 1.5 if step > 0.0 else 10.0
-        following = min(max(factor * weight, LEAST_WEIGHT), MOST_WEIGHT)
+        following = min(max(damping_factor(step) * weight, LEAST_WEIGHT), MOST_WEIGHT)
         memory["weight"] = np.array(following)
         same = following == weight  # the multiplier itself stays
         memory["dual"] = dual if same else ops.combine((weight / following, dual))

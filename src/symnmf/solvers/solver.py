@@ -20,6 +20,7 @@ NEEDED = {
     "entries": "the entries of X",
     "nonnegative": "X >= 0",
     "improved": "loss='poisson' or 'bernoulli'",
+    "change_along": "a tensor",
     "swept": "a loss that is a sum over pairs of rows",
 }
 

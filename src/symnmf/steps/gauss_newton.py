@@ -46,3 +46,8 @@ def gauss_newton_target(
         INNER_STEPS,
         spare,
     )
+
+
+def damping_factor(t: float) -> float:
+    """Return by how much to change the weight, from how far the line search went."""
+    return 0.7 if t >= 0.9 else 1.0 if t >= 0.5 else 1.5 if t > 0.0 else 10.0

@@ -17,6 +17,7 @@ from symnmf.tensors.storage import DenseTensor, SparseTensor, SymmetricTensor
 
 Repeated = Literal["observed", "unobserved"]
 ORDERS = (3, 4)
+OBSERVED = {"observed": True, "unobserved": False}
 
 
 @checked()
@@ -38,17 +39,16 @@ def as_tensor(
     name : str
         What error messages call the argument.
     """
+    observed = None if repeated is None else lookup(repeated, OBSERVED, "repeated")
     if isinstance(T, SymmetricTensor):
-        if repeated is not None and repeats_observed(repeated) != T.repeats_observed:
+        if observed not in (None, T.repeats_observed):
             raise InputError(
                 f"{name} was made with other entries observed than repeated={repeated!r} says; "
                 f"leave repeated out, or make {name} again with it."
             )
-        if n_jobs is None:
-            return T
-        return T.with_threads(Threads(n_jobs))
-    observed = repeats_observed("observed" if repeated is None else repeated)
-    tensor = DenseTensor(_array(T, name), Threads(n_jobs), repeats_observed=observed)
+        return T if n_jobs is None else T.with_threads(Threads(n_jobs))
+    array = _array(T, name)
+    tensor = DenseTensor(array, Threads(n_jobs), repeats_observed=observed is not False)
     _check_entries(tensor.array, name)
     return tensor
 
@@ -85,11 +85,15 @@ def from_tuples(
     >>> tensors.from_tuples([(0, 1, 2), (1, 2, 3)], [1.0, 0.5])
     SparseTensor(4 x 4 x 4, float64, 2 tuples)
     """
-    observed = repeats_observed(repeated)
-    threads = Threads(n_jobs)
-    tuples = _whole_numbers(indices)
+    observed, threads = lookup(repeated, OBSERVED, "repeated"), Threads(n_jobs)
+    tuples = _tuples(indices)
     data = _values(values, len(tuples))
-    n = _side(side, tuples)
+    largest = int(tuples.max(initial=0))
+    n = largest + 1 if side is None else int(side)
+    if n <= largest:
+        raise InputError(
+            f"side must be a whole number above the largest index {largest}, got {side!r}."
+        )
     tuples = np.sort(tuples, axis=1)
     order = np.lexsort(tuples.T[::-1])
     tuples, data = tuples[order], data[order]
@@ -103,11 +107,6 @@ def from_tuples(
     return SparseTensor(tuples.astype(kind), data, n, threads, repeats_observed=observed)
 
 
-def repeats_observed(repeated: str) -> bool:
-    """Return whether entries with a repeated index count, from the word for it."""
-    return lookup(repeated, {"observed": True, "unobserved": False}, "repeated")
-
-
 def _array(T: Any, name: str) -> np.ndarray:
     if hasattr(T, "adjacency") or hasattr(T, "get_edgelist"):
         raise InputError(
@@ -116,30 +115,29 @@ def _array(T: Any, name: str) -> np.ndarray:
         )
     if T is None or isinstance(T, str | bytes | os.PathLike | dict | np.ma.MaskedArray):
         raise InputError(f"{name} must be an array or a tensor, got {type(T).__name__}.")
-    try:
-        array = np.asarray(T)
-    except (ValueError, TypeError) as error:
-        raise InputError(
-            f"{name} cannot be read as an array; its rows may differ in length."
-        ) from error
+    array = _read(T, name)
     dtype = float_dtype(array.dtype, name)
     if array.ndim not in ORDERS:
         instead = "; symnmf.factorize takes matrices as they are" if array.ndim == 2 else ""
         raise InputError(f"{name} must be of order 3 or 4, got {array.ndim} dimension(s){instead}.")
-    if len(set(array.shape)) != 1:
+    if len(set(array.shape)) != 1 or not array.size:
         sides = " x ".join(map(str, array.shape))
-        raise InputError(f"{name} must have equal sides to be symmetric, got shape {sides}.")
-    if array.shape[0] == 0:
-        raise InputError(f"{name} is empty; pass a tensor with at least one entry.")
+        raise InputError(f"{name} must have equal sides of at least 1, got {sides}.")
     return np.ascontiguousarray(array, dtype=dtype)
 
 
+def _read(values: Any, name: str) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"{name} cannot be read as an array; its rows may differ in length."
+        ) from error
+
+
 def _check_entries(array: np.ndarray, name: str) -> None:
-    smallest = largest = 0.0
-    with np.errstate(invalid="ignore"):
-        for part in array:  # min and max carry NaN along
-            smallest = float(np.minimum(smallest, part.min()))
-            largest = float(np.maximum(largest, part.max()))
+    with np.errstate(invalid="ignore"):  # min and max carry NaN along
+        smallest, largest = float(array.min()), float(array.max())
     check_values(smallest, largest, name)
     check_range(largest, array.dtype, name)
     asymmetry = 0.0
@@ -155,17 +153,11 @@ def _check_entries(array: np.ndarray, name: str) -> None:
         )
 
 
-def _whole_numbers(indices: Any) -> np.ndarray:
-    try:
-        tuples = np.asarray(indices)
-    except (ValueError, TypeError) as error:
-        raise InputError(
-            "indices cannot be read as an array; give every tuple the same length."
-        ) from error
+def _tuples(indices: Any) -> np.ndarray:
+    tuples = _read(indices, "indices")
     if tuples.ndim != 2 or tuples.shape[1] not in ORDERS:
-        sides = " x ".join(map(str, tuples.shape)) or "a number"
         raise InputError(
-            f"indices must have a row of 3 or 4 numbers for each tuple, got shape {sides}."
+            f"indices must have a row of 3 or 4 numbers for each tuple, got shape {tuples.shape}."
         )
     if tuples.dtype.kind not in "iu":
         raise InputError(
@@ -178,31 +170,13 @@ def _whole_numbers(indices: Any) -> np.ndarray:
 
 
 def _values(values: Any, count: int) -> np.ndarray:
-    if values is None:
-        return np.ones(count)
-    try:
-        data = np.asarray(values)
-    except (ValueError, TypeError) as error:
-        raise InputError("values cannot be read as an array of numbers.") from error
+    data = np.ones(count) if values is None else _read(values, "values")
     data = data.astype(float_dtype(data.dtype, "values"), copy=False)
     if data.shape != (count,):
         raise InputError(
             f"values must hold one number for each of the {count} tuple(s), got shape {data.shape}."
         )
-    if not np.isfinite(data).all():
-        raise InputError("values has NaN or infinite entries; remove or replace them first.")
-    if count and data.min() < 0:
-        raise InputError(f"values has negative entries (the smallest is {data.min():.6g}).")
-    check_range(float(data.max(initial=0.0)), data.dtype, "values")
+    smallest, largest = float(data.min(initial=0.0)), float(data.max(initial=0.0))
+    check_values(smallest, largest, "values")
+    check_range(largest, data.dtype, "values")
     return data
-
-
-def _side(side: int | None, tuples: np.ndarray) -> int:
-    least = int(tuples.max()) + 1 if tuples.size else 1
-    if side is None:
-        return least
-    if isinstance(side, bool) or not isinstance(side, int | np.integer) or side < least:
-        raise InputError(
-            f"side must be a whole number above the largest index {least - 1}, got {side!r}."
-        )
-    return int(side)

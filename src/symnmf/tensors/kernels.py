@@ -87,38 +87,6 @@ def mixed_rows(
 
 
 @compiled()
-def fill_rows(
-    indices: np.ndarray,
-    values: np.ndarray,
-    ends: np.ndarray,
-    others: np.ndarray,
-    weights: np.ndarray,
-) -> None:
-    """List each tuple under every different index it holds; ``ends`` begins as ``indptr[:-1]``.
-
-    ``indices`` is sorted within each tuple and by tuples, so each row's list is sorted as well.
-    """
-    order = indices.shape[1]
-    for e in range(len(indices)):
-        for slot in range(order):
-            i = indices[e, slot]
-            if slot and indices[e, slot - 1] == i:
-                continue
-            place = ends[i]
-            ends[i] += 1
-            free = 0
-            arrangements, run = 1, 0
-            for other in range(order):
-                if other == slot:
-                    continue
-                others[place, free] = indices[e, other]
-                run = run + 1 if free and others[place, free] == others[place, free - 1] else 1
-                free += 1
-                arrangements = arrangements * free // run
-            weights[place] = values[e] * arrangements
-
-
-@compiled()
 def list_triangles(indptr: np.ndarray, indices: np.ndarray, out: np.ndarray) -> int:
     """Write the triangles of a graph to ``out`` as rows of three nodes; return how many there are.
 

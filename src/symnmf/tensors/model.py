@@ -1,4 +1,4 @@
-r"""The model [[U_1, ..., U_d]] over the observed entries: its norm, its products, on a line.
+r"""The model [[U_1, ..., U_d]] over the observed entries: its products, its norm, on a line.
 
 Where all entries are observed, everything is a product of Gram matrices. Where those with a
 repeated index are not, a sum over different indices is one over all, corrected for coincidences
@@ -7,8 +7,8 @@ repeated index are not, a sum over different indices is one over all, corrected 
 .. math:: \sum_{i_1, \dots, i_d \text{ different}} f_1(i_1) \cdots f_d(i_d)
     = \sum_{\pi} \prod_{B \in \pi} (-1)^{|B|-1} (|B|-1)! \sum_i \prod_{p \in B} f_p(i).
 
-With :math:`f_p(i) = (U_p)_{ir} (U_p)_{is}` the inner sums are Gram matrices of entrywise products
-of factors, so the correction costs a few passes over the factors and none over T.
+With :math:`f_p(i) = (U_p)_{ir} (W_p)_{is}` the inner sums are products of entrywise products of
+factors, so the correction costs a few passes over the factors and none over T.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -38,34 +39,56 @@ def partitions(items: Block) -> Iterator[tuple[Block, ...]]:
                 yield ((first, *beside), *others)
 
 
-def sign(block: Block) -> int:
-    """Return (-1)^(|B|-1) (|B|-1)!."""
-    return (-1) ** (len(block) - 1) * math.factorial(len(block) - 1)
-
-
 class Model:
-    """[[U_1, ..., U_d]] over the observed entries of a tensor.
-
-    Parameters
-    ----------
-    order : int
-        d.
-    repeats_observed : bool
-        Whether entries with a repeated index count.
-    ops : HostOps
-        For sums over the factors.
-    """
+    """[[U_1, ..., U_d]] over the observed entries of a tensor of order d."""
 
     def __init__(self, order: int, repeats_observed: bool, ops: HostOps) -> None:
         self.order, self.repeats_observed, self.ops = order, repeats_observed, ops
 
+    def _partitions(self, items: Block) -> Iterator[tuple[int, tuple[Block, ...]]]:
+        """Yield partitions with their coefficients, the product of (-1)^(|B|-1) (|B|-1)!."""
+        if self.repeats_observed:
+            yield 1, tuple((item,) for item in items)
+            return
+        for blocks in partitions(items):
+            sizes = [len(block) - 1 for block in blocks]
+            yield (-1) ** sum(sizes) * math.prod(map(math.factorial, sizes)), blocks
+
+    def contracted(
+        self, factors: Sequence[np.ndarray], own: int, others: Mapping[int, np.ndarray]
+    ) -> np.ndarray:
+        """Return it contracted with ``others`` in all slots but ``own``, column by column.
+
+        A matrix of a single column goes with every column of the rest.
+        """
+        sums: dict[Any, np.ndarray] = {}
+        weights: dict[Any, np.ndarray] = {}
+        beside: dict[Any, Block] = {}
+
+        def key(block: Block) -> Any:  # factors may coincide
+            return tuple(sorted((id(factors[q]), id(others[q])) for q in block))
+
+        for scale, ((_, *rest), *blocks) in self._partitions((own, *others)):
+            weight = np.full((factors[own].shape[1], 1), float(scale))
+            for block in blocks:
+                name = key(block)
+                if name not in sums:
+                    left, right = (_product(parts, block) for parts in (factors, others))
+                    sums[name] = self.ops.cross(left, right)
+                weight = weight * sums[name]
+            name = key(tuple(rest))
+            weights[name] = weights.get(name, 0.0) + weight
+            beside[name] = tuple(rest)
+        total: Any = 0.0
+        for name, block in beside.items():
+            image = _product(factors, (own, *block)) @ weights[name]
+            total = total + (image * _product(others, block) if block else image)
+        return np.asarray(total)
+
     def sqnorm(self, factors: Sequence[np.ndarray]) -> float:
         """Return ||[[U_1, ..., U_d]]||^2."""
-        grams = _Grams(factors, self.ops)
-        kept = self._partitions(tuple(range(self.order)))
-        return float(
-            sum(np.sum(math.prod(map(sign, blocks)) * grams.product(blocks)) for blocks in kept)
-        )
+        others = {q: factors[q] for q in range(1, self.order)}
+        return self.ops.inner(self.contracted(factors, 0, others), factors[0])
 
     def hidden(self, factors: Sequence[np.ndarray], own: int) -> np.ndarray | None:
         """Return the part of [[U_1, ..., U_d]] that is not observed, contracted with all but one.
@@ -76,49 +99,21 @@ class Model:
         """
         if self.repeats_observed:
             return None
-        grams = _Grams(factors, self.ops)
+        others = {q: factors[q] for q in range(self.order) if q != own}
         mine = factors[own]
-        weights: dict[tuple[int, ...], np.ndarray] = {}
-        beside: dict[tuple[int, ...], np.ndarray] = {}
-        items = (own, *(p for p in range(self.order) if p != own))
-        for first, *others in self._partitions(items):
-            if len(others) == self.order - 1:  # no coincidence: that is the sum over all entries
-                continue
-            key = grams.key(first[1:])
-            scale = -math.prod(map(sign, (first, *others)))
-            weights[key] = weights.get(key, 0.0) + scale * grams.product(others)
-            if len(first) > 1:
-                beside[key] = grams.hadamard(first[1:])
-        total = np.zeros(mine.shape)
-        for key, weight in weights.items():
-            rest = beside.get(key)
-            total += mine @ weight if rest is None else rest * ((mine * rest) @ weight)
-        return total.astype(mine.dtype, copy=False)
+        whole = mine @ math.prod(self.ops.gram(factor) for factor in others.values())
+        return np.asarray(whole - self.contracted(factors, own, others), mine.dtype)
 
     def line(self, U: np.ndarray, D: np.ndarray) -> np.ndarray:
         """Return the coefficients of 1, t, ..., t^2d in ||[[U + tD, ..., U + tD]]||^2."""
         scales: dict[tuple[int, ...], int] = {}
-        for blocks in self._partitions(tuple(range(self.order))):
+        for scale, blocks in self._partitions(tuple(range(self.order))):
             sizes = tuple(sorted(map(len, blocks)))
-            scales[sizes] = scales.get(sizes, 0) + math.prod(map(sign, blocks))
+            scales[sizes] = scales.get(sizes, 0) + scale
         grams = {m: self._power_gram(U, D, m) for sizes in scales for m in sizes}
         total = np.zeros(2 * self.order + 1)
         for sizes, scale in scales.items():
             total += scale * functools.reduce(_multiply, (grams[m] for m in sizes)).sum(axis=(1, 2))
-        return total
-
-    def against(
-        self, factors: Sequence[np.ndarray], own: int, vectors: dict[int, np.ndarray]
-    ) -> np.ndarray:
-        """Return [[U_1, ..., U_d]] contracted with one vector in every slot but ``own``."""
-        shaped = {q: factors[q] * vector[:, None] for q, vector in vectors.items()}
-        total = np.zeros(len(factors[own]))
-        for first, *others in self._partitions((own, *vectors)):
-            weight = float(math.prod(map(sign, (first, *others)))) * np.ones(factors[own].shape[1])
-            for block in others:
-                weight = weight * functools.reduce(np.multiply, (shaped[q] for q in block)).sum(0)
-            beside = [shaped[q] for q in first[1:]]
-            total += functools.reduce(np.multiply, beside, factors[own]) @ weight
         return total
 
     def _power_gram(self, U: np.ndarray, D: np.ndarray, m: int) -> np.ndarray:
@@ -131,36 +126,10 @@ class Model:
             out[k + j] += gram[k * r : (k + 1) * r, j * r : (j + 1) * r]
         return out
 
-    def _partitions(self, items: Block) -> Iterator[tuple[Block, ...]]:
-        if self.repeats_observed:
-            yield tuple((item,) for item in items)
-        else:
-            yield from partitions(items)
 
-
-class _Grams:
-    """Gram matrices of entrywise products of factors, each computed once; factors may coincide."""
-
-    def __init__(self, factors: Sequence[np.ndarray], ops: HostOps) -> None:
-        self.factors, self.ops = factors, ops
-        self.known: dict[tuple[int, ...], np.ndarray] = {}
-        self.r = factors[0].shape[1]
-
-    def key(self, block: Block) -> tuple[int, ...]:
-        return tuple(sorted(id(self.factors[p]) for p in block))
-
-    def hadamard(self, block: Block) -> np.ndarray:
-        return functools.reduce(np.multiply, (self.factors[p] for p in block))
-
-    def product(self, blocks: Sequence[Block]) -> np.ndarray:
-        """Return the entrywise product of the Gram matrices of these blocks."""
-        total = np.ones((self.r, self.r))
-        for block in blocks:
-            key = self.key(block)
-            if key not in self.known:
-                self.known[key] = self.ops.gram(self.hadamard(block))
-            total = total * self.known[key]
-        return total
+def _product(factors: Any, block: Block) -> np.ndarray:
+    """Return the entrywise product of some factors."""
+    return np.asarray(math.prod(factors[q] for q in block))
 
 
 def _multiply(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -78,10 +78,11 @@ class TensorMisfit(Objective):
         return self._trusted(U.sums(self)[0], [U.values] * self.order)
 
     def _trusted(self, total: float, factors: Sequence[np.ndarray]) -> float:
-        low = not total > IDENTITY_TRUSTED_ABOVE[self.dtype] * self.sqnorm
-        if low and self.storage.residual_affordable:
-            return self.storage.residual_sqnorm(factors)
-        return max(total, 0.0)
+        """Return the misfit, from the entries where the identity has lost its digits."""
+        exact = None
+        if not total > IDENTITY_TRUSTED_ABOVE[self.dtype] * self.sqnorm:
+            exact = self.storage.residual_sqnorm(factors)
+        return max(total, 0.0) if exact is None else exact
 
     def split_misfit(self, state: State) -> float:
         factors = [point.values for point in state.factors]
@@ -101,8 +102,12 @@ class TensorMisfit(Objective):
         out: Factor | None = None,
     ) -> Factor:
         """Return T_(1)(U kr ... kr U) with unobserved entries taken as the model says."""
-        product = self.storage.matmul(other, out)
-        hidden = self.storage.model.hidden([other] * self.order, 0)
+        return self._filled([other] * self.order, 0)
+
+    def _filled(self, factors: Sequence[np.ndarray], own: int) -> np.ndarray:
+        """Return T contracted with all factors but one, unobserved entries filled by the model."""
+        product = self.storage.contract([factors[q] for q in range(self.order) if q != own])
+        hidden = self.storage.model.hidden(factors, own)
         return product if hidden is None else product + hidden
 
     def change_along(self, U: Point, D: np.ndarray) -> np.ndarray:
@@ -119,7 +124,7 @@ class TensorMisfit(Objective):
         powers = T.matmul(D)
         product, hidden = U.product(self), T.model.hidden([U.values] * d, 0)
         own = product if hidden is None else product - hidden
-        inner = {1: ops.inner(own, D), d: ops.inner(powers, D), d - 1: ops.inner(powers, U.values)}
+        inner = {1: ops.inner(own, D), d - 1: ops.inner(powers, U.values), d: ops.inner(powers, D)}
         if d == 4:
             inner[2] = ops.inner(T.contract([D, D, U.values]), U.values)
         change = 0.5 * T.model.line(U.values, D)[1:]
@@ -141,17 +146,11 @@ class TensorMisfit(Objective):
             gram = np.prod([gram for q, gram in enumerate(grams) if q != p], axis=0)
             anchor = ops.combine(*((1.0 / (d - 1), factor) for factor in fixed))
             weight = (d - 1) * state.coupling
-            product = self._product_without(factors, p)
+            product = self._filled(factors, p)
             factors[p] = ops.solve_rows(rows, factors[p], product, anchor, gram, weight)
             grams[p] = ops.gram(factors[p])
         points = [Point(ops, f, gram=gram) for f, gram in zip(factors, grams, strict=True)]
         state.U, state.V, *state.others = points
-
-    def _product_without(self, factors: Sequence[np.ndarray], p: int) -> np.ndarray:
-        """Return T contracted with all factors but U_p, gaps filled by the model."""
-        product = self.storage.contract([factor for q, factor in enumerate(factors) if q != p])
-        hidden = self.storage.model.hidden(factors, p)
-        return product if hidden is None else product + hidden
 
     # --- what the theorems on lambda ask
 
@@ -174,12 +173,12 @@ class TensorMisfit(Objective):
 
     def split_gradients(self, state: State) -> list[np.ndarray]:
         factors = [point.values for point in state.factors]
+        total = sum(factor.astype(np.float64) for factor in factors)
         slopes = []
         for p, own in enumerate(factors):
-            others = [factor for q, factor in enumerate(factors) if q != p]
             gram = np.prod([point.gram for q, point in enumerate(state.factors) if q != p], axis=0)
-            slope = own @ gram - self._product_without(factors, p)
-            slopes.append(slope + state.coupling * sum(own - other for other in others))
+            pull = state.coupling * (self.order * own - total)
+            slopes.append(own @ gram - self._filled(factors, p) + pull)
         return slopes
 
     def split_curvature(self, state: State) -> float:
@@ -193,7 +192,7 @@ class TensorMisfit(Objective):
         for pair in itertools.combinations(range(self.order), 2):
             rest = [q for q in range(self.order) if q not in pair]
             for j in range(factors[0].shape[1]):
-                columns = {q: factors[q][:, j].astype(np.float64) for q in rest}
+                columns = {q: factors[q][:, j : j + 1].astype(np.float64) for q in rest}
                 worst = max(worst, self._contracted_eigenvalue(factors, pair, columns))
         return float(worst)
 
@@ -203,18 +202,13 @@ class TensorMisfit(Objective):
         pair: tuple[int, int],
         columns: dict[int, np.ndarray],
     ) -> float:
-        T, (first, second) = self.storage, pair
-        given = T.contracted(list(columns.values()))
+        data = self.storage.contracted([column[:, 0] for column in columns.values()])
+        contracted, (first, second) = self.storage.model.contracted, pair
 
         def multiply(vectors: np.ndarray) -> np.ndarray:
-            fitted = np.column_stack(
-                [
-                    T.model.against(factors, first, {second: v, **columns})
-                    + T.model.against(factors, second, {first: v, **columns})
-                    for v in vectors.T
-                ]
-            )
-            return np.asarray(0.5 * fitted - given @ vectors)
+            fitted = contracted(factors, first, {second: vectors, **columns})
+            fitted = fitted + contracted(factors, second, {first: vectors, **columns})
+            return np.asarray(0.5 * fitted - data @ vectors)
 
         return largest_eigenvalue(self.shape[0], multiply)
 

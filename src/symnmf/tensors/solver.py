@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from symnmf.errors import InputError
 from symnmf.objectives import Objective
 from symnmf.ops import Hals
 from symnmf.solvers.solver import Solver
 from symnmf.state import Kept, Layout, State
+from symnmf.steps.gauss_newton import damping_factor
 
 SWEEPS = 10  # before the Gauss-Newton steps
 PROXIMAL = 0.01  # lambda of a sweep, in units of the mean diagonal of the curvature
@@ -20,7 +20,7 @@ FIRST_WEIGHT, LEAST_WEIGHT, MOST_WEIGHT = 0.03, 1e-6, 1e6  # of the damping, in 
 STEP_DECREASE = 1e-8  # of these units times the squared length of a Gauss-Newton step
 INNER_STEPS = 20  # of conjugate gradients
 INNER_RESIDUAL = 1e-4  # of the first one, squared and preconditioned, where they end
-ROOT_STEPS = 4  # Newton steps on a zero found as an eigenvalue
+NEGLIGIBLE = 1e-18  # coefficients of a slope over the largest of them
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,11 @@ class TensorNewton(Solver):
     summary: ClassVar[str] = "sweeps, then Gauss-Newton, for tensors"
     cost: ClassVar[str] = "2 products, 3 of order 4, and 20 inner steps of 8nr^2"
     starts_at_random: ClassVar[bool] = False
+    requires: ClassVar[tuple[str, ...]] = ("change_along",)
 
     @property
     def rows(self) -> Hals:
         return Hals()
-
-    def check(self, f: Objective) -> None:
-        if not hasattr(f, "change_along"):
-            raise InputError(f"solver {self.name!r} is for tensors; use 'auto' for a matrix.")
 
     def memory(self, f: Objective, rank: int) -> Layout:
         return {
@@ -73,8 +70,8 @@ def _newton_step(f: Any, state: State, level: float) -> bool:
     weight = float(state.memory["weight"])
     target = gauss_newton_target(f, state, weight * level)
     t = _line_step(f, state, target, STEP_DECREASE * level)
-    factor = 0.7 if t >= 0.9 else 1.0 if t >= 0.5 else 1.5 if t > 0.0 else 10.0
-    state.memory["weight"] = np.array(min(max(factor * weight, LEAST_WEIGHT), MOST_WEIGHT))
+    following = damping_factor(t) * weight
+    state.memory["weight"] = np.array(min(max(following, LEAST_WEIGHT), MOST_WEIGHT))
     return t > 0.0
 
 
@@ -138,26 +135,15 @@ def polynomial_step(*coefficients: float) -> tuple[float, float]:
     """Minimise q(t) = c_1 t + c_2 t^2 + ... over [0, 1]; return t and q(t) <= q(0) = 0."""
     q = np.polynomial.Polynomial([0.0, *coefficients])
     slope = q.deriv()
-    bend = slope.deriv()
-    best, least = 0.0, 0.0
-    for t in (1.0, *_between(slope)):
-        for _ in range(ROOT_STEPS):
-            curved = bend(t)
-            if t == 1.0 or curved <= 0.0:
-                break
-            t = min(max(t - slope(t) / curved, 0.0), 1.0)
-        value = q(t)
-        if value < least:
-            best, least = float(t), float(value)
-    return best, least
-
-
-def _between(slope: np.polynomial.Polynomial) -> np.ndarray:
-    """Return the zeros of a polynomial between 0 and 1, or nearly."""
     size = np.abs(slope.coef).max()
+    least = min(float(q(1.0)), 0.0)
+    best = 1.0 if least < 0.0 else 0.0
     if not (np.isfinite(size) and size > 0.0):
-        return np.empty(0)
+        return best, least
     # terms that cannot matter on [0, 1] would only make the others' zeros less exact
-    kept = np.polynomial.Polynomial(slope.coef / size).trim(1e-18)
-    zeros = kept.roots()
-    return zeros.real[(np.abs(zeros.imag) < 1e-6) & (zeros.real > 0.0) & (zeros.real < 1.0)]
+    zeros = np.polynomial.Polynomial(slope.coef / size).trim(NEGLIGIBLE).roots()
+    for t in zeros.real[(zeros.real > 0.0) & (zeros.real < 1.0)]:
+        value = float(q(t))
+        if value < least:
+            best, least = float(t), value
+    return best, least

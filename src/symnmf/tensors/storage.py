@@ -23,10 +23,6 @@ from symnmf.tensors.model import Model
 if TYPE_CHECKING:
     from symnmf.tensors.objective import TensorMisfit
 
-#: Entries of the full tensor up to which the residual of a sparse one is formed; more would cost
-#: more than the run.
-RESIDUAL_UP_TO = 4 * 10**8
-
 
 class SymmetricTensor(HostArray):
     """A symmetric nonnegative T of order 3 or 4, of side n, and what a factorization asks of it.
@@ -37,9 +33,6 @@ class SymmetricTensor(HostArray):
         Whether entries with a repeated index, such as T_iij, count. If not, they are treated as
         unknown, and only entries with d different indices are fitted.
     """
-
-    #: whether the residual T - [[U, ..., U]] can be formed entry by entry
-    residual_affordable: bool = True
 
     def __init__(
         self, side: int, order: int, dtype: np.dtype, repeats_observed: bool, threads: Threads
@@ -69,29 +62,12 @@ class SymmetricTensor(HostArray):
     def contracted(self, vectors: Sequence[np.ndarray]) -> Any:
         """Return the n x n matrix T(., ., w) or, of order 4, T(., ., w, z); dense or sparse."""
 
-    @abstractmethod
-    def slice(self, i: int) -> np.ndarray:
-        """Return the entries whose first index is ``i``, an array of d - 1 dimensions."""
+    def residual_sqnorm(self, factors: Sequence[np.ndarray]) -> float | None:
+        """Return ||T - [[U_1, ..., U_d]]||^2 over the observed entries, formed one by one.
 
-    def residual_sqnorm(self, factors: Sequence[np.ndarray]) -> float:
-        """Return ||T - [[U_1, ..., U_d]]||^2 over the observed entries, formed one by one."""
-        first, *middle, last = (factor.astype(np.float64, copy=False) for factor in factors)
-        n, r = last.shape
-
-        def task(begin: int, end: int) -> float:
-            total = 0.0
-            for i in range(begin, end):
-                rows = first[i : i + 1]
-                for factor in middle:
-                    rows = (rows[:, None, :] * factor).reshape(-1, r)
-                gap = self.slice(i).reshape(-1, n) - rows @ last.T
-                if not self.repeats_observed:
-                    gap *= distinct(n, self.order, i).reshape(gap.shape)
-                total += float(np.vdot(gap, gap))
-            return total
-
-        cost = 2.0 * n ** (self.order - 1) * r
-        return float(sum(self.threads.run(task, self.threads.split(n, cost))))
+        None where that costs more than a run.
+        """
+        return None
 
     def digest(self) -> str:
         return super().digest() + ("" if self.repeats_observed else " distinct")
@@ -111,7 +87,11 @@ class DenseTensor(SymmetricTensor):
 
     def __init__(self, T: np.ndarray, threads: Threads, *, repeats_observed: bool = True) -> None:
         super().__init__(T.shape[0], T.ndim, T.dtype, repeats_observed, threads)
-        self.array = T if repeats_observed else _without_repeats(T)
+        self.array = T
+        if not repeats_observed:  # zeros, so that products leave these entries out
+            self.array = np.zeros_like(T)
+            for i in range(len(T)):
+                np.copyto(self.array[i], T[i], where=distinct(len(T), T.ndim, i))
 
     def contract(self, factors: Sequence[np.ndarray]) -> np.ndarray:
         n, r = factors[0].shape
@@ -143,11 +123,27 @@ class DenseTensor(SymmetricTensor):
             part = part @ vector.astype(self.dtype, copy=False)
         return part
 
+    def residual_sqnorm(self, factors: Sequence[np.ndarray]) -> float:
+        first, *middle, last = (factor.astype(np.float64, copy=False) for factor in factors)
+        n, r = last.shape
+
+        def task(begin: int, end: int) -> float:
+            total = 0.0
+            for i in range(begin, end):
+                rows = first[i : i + 1]
+                for factor in middle:
+                    rows = (rows[:, None, :] * factor).reshape(-1, r)
+                gap = (self.array[i].reshape(-1, n) - rows @ last.T).reshape(self.shape[1:])
+                if not self.repeats_observed:
+                    gap *= distinct(n, self.order, i)
+                total += float(np.vdot(gap, gap))
+            return total
+
+        cost = 2.0 * n ** (self.order - 1) * r
+        return float(sum(self.threads.run(task, self.threads.split(n, cost))))
+
     def cost(self, rank: int) -> float:
         return 2.0 * self.shape[0] ** self.order * rank / self.ops.rate
-
-    def slice(self, i: int) -> np.ndarray:
-        return self.array[i]
 
     def values(self) -> Iterator[np.ndarray]:
         yield from self.array
@@ -181,20 +177,16 @@ class SparseTensor(SymmetricTensor):
             single = np.all(np.diff(indices, axis=1) > 0, axis=1)
             indices, data = indices[single], data[single]
         self.indices, self.data = indices, data
-        self.residual_affordable = float(side) ** self.order <= RESIDUAL_UP_TO
-        self._shares: dict[int, list[Bounds]] = {}
-        self._index_rows()
-
-    def _index_rows(self) -> None:
-        """List the tuples of every row, as :mod:`symnmf.tensors.kernels` reads them."""
-        side, indices = self.shape[0], self.indices
+        # each tuple is listed under every different index it holds, see kernels.py
         first = np.ones(indices.shape, dtype=bool)
         first[:, 1:] = indices[:, 1:] != indices[:, :-1]
-        counts = np.bincount(indices[first], minlength=side)
+        rows, places = indices.T[first.T], np.nonzero(first.T)[1]
+        others = [np.delete(indices, slot, axis=1)[first[:, slot]] for slot in range(self.order)]
+        order = np.argsort(rows, kind="stable")
+        counts = np.bincount(rows, minlength=side)
         self.indptr = np.concatenate(([0], np.cumsum(counts)))
-        self.others = np.empty((self.indptr[-1], self.order - 1), indices.dtype)
-        self.weights = np.empty(self.indptr[-1], self.dtype)
-        kernels.fill_rows(indices, self.data, self.indptr[:-1].copy(), self.others, self.weights)
+        self.others = np.concatenate(others)[order]
+        self.weights = data[places[order]] * _arrangements(self.others).astype(data.dtype)
 
     def contract(self, factors: Sequence[np.ndarray]) -> np.ndarray:
         first, second, last = factors[0], factors[1], factors[-1]
@@ -212,6 +204,10 @@ class SparseTensor(SymmetricTensor):
             )
         return out
 
+    def _bounds(self, width: int) -> list[Bounds]:
+        parts = self.threads.parts(3.0 * self.order * len(self.data) * width)
+        return balanced_chunks(self.indptr, parts)
+
     def compute_sqnorm(self) -> float:
         values = self.data.astype(np.float64, copy=False)
         return float(np.dot(_arrangements(self.indices) * values, values))
@@ -228,23 +224,11 @@ class SparseTensor(SymmetricTensor):
     def cost(self, rank: int) -> float:
         return COST_OF_AN_ENTRY * 2.0 * self.others.size * rank / self.ops.rate
 
-    def slice(self, i: int) -> np.ndarray:
-        listed = np.s_[self.indptr[i] : self.indptr[i + 1]]
-        others = self.others[listed]
-        values = self.weights[listed] / _arrangements(others)
-        full = np.zeros(self.shape[1:], self.dtype)
-        for places in itertools.permutations(others.T):
-            full[places] = values
-        return full
-
     def reweighted(self, data: np.ndarray) -> SparseTensor:
         """Return a tensor of the same tuples with other values."""
+        values, observed = np.asarray(data, self.dtype), self.repeats_observed
         return SparseTensor(
-            self.indices,
-            np.asarray(data, self.dtype),
-            self.shape[0],
-            self.threads,
-            repeats_observed=self.repeats_observed,
+            self.indices, values, self.shape[0], self.threads, repeats_observed=observed
         )
 
     @property
@@ -261,12 +245,6 @@ class SparseTensor(SymmetricTensor):
     def pattern(self) -> Iterator[np.ndarray]:
         yield self.indices.astype(np.int64, copy=False)
 
-    def _bounds(self, width: int) -> list[Bounds]:
-        parts = self.threads.parts(3.0 * self.order * len(self.data) * width)
-        if parts not in self._shares:
-            self._shares[parts] = balanced_chunks(self.indptr, parts)
-        return self._shares[parts]
-
 
 def distinct(side: int, order: int, first: int) -> np.ndarray:
     """Return, for entries whose first index is ``first``, which have no repeated index."""
@@ -277,14 +255,6 @@ def distinct(side: int, order: int, first: int) -> np.ndarray:
     for one, two in itertools.combinations(others, 2):
         keep &= one != two
     return keep
-
-
-def _without_repeats(T: np.ndarray) -> np.ndarray:
-    """Return T with zeros where an index is repeated, so that products leave these entries out."""
-    kept = np.zeros_like(T)
-    for i in range(T.shape[0]):
-        np.copyto(kept[i], T[i], where=distinct(T.shape[0], T.ndim, i))
-    return kept
 
 
 def _arrangements(indices: np.ndarray) -> np.ndarray:
