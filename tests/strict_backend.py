@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from symnmf.kernels import directions, pairs
-from symnmf.kernels.dense_products import multiplier
 from symnmf.ops import Hals, Line, Ops
 from symnmf.storage import SymmetricMatrix
 from symnmf.storage.symmetric import as_float32
@@ -175,8 +174,7 @@ class StrictOps(Ops):
         for _ in range(steps):
             moment = np.ascontiguousarray(self.cross(basis, pull))
             coupling, turned = np.empty(vectors.shape), np.ascontiguousarray(vectors)
-            address = multiplier(np.dtype(np.float64))
-            directions.couple(address, moment, turned, values, shift, coupling)
+            directions.couple(moment, turned, values, shift, coupling)
             D = self.times(pull, inverse) + self.times(basis, coupling)
             y = relaxation * (U + D) + (1.0 - relaxation) * Z + dual
             Z = self.clip(y)

@@ -10,9 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conftest import synthetic_problem
-from symnmf.kernels import dense_products
-from symnmf.kernels.compiling import compiled
-from symnmf.kernels.dense_products import SLAB_BYTES, multiplier, times_rows
+from symnmf.kernels.dense_products import SLAB_BYTES, times_rows
 from symnmf.ops.host import HostOps
 from symnmf.parallel import Threads
 from symnmf.storage import DenseMatrix
@@ -21,18 +19,6 @@ Array = np.ndarray[Any, Any]
 DTYPES = [np.dtype(np.float64), np.dtype(np.float32)]
 #: Numbers before and after what may be written.
 MARGIN = 64
-
-
-@compiled()
-def sum_over(address: int, A: Array, B: Array, C: Array, rows: int, a: int, b: int) -> None:
-    dense_products.sum_over_rows(address, A, B, C, rows, a, b)
-
-
-@compiled()
-def twice(
-    address: int, A: Array, B: Array, D: Array, E: Array, C: Array, rows: int, r: int
-) -> None:
-    dense_products.multiply_rows_twice(address, A, B, D, E, C, rows, r)
 
 
 def guarded(rows: int, columns: int, dtype: np.dtype) -> tuple[Array, Array]:
@@ -63,28 +49,16 @@ def test_products_are_numpys(shape: tuple[int, int, int], dtype: np.dtype, seed:
     rng = np.random.default_rng(seed)
     A, B = (rng.standard_normal(size).astype(dtype) for size in ((rows, inner), (inner, columns)))
     out, whole = guarded(rows, columns, dtype)
-    times_rows(multiplier(dtype), A, B, out, 0, rows)
+    times_rows(A, B, out, 0, rows)
     exact = A.astype(float) @ B.astype(float)
     check(out, whole, exact, abs(A).astype(float) @ abs(B))
 
     first, last = rows // 3, rows - rows // 4  # a range of the rows
     part, whole = guarded(rows, columns, dtype)
-    times_rows(multiplier(dtype), A, B, part, first, last)
+    times_rows(A, B, part, first, last)
     assert (part[:first] == -7.0).all()
     assert (part[last:] == -7.0).all()
     check(part[first:last], whole, exact[first:last], (abs(A).astype(float) @ abs(B))[first:last])
-
-    T = rng.standard_normal((rows, columns)).astype(dtype)
-    total, whole = guarded(inner, columns, dtype)
-    sum_over(multiplier(dtype), A, T, total, rows, inner, columns)
-    check(total, whole, A.T.astype(float) @ T.astype(float), abs(A.T).astype(float) @ abs(T))
-
-    D = rng.standard_normal((rows, inner)).astype(dtype)
-    E, F = (rng.standard_normal((inner, inner)).astype(dtype) for _ in range(2))
-    both, whole = guarded(rows, inner, dtype)
-    twice(multiplier(dtype), A, E, D, F, both, rows, inner)
-    expected = A.astype(float) @ E.astype(float) + D.astype(float) @ F.astype(float)
-    check(both, whole, expected, abs(A).astype(float) @ abs(E) + abs(D).astype(float) @ abs(F))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -94,11 +68,11 @@ def test_a_factor_wider_than_the_cache_is_taken_in_slabs(dtype: np.dtype) -> Non
     assert B.nbytes > SLAB_BYTES
     assert 2001 % (SLAB_BYTES // B[0].nbytes)
     out, whole = guarded(203, 97, dtype)
-    times_rows(multiplier(dtype), A, B, out, 0, 203)
+    times_rows(A, B, out, 0, 203)
     check(out, whole, A.astype(float) @ B.astype(float), A.astype(float) @ B)
     parts = np.empty_like(out)
     for first, last in ((0, 100), (100, 117), (117, 203)):
-        times_rows(multiplier(dtype), A, B, parts, first, last)
+        times_rows(A, B, parts, first, last)
     np.testing.assert_array_equal(parts, out)
 
 

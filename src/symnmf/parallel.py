@@ -13,9 +13,8 @@ import itertools
 import operator
 import os
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -49,34 +48,23 @@ class _Work:
         self.results: list[Any] = [None] * len(parts)
         self.left = iter(range(len(parts)))
         self.error: BaseException | None = None
-        self.at_work: list[Any] = []  # a lock for each helper, held while it is at work
 
     def take(self) -> None:
         """Do what nobody else has begun."""
-        for number in self.left:
-            self.results[number] = self.task(*self.parts[number])
-
-    def help(self, at_work: Any) -> None:
-        with at_work:
-            try:
-                self.take()
-            except BaseException as error:  # whoever waits raises it
-                self.error = error
-
-    def settle(self) -> None:
-        """Return when no helper is at work on this, or will be."""
-        for _ in self.left:
-            pass
-        for lock in self.at_work:
-            with lock:
+        try:
+            for number in self.left:
+                self.results[number] = self.task(*self.parts[number])
+        except BaseException as error:  # the caller raises it
+            self.error = error
+            for _ in self.left:
                 pass
 
 
-class _Workers:
+class _Helpers:
     """The threads of the process, whatever ``n_jobs`` their users have; more than cores only wait.
 
-    Python's own pools wait for ever for a thread that could not start for want of memory. Here
-    whoever waits does the work, and threads that are there help.
+    Python's own pools wait for ever for a thread that could not start for want of memory, and
+    their futures cost as much as a small task.
     """
 
     def __init__(self) -> None:
@@ -89,70 +77,40 @@ class _Workers:
         self._queue: SimpleQueue[tuple[_Work, Any]] = SimpleQueue()
         self._started = 0
 
-    @property
-    def inside(self) -> bool:
-        """Whether the caller is one of the threads, all of which may wait like this one."""
-        return getattr(self.here, "inside", False)
-
-    def ask(self, work: _Work, helpers: int) -> None:
-        """Ask so many threads to help."""
-        while self._started < min(helpers, os.cpu_count() or 1):
-            self._started += 1
+    def ask(self, work: _Work, count: int) -> list[Any]:
+        """Ask so many threads to help; return a lock for each, held while it is at work."""
+        while self._started < min(count, os.cpu_count() or 1):
             try:
                 _thread.start_new_thread(self._serve, (self._queue,))
             except (RuntimeError, MemoryError):  # the system has none: the caller does more
-                self._started -= 1
                 break
-        for _ in range(min(helpers, self._started)):
-            lock = _thread.allocate_lock()
-            work.at_work.append(lock)
+            self._started += 1
+        locks = [_thread.allocate_lock() for _ in range(min(count, self._started))]
+        for lock in locks:
             self._queue.put((work, lock))
+        return locks
 
     def _serve(self, queue: SimpleQueue[tuple[_Work, Any]]) -> None:
         self.here.inside = True
         while True:
             work, lock = queue.get()
-            work.help(lock)
+            with lock:
+                work.take()
             del work  # and what it holds of its caller, while this waits
 
 
-_workers = _Workers()
+_helpers = _Helpers()
 
 
 @functools.cache
-def _blas() -> tuple[Any, Any]:
-    """The BLAS libraries whose number of threads belongs to the process, and to each thread."""
+def _blas() -> Any:
     import numpy as np
     import scipy.linalg
     from threadpoolctl import ThreadpoolController
 
-    assert np
+    assert np  # what is not imported yet is not found
     assert scipy.linalg
-    blas = ThreadpoolController().select(user_api="blas")
-    own = [one.filepath for one in blas.lib_controllers if _is_openmp(one)]
-    shared = [one.filepath for one in blas.lib_controllers if not _is_openmp(one)]
-    return blas.select(filepath=shared), blas.select(filepath=own)
-
-
-def _is_openmp(library: Any) -> bool:
-    return getattr(library, "threading_layer", None) == "openmp"
-
-
-def _change_blas(change: Callable[[], T]) -> T:
-    """Call what sets BLAS threads, whichever thread did so before.
-
-    Recent versions of threadpoolctl let only one thread at a time set them and ignore all others,
-    so that the last of several runs could not restore what the first one found.
-    """
-    import threadpoolctl
-
-    openblas = getattr(threadpoolctl, "OpenBLASController", None)
-    release = getattr(openblas, "clear_controlling_thread", lambda force: None)
-    release(force=True)
-    try:
-        return change()
-    finally:
-        release(force=True)
+    return ThreadpoolController().select(user_api="blas")
 
 
 class _OneBlasThread:
@@ -164,50 +122,57 @@ class _OneBlasThread:
     """
 
     def __init__(self) -> None:
-        self._changing = threading.Lock()
-        self._holders: Counter[int] = Counter()  # blocks entered, by thread
-        self._limit: Any = None
-        if hasattr(os, "register_at_fork"):
+        self._begin()
+        if hasattr(os, "register_at_fork"):  # a child has the holders but not their threads
             os.register_at_fork(after_in_child=self._after_fork)
+
+    def _begin(self) -> None:
+        self._changing = threading.Lock()
+        self._holders: list[int] = []
 
     @contextmanager
     def held(self) -> Iterator[None]:
         me = threading.get_ident()
-        shared, own = _blas()
         with self._changing:
             if not self._holders:
-                self._limit = _change_blas(lambda: shared.limit(limits=1))
-            self._holders[me] += 1
+                _free_control()
+                self._limit = _blas().limit(limits=1)
+            self._holders.append(me)
         try:
-            with own.limit(limits=1):
-                yield
+            yield
         finally:
             with self._changing:
-                self._leave(me)
+                self._holders.remove(me)
+                self._restore()
 
-    def _leave(self, thread: int) -> None:
-        self._holders[thread] -= 1
-        if not self._holders[thread]:
-            del self._holders[thread]
-        if not self._holders and self._limit is not None:
-            _change_blas(self._limit.restore_original_limits)
-            self._limit = None
+    def _restore(self) -> None:
+        if not self._holders:
+            _free_control()
+            self._limit.restore_original_limits()
 
     def _after_fork(self) -> None:
-        """Forget the holders that a forked child has no threads for."""
-        self._changing = threading.Lock()
-        me = threading.get_ident()
-        for thread in [thread for thread in self._holders if thread != me]:
-            self._holders[thread] = 1
-            self._leave(thread)
+        before, me = self._holders, threading.get_ident()
+        self._begin()
+        self._holders = [holder for holder in before if holder == me]
+        if before:
+            self._restore()
 
 
-_one_blas_thread = _OneBlasThread()
+def _free_control() -> None:
+    """Let this thread set BLAS threads, whichever thread did so before.
+
+    Recent versions of threadpoolctl let only one thread at a time set them and ignore all others,
+    so that the last of several runs could not restore what the first one found.
+    """
+    import threadpoolctl
+
+    openblas = getattr(threadpoolctl, "OpenBLASController", None)
+    if hasattr(openblas, "clear_controlling_thread"):
+        openblas.clear_controlling_thread(force=True)
 
 
-def one_blas_thread() -> AbstractContextManager[None]:
-    """Hold BLAS to one thread inside a ``with`` block, whoever else does so at the same time."""
-    return _one_blas_thread.held()
+#: Hold BLAS to one thread inside a ``with`` block, whoever else does so at the same time.
+one_blas_thread = _OneBlasThread().held
 
 
 class Threads:
@@ -231,7 +196,6 @@ class Threads:
                 f"from all cores, got {n_jobs!r}."
             )
         self.count: int = jobs if jobs > 0 else max(1, cores + 1 + jobs)
-        self._cut: dict[tuple[int, float], list[Bounds]] = {}
 
     def parts(self, cost: float) -> int:
         """Return into how many parts to cut work of so many floating point operations."""
@@ -239,25 +203,22 @@ class Threads:
 
     def split(self, n: int, cost_per_row: float) -> list[Bounds]:
         """Cut ``range(n)`` into one chunk per thread, or fewer where the work is small."""
-        key = n, cost_per_row
-        if key not in self._cut:  # a run asks the same few things in every iteration
-            parts = max(1, min(self.parts(n * cost_per_row), n))
-            edges = [n * part // parts for part in range(parts + 1)]
-            self._cut[key] = list(itertools.pairwise(edges))
-        return self._cut[key]
+        parts = max(1, min(self.parts(n * cost_per_row), n))
+        if parts == 1:
+            return [(0, n)]
+        return list(itertools.pairwise(n * part // parts for part in range(parts + 1)))
 
     def run(self, task: Callable[..., T], parts: Sequence[tuple[Any, ...]]) -> list[T]:
         """Return ``[task(*part) for part in parts]``, computed at the same time."""
-        if len(parts) == 1 or self.count == 1 or _workers.inside:
+        # all helpers may wait like this one
+        if len(parts) == 1 or self.count == 1 or getattr(_helpers.here, "inside", False):
             return [task(*part) for part in parts]
         work = _Work(task, parts)
-        _workers.ask(work, min(self.count, len(parts)) - 1)
-        try:
-            work.take()
-            work.settle()
-        except BaseException:
-            work.settle()  # none may write into an array that the caller has left
-            raise
+        locks = _helpers.ask(work, min(self.count, len(parts)) - 1)
+        work.take()
+        for lock in locks:  # none may write into an array that the caller has left
+            with lock:
+                pass
         if work.error is not None:
             raise work.error
         return work.results

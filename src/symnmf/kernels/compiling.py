@@ -6,12 +6,13 @@ import contextlib
 import functools
 import hashlib
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
+import llvmlite.binding
 import numba
 from numba.core.caching import FunctionCache, NullCache
+from numba.core.ccallback import CFunc
 
 from symnmf.errors import InputError, warn
 
@@ -31,60 +32,54 @@ def sources() -> str:
     return digest.hexdigest()
 
 
-class ForgivingCache:
+class ForgivingCache(FunctionCache):
     """numba's cache of one kernel, whose damage costs time and nothing else.
 
     A file that was cut short makes numba raise whatever unpickling stumbles over, and a full disk
-    stops the compilation that had just succeeded. Either way the kernel is compiled again. The
-    cache is opened when the kernel is first used: numba tries whether it may write there.
+    stops the compilation that had just succeeded. Either way the kernel is compiled again.
 
-    numba looks at the file of a kernel only. But kernels have others compiled into them and call
-    them by their addresses, so here an entry is for the sources of all kernels.
+    numba looks at the file of a kernel only. But kernels have others compiled into them, so here
+    an entry is for the sources of all kernels.
     """
-
-    warned: ClassVar[bool] = False
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-
-    @cached_property
-    def _cache(self) -> Any:
-        try:
-            return FunctionCache(self._function)
-        except (RuntimeError, OSError):  # numba: "cannot cache function ...: no locator available"
-            return NullCache()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cache, name)
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the compiled kernel from the disk; None if there is none that can be used."""
         try:
-            return self._cache.load_overload((signature, sources()), target)
+            return super().load_overload((signature, sources()), target)
         except Exception as error:
             with contextlib.suppress(Exception):
-                self._cache.flush()  # an index that cannot be read could not be added to either
-            self._say(error)
+                self.flush()  # an index that cannot be read could not be added to either
+            _warn_of_cache(self.cache_path, error)
             return None
 
     def save_overload(self, signature: Any, data: Any) -> None:
         """Keep a compiled kernel, where that works."""
         try:
-            self._cache.save_overload((signature, sources()), data)
+            super().save_overload((signature, sources()), data)
         except Exception as error:
-            self._say(error)
+            _warn_of_cache(self.cache_path, error)
 
-    def _say(self, error: Exception) -> None:
-        if ForgivingCache.warned:
-            return
-        ForgivingCache.warned = True
-        said = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-        warn(
-            f"numba's cache in {self._cache.cache_path!r} cannot be used ({said[:200]}), so "
-            f"kernels are compiled again; remove its files, or name another folder in "
-            f"NUMBA_CACHE_DIR.",
-            RuntimeWarning,
-        )
+
+_folders_warned_of: set[str] = set()
+
+
+def _warn_of_cache(folder: str, error: Exception) -> None:
+    if folder in _folders_warned_of:
+        return
+    _folders_warned_of.add(folder)
+    reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+    warn(
+        f"numba's cache in {folder!r} cannot be used ({reason[:200]}), so kernels are compiled "
+        f"again; remove its files, or name another folder in NUMBA_CACHE_DIR.",
+        RuntimeWarning,
+    )
+
+
+def _cache_of(function: Callable[..., Any]) -> Any:
+    try:
+        return ForgivingCache(function)
+    except (RuntimeError, OSError):  # numba: "cannot cache function ...: no locator available"
+        return NullCache()
 
 
 def compiled(*, inner: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -107,13 +102,21 @@ def compiled(*, inner: bool = False, **options: Any) -> Callable[[Callable[..., 
 
     if numba.config.DISABLE_JIT:
         raise InputError(
-            "NUMBA_DISABLE_JIT is set, but kernels of symnmf call BLAS and each other by address, "
-            "which Python cannot do; unset it."
+            "NUMBA_DISABLE_JIT is set, but kernels of symnmf call each other by address, which "
+            "Python cannot do; unset it."
         )
 
     def decorate(function: Callable[..., Any]) -> Any:
         kernel = numba.njit(**settings)(function)
-        kernel._cache = ForgivingCache(function)
+        kernel._cache = _cache_of(function)
         return kernel
 
     return decorate
+
+
+def shared(function: Callable[..., None], arguments: tuple[Any, ...], symbol: str) -> None:
+    """Compile a function once, for kernels to call by this symbol instead of having it in them."""
+    own = CFunc(function, (arguments, numba.void), {}, {"error_model": "numpy"})
+    own._cache = _cache_of(function)
+    own.compile()
+    llvmlite.binding.add_symbol(symbol, own.address)

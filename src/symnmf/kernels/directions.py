@@ -10,13 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from symnmf.kernels.compiling import BLOCK, REORDER, compiled
-from symnmf.kernels.dense_products import multiply_rows, multiply_rows_twice, sum_over_rows
+from symnmf.kernels.dense_products import multiply, multiply_rows, sum_over_rows
 from symnmf.kernels.spans import span
 
 
 @compiled(fastmath=REORDER)
 def direction_rows(
-    address: int,
     U: np.ndarray,
     product: np.ndarray,
     Z: np.ndarray,
@@ -44,10 +43,10 @@ def direction_rows(
             xz[k] = xd
             slope += np.float64(xu[k]) * np.float64(d)
             bend += np.float64(xd) * np.float64(d)
-        sum_over_rows(address, u, z, added, rows, r, r)
+        sum_over_rows(u, z, added, rows, r)
         for k in range(size):
             sums[2 + k] += added[k]
-        sum_over_rows(address, z, z, added, rows, r, r)
+        sum_over_rows(z, z, added, rows, r)
         for k in range(size):
             sums[2 + size + k] += added[k]
     sums[0], sums[1] = slope, bend
@@ -78,7 +77,6 @@ def advance_rows(
 
 @compiled(fastmath=REORDER)
 def prepare_rows(
-    address: int,
     U: np.ndarray,
     product: np.ndarray,
     gram: np.ndarray,
@@ -105,12 +103,12 @@ def prepare_rows(
         at, size = first * r, rows * r
         u, xu, q = span(U, at, size), span(product, at, size), span(basis, at, size)
         left, lam = span(residual, at, size), span(dual, at, size)
-        multiply_rows(address, u, small, left, rows, r, r)
+        multiply_rows(u, small, left, rows, r)
         for k in range(size):
             left[k] = xu[k] - left[k]
             pull[k] = left[k] - w * lam[k]
-        multiply_rows(address, u, turn, q, rows, r, r)
-        sum_over_rows(address, q, pull, added, rows, r, r)
+        multiply_rows(u, turn, q, rows, r)
+        sum_over_rows(q, pull, added, rows, r)
         for k in range(r * r):
             total[k] += added[k]
     return sums
@@ -118,7 +116,6 @@ def prepare_rows(
 
 @compiled(fastmath=REORDER)
 def couple(
-    address: int,
     moment: np.ndarray,
     vectors: np.ndarray,
     values: np.ndarray,
@@ -134,12 +131,12 @@ def couple(
     """
     r = len(values)
     B, N, turned = np.empty(r * r), np.empty(r * r), span(vectors, 0, r * r)
-    multiply_rows(address, span(moment, 0, r * r), turned, B, r, r, r)
+    multiply_rows(span(moment, 0, r * r), turned, B, r, r)
     for i in range(r):
         for j in range(r):
             own = values[j] / (values[j] + shift) * B[i * r + j]
             N[j * r + i] = (own - B[j * r + i]) / (shift * (values[i] + values[j] + shift))
-    multiply_rows(address, turned, N, B, r, r, r)  # N is transposed, and so is B
+    multiply_rows(turned, N, B, r, r)  # N is transposed, and so is B
     for i in range(r):
         for j in range(r):
             coupling[i, j] = B[j * r + i]
@@ -147,7 +144,6 @@ def couple(
 
 @compiled(fastmath=REORDER)
 def relax_rows(
-    address: int,
     U: np.ndarray,
     residual: np.ndarray,
     basis: np.ndarray,
@@ -173,6 +169,7 @@ def relax_rows(
     sums, added = np.zeros((r, r)), np.empty(r * r, U.dtype)
     total = span(sums, 0, r * r)
     pull, step = np.empty(BLOCK * r, U.dtype), np.empty(BLOCK * r, U.dtype)
+    turned = np.empty(BLOCK * r, U.dtype)
     back, across = span(inverse, 0, r * r), span(coupling, 0, r * r)
     kind = U.dtype.type
     w, a, b = kind(weight), kind(relaxation), kind(1.0 - relaxation)
@@ -191,54 +188,27 @@ def relax_rows(
                 moved, bound = max(y[k], -u[k]), min(y[k] + u[k], zero)
                 pull[k] = held[k] + w * (moved - bound)
                 y[k] = b * moved + bound
-        multiply_rows_twice(address, pull, back, q, across, step, rows, r)
+        multiply_rows(pull, back, step, rows, r)
+        multiply_rows(q, across, turned, rows, r)
         if ends:
             for k in range(size):
-                whole = u[k] + (y[k] + a * step[k])
+                whole = u[k] + (y[k] + a * (step[k] + turned[k]))
                 y[k] = max(whole, zero)
                 lam[k] = min(whole, zero)
             continue
         for k in range(size):
-            following = y[k] + a * step[k]
+            following = y[k] + a * (step[k] + turned[k])
             y[k] = following
             moved, bound = max(following, -u[k]), min(following + u[k], zero)
             pull[k] = held[k] + w * (moved - bound)
-        sum_over_rows(address, q, pull, added, rows, r, r)
+        sum_over_rows(q, pull, added, rows, r)
         for k in range(r * r):
             total[k] += added[k]
     return sums
 
 
 @compiled()
-def relax(
-    address: int,
-    exact: int,
-    U: np.ndarray,
-    residual: np.ndarray,
-    basis: np.ndarray,
-    inverse: np.ndarray,
-    moment: np.ndarray,
-    vectors: np.ndarray,
-    values: np.ndarray,
-    shift: float,
-    weight: float,
-    relaxation: float,
-    Y: np.ndarray,
-    dual: np.ndarray,
-    steps: int,
-) -> None:
-    """Do all steps of :func:`relax_rows`, where one thread does all rows."""
-    coupling = np.empty(inverse.shape, U.dtype)
-    for step in range(steps):
-        couple(exact, moment, vectors, values, shift, coupling)
-        moment = relax_rows(
-            address, U, residual, basis, inverse, coupling, weight, relaxation, Y, dual,
-            step == 0, step == steps - 1, 0, len(U),
-        )  # fmt: skip
-
-
-@compiled()
-def cross_rows(address: int, A: np.ndarray, B: np.ndarray, begin: int, end: int) -> np.ndarray:
+def cross_rows(A: np.ndarray, B: np.ndarray, begin: int, end: int) -> np.ndarray:
     """Return A^T B over rows ``begin..end``; float32 sums stay short before they are added up."""
     a, b = A.shape[1], B.shape[1]
     sums, added = np.zeros((a, b)), np.empty(a * b, A.dtype)
@@ -246,7 +216,7 @@ def cross_rows(address: int, A: np.ndarray, B: np.ndarray, begin: int, end: int)
     for first in range(begin, end, BLOCK):
         rows = min(BLOCK, end - first)
         left, right = span(A, first * a, rows * a), span(B, first * b, rows * b)
-        sum_over_rows(address, left, right, added, rows, a, b)
+        multiply(left, right, added, a, b, rows, 1, a)
         for k in range(a * b):
             total[k] += added[k]
     return sums

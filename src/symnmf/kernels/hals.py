@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from symnmf.kernels.compiling import compiled
-from symnmf.kernels.dense_products import address_of, multiply_tile
+from symnmf.kernels.dense_products import multiply_tile
 from symnmf.kernels.spans import VECTOR_BYTES, span
 
 VECTORS = 8  # of rows worked on together, so that SIMD runs across rows and sums stay in registers
@@ -41,7 +41,7 @@ def hals_rows(
     cross, rows = np.empty(r * tile, factor.dtype), np.empty(r * tile, factor.dtype)
     value, weights = np.empty(tile, factor.dtype), np.empty(r * r, factor.dtype)
     inverse = np.empty(r, factor.dtype)
-    moving, sums, last = address_of(rows, 0), address_of(value, 0), tile - VECTOR_BYTES // item
+    last = tile - VECTOR_BYTES // item
     shift, zero = kind(coupling), kind(0)
     for j in range(r):
         for k in range(r):
@@ -65,8 +65,8 @@ def hals_rows(
                 if inverse[j] == zero:  # a column of zeros and no coupling: nothing decides it
                     continue
                 multiply_tile(
-                    zero, address_of(weights, j * r), moving, r, moving, moving, 0, sums,
-                    r, 1, tile, 0, last, VECTORS, VECTOR_BYTES, 1,
+                    weights, j * r, r, 1, rows, r, value, 0, tile, 0, last,
+                    VECTORS, VECTOR_BYTES, 1,
                 )  # fmt: skip
                 target, moved = span(cross, j * tile, size), span(rows, j * tile, size)
                 scale = inverse[j]

@@ -21,7 +21,6 @@ STEP_CHANGE, CHANGE_STEP, CHANGE_CHANGE, STEP_SLOPE, CHANGE_SLOPE, NUMBERS = ran
 
 @compiled(fastmath=REORDER)
 def gradient_rows(
-    address: int,
     U: np.ndarray,
     product: np.ndarray,
     gram: np.ndarray,
@@ -37,7 +36,7 @@ def gradient_rows(
 ) -> np.ndarray:
     """Bring ``gradient`` = U G - X U, half of grad f, up to date and note how it changed.
 
-    ``address`` is that of products, ``product`` X U, ``gram`` G = U^T U, ``steps`` and ``changes``
+    ``product`` is X U, ``gram`` G = U^T U, ``steps`` and ``changes``
     the rings. If ``newest`` >= 0, ``steps[newest]`` is the step made since ``gradient`` was last
     computed, and ``changes[newest]`` is written: zero where U did not move, for there a bound stops
     the step and not curvature. Return the dot products of s and y of the newest slot with those of
@@ -57,7 +56,7 @@ def gradient_rows(
         at, size = first * r, rows * r
         u, xu, g = span(U, at, size), span(product, at, size), span(gradient, at, size)
         s, y = span(steps, latest * n * r + at, size), span(changes, latest * n * r + at, size)
-        multiply_rows(address, u, small, curved, rows, r, r)
+        multiply_rows(u, small, curved, rows, r)
         if newest >= 0:
             length = 0.0
             for k in range(size):

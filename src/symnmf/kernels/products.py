@@ -13,43 +13,31 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
-from symnmf.errors import InputError
 from symnmf.kernels.compiling import compiled
 from symnmf.kernels.spans import (
     CACHED_BYTES,
-    I32,
     I64,
     PREFETCH_AHEAD,
     VECTOR_BYTES,
+    Vectors,
     ask_for,
     check_order,
     span,
     start_of,
 )
 
+#: Vectors that a row wider than one of them is summed in at a time.
+PANELS = (2, 3, 4)
+
 
 def balanced_chunks(indptr: np.ndarray, parts: int) -> list[tuple[int, int]]:
     """Cut the rows of a CSR matrix into ranges of nearly equal numbers of stored entries.
 
-    Parameters
-    ----------
-    indptr : ndarray of shape (n + 1,)
-        Row pointers of the matrix.
-    parts : int
-        Number of ranges asked for; fewer come back where rows are too few or too long.
-
-    Returns
-    -------
-    list of (begin, end)
-        Non-empty ranges which cover ``0 .. n`` in order.
+    Fewer ranges than ``parts`` come back where rows are too few or too long.
     """
-    if parts < 1:
-        raise InputError(f"parts is {parts}; ask for at least one chunk of rows.")
     n = len(indptr) - 1
     if parts == 1:
         return [(0, n)] if n else []
@@ -78,104 +66,61 @@ def _sum_row(
 ) -> Any:
     """``out[row + c] = sum_p data[p] V[indices[p], c]`` over entries ``first..stop``.
 
-    The columns c are those of a few ``vectors`` of so many bytes. They begin at column ``left``,
-    but the last of them at column ``last``, so that none reaches past the end of a row; columns
-    that are in two vectors are written twice. Sums stay in registers, two for each vector, of
-    every other entry, so that an addition does not wait for the one before it. The rows of V
-    wanted next lie anywhere in memory, where no processor looks ahead, but ``indices`` names them
-    early enough: those of entries before ``ahead`` are asked for.
+    The columns c are those of a few ``vectors`` of so many bytes (PANELS, where that is no
+    constant), see :class:`Vectors`. Sums stay in registers, two for each vector, of every other
+    entry, so that an addition does not wait for the one before it. The rows of V wanted next lie
+    anywhere in memory, where no processor looks ahead, but ``indices`` names them early enough:
+    those of entries before ``ahead`` are asked for.
     """
     check_order(indices, data, V, out)
-    count, element = vectors.literal_value, V.dtype
-    itemsize = element.bitwidth // 8
-    lanes = size.literal_value // itemsize
+    fixed = isinstance(vectors, types.IntegerLiteral)
+    counts = [vectors.literal_value] if fixed else PANELS
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        begin, end, known, panel, final = arguments[3:8]
+        begin, stop, known = arguments[3:6]
         names, values, rows, target = (
             start_of(context, builder, signature.args[k], arguments[k]) for k in (0, 1, 2, 8)
         )
-        vector = ir.VectorType(context.get_value_type(element), lanes)
-        undefined = ir.Constant(vector, ir.Undefined)
-        every_lane = ir.Constant(ir.VectorType(I32, lanes), [0] * lanes)
-        multiply_add = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(vector, [vector] * 3),
-            f"llvm.fmuladd.v{lanes}f{element.bitwidth}",
-        )
         shape = context.make_array(signature.args[2])(context, builder, arguments[2]).shape
         columns = builder.extract_value(shape, 1)
-        offsets = [builder.add(panel, I64(k * lanes)) for k in range(count - 1)] + [final]
 
-        def places(start: Any) -> list[Any]:
-            return [builder.gep(start, [offset]) for offset in offsets]
-
-        def row_of(position: Any) -> list[Any]:
+        def row_of(position: Any) -> Any:
             number = builder.load(builder.gep(names, [position]))
             number = context.cast(builder, number, signature.args[0].dtype, types.int64)
-            return places(builder.gep(rows, [builder.mul(number, columns)]))
+            return builder.gep(rows, [builder.mul(number, columns)])
 
-        def added(position: Any, sums: list[Any]) -> list[Any]:
-            scalar = builder.load(builder.gep(values, [position]))
-            x = builder.insert_element(undefined, scalar, I32(0))
-            x = builder.shuffle_vector(x, undefined, every_lane)
-            pieces = [builder.bitcast(place, vector.as_pointer()) for place in row_of(position)]
-            return [
-                builder.call(multiply_add, [x, builder.load(piece, align=itemsize), total])
-                for piece, total in zip(pieces, sums, strict=True)
-            ]
+        for count in counts:
+            with builder.if_then(builder.icmp_signed("==", arguments[10], I64(count))):
+                across = Vectors(
+                    context, builder, V.dtype, size.literal_value, count, *arguments[6:8]
+                )
 
-        before = builder.block
-        head, pair, ask, add, rest, odd, done = map(
-            builder.append_basic_block, ["head", "pair", "ask", "add", "rest", "odd", "done"]
-        )
-        paired = builder.sub(end, builder.and_(builder.sub(end, begin), I64(1)))
-        builder.branch(head)
+                def added(position: Any, sums: list[Any], across: Any = across) -> list[Any]:
+                    entry = builder.gep(values, [position])
+                    return across.added(entry, across.load(row_of(position)), sums)
 
-        builder.position_at_end(head)
-        position = builder.phi(I64)
-        sums = [builder.phi(vector) for _ in range(2 * count)]
-        builder.cbranch(builder.icmp_signed("<", position, paired), pair, rest)
+                def paired(
+                    position: Any, sums: list[Any], across: Any = across, added: Any = added
+                ) -> list[Any]:
+                    following = builder.add(position, I64(1))
+                    soon = [builder.add(position, I64(PREFETCH_AHEAD + k)) for k in range(2)]
+                    with builder.if_then(builder.icmp_signed("<", soon[1], known)):
+                        for later in soon:
+                            for place in across.places(row_of(later)):
+                                ask_for(builder, place)
+                    half = len(sums) // 2
+                    return added(position, sums[:half]) + added(following, sums[half:])
 
-        builder.position_at_end(pair)
-        soon = [builder.add(position, I64(PREFETCH_AHEAD + k)) for k in range(2)]
-        builder.cbranch(builder.icmp_signed("<", soon[1], known), ask, add)
-
-        builder.position_at_end(ask)
-        for later in soon:
-            for place in row_of(later):
-                ask_for(builder, place)
-        builder.branch(add)
-
-        builder.position_at_end(add)
-        following = builder.add(position, I64(1))
-        updated = added(position, sums[:count]) + added(following, sums[count:])
-        position.add_incoming(begin, before)
-        position.add_incoming(builder.add(position, I64(2)), add)
-        for old, new in zip(sums, updated, strict=True):
-            old.add_incoming(ir.Constant(vector, None), before)
-            old.add_incoming(new, add)
-        builder.branch(head)
-
-        builder.position_at_end(rest)
-        even = [builder.fadd(sums[k], sums[count + k]) for k in range(count)]
-        builder.cbranch(builder.icmp_signed("<", paired, end), odd, done)
-
-        builder.position_at_end(odd)
-        uneven = added(paired, even)
-        builder.branch(done)
-
-        builder.position_at_end(done)
-        totals = [builder.phi(vector) for _ in range(count)]
-        for total, without, whole in zip(totals, even, uneven, strict=True):
-            total.add_incoming(without, rest)
-            total.add_incoming(whole, odd)
-        for total, place in zip(totals, places(builder.gep(target, [arguments[9]])), strict=True):
-            builder.store(total, builder.bitcast(place, vector.as_pointer()), align=itemsize)
+                even = builder.sub(stop, builder.and_(builder.sub(stop, begin), I64(1)))
+                pairs = across.loop(begin, even, 2, across.zeros * 2, paired)
+                sums = [builder.fadd(pairs[k], pairs[count + k]) for k in range(count)]
+                sums = across.loop(even, stop, 1, sums, added)
+                across.store(sums, builder.gep(target, [arguments[9]]))
         return context.get_dummy_value()
 
     i64 = types.int64
-    given = (indices, data, V, i64, i64, i64, i64, i64, out, i64, vectors, size)
+    which = vectors if fixed else i64
+    given = (indices, data, V, i64, i64, i64, i64, i64, out, i64, which, size)
     return types.void(*given), generate
 
 
@@ -189,21 +134,7 @@ def csr_rows(
     begin: int,
     end: int,
 ) -> None:
-    """Write ``out[begin:end] = X[begin:end] @ V`` for ``X`` in CSR form.
-
-    Parameters
-    ----------
-    indptr, indices : ndarray of int32 or int64
-        CSR structure of ``X``; indices need not be sorted.
-    data : ndarray of float64 or float32
-        Stored entries.
-    V : ndarray of shape (n, r)
-        Right factor, C-ordered, of the same dtype as ``data``.
-    out : ndarray of shape (n, r)
-        Result, C-ordered; other rows are left as they are.
-    begin, end : int
-        Range of rows.
-    """
+    """Write ``out[begin:end] = X[begin:end] @ V`` for ``X`` in CSR form."""
     columns, item = V.shape[1], V.itemsize
     size, lanes = columns * item, VECTOR_BYTES // item
     ahead = np.int64(indptr[end]) if V.size * item > CACHED_BYTES else np.int64(0)
@@ -211,23 +142,14 @@ def csr_rows(
         first, stop, row = np.int64(indptr[i]), np.int64(indptr[i + 1]), i * columns
         if size > VECTOR_BYTES:
             left = 0
-            while left < columns:  # panels of two, three or four vectors
+            while left < columns:
                 remaining = -(-(columns - left) // lanes)
-                vectors = 4 if remaining > 5 or remaining == 4 else min(remaining, 3)
-                last = min(left + vectors * lanes, columns) - lanes
-                if vectors == 4:
-                    _sum_row(
-                        indices, data, V, first, stop, ahead, left, last, out, row, 4, VECTOR_BYTES
-                    )
-                elif vectors == 3:
-                    _sum_row(
-                        indices, data, V, first, stop, ahead, left, last, out, row, 3, VECTOR_BYTES
-                    )
-                else:
-                    _sum_row(
-                        indices, data, V, first, stop, ahead, left, last, out, row, 2, VECTOR_BYTES
-                    )
-                left += vectors * lanes
+                count = 4 if remaining > 5 or remaining == 4 else min(remaining, 3)
+                last = min(left + count * lanes, columns) - lanes
+                _sum_row(
+                    indices, data, V, first, stop, ahead, left, last, out, row, count, VECTOR_BYTES
+                )
+                left += count * lanes
         elif size > 32:
             last = columns - 32 // item
             _sum_row(indices, data, V, first, stop, ahead, 0, last, out, row, 2, 32)

@@ -8,6 +8,7 @@ C-ordered; others are refused while the kernel is compiled.
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding
@@ -64,6 +65,71 @@ def ask_for(builder: Any, place: Any) -> None:
     hint = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
     # a read, kept in all caches, data
     builder.call(hint, [builder.bitcast(place, ADDRESS), I32(0), I32(3), I32(1)])
+
+
+class Vectors:
+    """Emits what a row of a thin matrix takes part in, a few registers of so many bytes at a time.
+
+    They begin at entry ``left`` of the row, but the last of them at entry ``last``, so that none
+    reaches past the end of a row; entries that are in two vectors are written twice.
+    """
+
+    def __init__(
+        self, context: Any, builder: Any, kind: Any, size: int, count: int, left: Any, last: Any
+    ) -> None:
+        self.builder, self.itemsize = builder, kind.bitwidth // 8
+        lanes = size // self.itemsize
+        self.type = ir.VectorType(context.get_value_type(kind), lanes)
+        self.every_lane = ir.Constant(ir.VectorType(I32, lanes), [0] * lanes)
+        self.zeros = [ir.Constant(self.type, None)] * count
+        offsets = [builder.add(left, I64(k * lanes)) for k in range(count - 1)]
+        self.offsets = [*offsets, last]
+        self.fused = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(self.type, [self.type] * 3),
+            f"llvm.fmuladd.v{lanes}f{kind.bitwidth}",
+        )
+
+    def places(self, row: Any) -> list[Any]:
+        """Return where the vectors of a row begin."""
+        starts = (self.builder.gep(row, [offset]) for offset in self.offsets)
+        return [self.builder.bitcast(start, self.type.as_pointer()) for start in starts]
+
+    def load(self, row: Any) -> list[Any]:
+        return [self.builder.load(place, align=self.itemsize) for place in self.places(row)]
+
+    def store(self, values: list[Any], row: Any) -> None:
+        for value, place in zip(values, self.places(row), strict=True):
+            self.builder.store(value, place, align=self.itemsize)
+
+    def added(self, entry: Any, row: list[Any], sums: list[Any]) -> list[Any]:
+        """Return the sums with an entry times a row added to them."""
+        undefined = ir.Constant(self.type, ir.Undefined)
+        x = self.builder.insert_element(undefined, self.builder.load(entry), I32(0))
+        x = self.builder.shuffle_vector(x, undefined, self.every_lane)
+        return [self.builder.call(self.fused, [x, v, s]) for v, s in zip(row, sums, strict=True)]
+
+    def loop(
+        self, begin: Any, stop: Any, step: int, sums: list[Any], body: Callable[..., list[Any]]
+    ) -> list[Any]:
+        """Emit a loop that makes new sums of a number and the old ones; return the last."""
+        builder, before = self.builder, self.builder.block
+        head, inside, after = map(builder.append_basic_block, ["head", "inside", "after"])
+        builder.branch(head)
+        builder.position_at_end(head)
+        k, kept = builder.phi(I64), [builder.phi(self.type) for _ in sums]
+        builder.cbranch(builder.icmp_signed("<", k, stop), inside, after)
+        builder.position_at_end(inside)
+        updated = body(k, kept)
+        following = builder.add(k, I64(step))
+        for phi, first, later in zip(
+            [k, *kept], [begin, *sums], [following, *updated], strict=True
+        ):
+            phi.add_incoming(first, before)
+            phi.add_incoming(later, builder.block)
+        builder.branch(head)
+        builder.position_at_end(after)
+        return kept
 
 
 @intrinsic

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from symnmf.kernels import directions, pairs
-from symnmf.kernels.dense_products import multiplier, times_rows
+from symnmf.kernels.dense_products import times_rows
 from symnmf.kernels.hals import hals_rows
 from symnmf.ops.operations import Line, Nnls, Ops, RowSolver
 from symnmf.parallel import Threads
@@ -120,7 +120,7 @@ class HostOps(Ops):
     def times(self, T: np.ndarray, small: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         T, right = np.ascontiguousarray(T), np.ascontiguousarray(small, T.dtype)
         found = np.empty((len(T), right.shape[1]), T.dtype) if out is None else out
-        kernel = partial(times_rows, multiplier(T.dtype), T, right, found)
+        kernel = partial(times_rows, T, right, found)
         self.threads.run(kernel, self.threads.split(len(T), 2.0 * right.size))
         return found
 
@@ -150,7 +150,7 @@ class HostOps(Ops):
 
     def cross(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         A, B = np.ascontiguousarray(A), np.ascontiguousarray(B)
-        kernel = partial(directions.cross_rows, multiplier(A.dtype), A, B)
+        kernel = partial(directions.cross_rows, A, B)
         return np.asarray(self._rows(kernel, len(A), 2.0 * A.shape[1] * B.shape[1]))
 
     def column_sums(self, T: np.ndarray) -> np.ndarray:
@@ -185,7 +185,7 @@ class HostOps(Ops):
 
     def line(self, U: np.ndarray, product: np.ndarray, Z: np.ndarray, image: np.ndarray) -> Line:
         n, r = U.shape
-        kernel = partial(directions.direction_rows, multiplier(U.dtype), U, product, Z, image)
+        kernel = partial(directions.direction_rows, U, product, Z, image)
         sums = self._rows(kernel, n, 4.0 * r * (r + 2))
         cross, length = sums[2:].reshape(2, r, r)
         return Line(float(sums[0]), float(sums[1]), cross, length, Z, image)
@@ -227,7 +227,7 @@ class HostOps(Ops):
         n, r = U.shape
         kernel = partial(
             pairs.gradient_rows,
-            *(multiplier(U.dtype), U, product, gram.astype(U.dtype, copy=False), level, reach),
+            *(U, product, gram.astype(U.dtype, copy=False), level, reach),
             *(gradient, steps, changes, newest, slots),
         )
         return np.asarray(self._rows(kernel, n, 2.0 * r * (r + 6 * len(steps))))
@@ -269,22 +269,17 @@ class HostOps(Ops):
         residual, basis = (kept.pop() if kept else np.empty_like(U) for _ in range(2))
         Z, cost = np.empty_like(U), 6.0 * r * r
         turn, curvature = vectors.astype(kind, copy=False), gram.astype(kind, copy=False)
-        address, exact = multiplier(kind), multiplier(values.dtype)
         prepare = partial(
             directions.prepare_rows,
-            *(address, U, product, curvature, turn, dual, weight, residual, basis),
+            *(U, product, curvature, turn, dual, weight, residual, basis),
         )
         moment = self._rows(prepare, n, cost)
-        if len(self.threads.split(n, cost)) == 1:
-            model = residual, basis, inverse, moment, vectors, values, shift, weight, relaxation
-            directions.relax(address, exact, U, *model, Z, dual, steps)
-            steps = 0
         coupling = np.empty((r, r), kind)
         for step in range(steps):
-            directions.couple(exact, moment, vectors, values, shift, coupling)
+            directions.couple(moment, vectors, values, shift, coupling)
             relax = partial(
                 directions.relax_rows,
-                *(address, U, residual, basis, inverse, coupling, weight, relaxation, Z, dual),
+                *(U, residual, basis, inverse, coupling, weight, relaxation, Z, dual),
                 *(step == 0, step == steps - 1),
             )
             moment = self._rows(relax, n, cost)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from symnmf.kernels.dense_products import NARROW, multiplier, times_rows
+from symnmf.kernels.dense_products import NARROW, times_rows
 from symnmf.parallel import Bounds, Threads
 from symnmf.storage.host import HostMatrix
 from symnmf.storage.symmetric import BLOCK_SIZE, Square, residual_by_columns, square_parts
@@ -28,7 +28,7 @@ class DenseMatrix(HostMatrix):
     def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
         X = _rows(self.array)
         if V.shape[1] <= NARROW and X.flags.c_contiguous:
-            times_rows(multiplier(V.dtype), X, V, out, begin, end)
+            times_rows(X, V, out, begin, end)
         else:
             np.matmul(X[begin:end], V, out=out[begin:end])
 
