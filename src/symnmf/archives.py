@@ -12,7 +12,7 @@ import hashlib
 import os
 import zipfile
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -34,12 +34,8 @@ def _checksum(arrays: dict[str, np.ndarray]) -> str:
 
 def write_archive(path: str | os.PathLike[str], arrays: dict[str, np.ndarray]) -> None:
     """Write arrays to an npz archive with a checksum, atomically."""
-    members = {**arrays, CHECKSUM: np.array(_checksum(arrays))}
-
-    def write(stream: IO[bytes]) -> None:
-        np.savez(stream, **members)
-
-    write_atomically(path, write)
+    members: dict[str, Any] = {**arrays, CHECKSUM: np.array(_checksum(arrays))}
+    write_atomically(path, lambda stream: np.savez(stream, **members))
 
 
 def read_archive(path: str | os.PathLike[str], expected_format: str) -> dict[str, np.ndarray]:

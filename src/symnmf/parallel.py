@@ -167,8 +167,7 @@ def _free_control() -> None:
     import threadpoolctl
 
     openblas = getattr(threadpoolctl, "OpenBLASController", None)
-    if hasattr(openblas, "clear_controlling_thread"):
-        openblas.clear_controlling_thread(force=True)
+    getattr(openblas, "clear_controlling_thread", lambda force: None)(force=True)
 
 
 #: Hold BLAS to one thread inside a ``with`` block, whoever else does so at the same time.

@@ -116,7 +116,7 @@ def compiled(*, inner: bool = False, **options: Any) -> Callable[[Callable[..., 
 
 def shared(function: Callable[..., None], arguments: tuple[Any, ...], symbol: str) -> None:
     """Compile a function once, for kernels to call by this symbol instead of having it in them."""
-    own = CFunc(function, (arguments, numba.void), {}, {"error_model": "numpy"})
+    own: Any = CFunc(function, (arguments, numba.void), {}, {"error_model": "numpy"})
     own._cache = _cache_of(function)
     own.compile()
     llvmlite.binding.add_symbol(symbol, own.address)
