@@ -74,7 +74,7 @@ def problems() -> dict[str, Callable[[], Callable[[], Any]]]:
         return lambda: symnmf.factorize(X, r, random_state=0, n_jobs=1, **options)
 
     def on_graph(name: str, r: int, **options: Any) -> Callable[[], Any]:
-        return run(symnmf.graphs.self_tuning(images(name)), r, **options)
+        return run(symnmf.graphs.build(images(name)), r, **options)
 
     def masked() -> np.ndarray:
         upper = np.triu(np.random.default_rng(1).random((400, 400)) < 0.5)

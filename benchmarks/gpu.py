@@ -174,7 +174,7 @@ def graphs(_: Path | None) -> None:
     mnist = datasets.load("mnist_full")
     SymNMF(10, device="cuda", random_state=0).fit(mnist.data[:3000])  # compiles
     began = time.perf_counter()
-    A = symnmf.graphs.self_tuning(mnist.data, device="cuda")
+    A = symnmf.graphs.build(mnist.data, device="cuda")
     built = time.perf_counter() - began
     model = SymNMF(10, device="cuda", random_state=0).fit(mnist.data)
     total = time.perf_counter() - began - built

@@ -44,7 +44,7 @@ def similarities() -> dict[str, tuple[Any, int]]:
         "digits": datasets.load("digits"),
         "coil20": datasets.load("coil20"),
     }
-    return {name: (graphs.self_tuning(one.data), one.n_clusters) for name, one in loaded.items()}
+    return {name: (graphs.build(one.data), one.n_clusters) for name, one in loaded.items()}
 
 
 def by_eigenvectors(A: Any, k: int) -> np.ndarray:

@@ -97,7 +97,7 @@ def _synthetic(n: int, r: int, noise: float) -> Problem:
 def _points(load: Callable[[], datasets.Dataset], rank: int) -> Problem:
     def make() -> tuple[Any, np.ndarray | None]:
         found = load()
-        return graphs.self_tuning(found.data), found.target
+        return graphs.build(found.data), found.target
 
     return Problem(rank, make, 3.0)
 

@@ -155,7 +155,7 @@ def _graph(dataset: str) -> tuple[Any, np.ndarray, int]:
     assert data.target is not None
     with warnings.catch_warnings():  # of components, which these data are known to have
         warnings.simplefilter("ignore", graphs.GraphWarning)
-        A = graphs.self_tuning(data.data, n_neighbors=data.data.shape[0].bit_length(), n_jobs=1)
+        A = graphs.build(data.data, n_neighbors=data.data.shape[0].bit_length(), n_jobs=1)
     return A, data.target, data.n_clusters
 
 

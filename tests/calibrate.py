@@ -24,7 +24,7 @@ from scipy.stats import binom
 
 from kinds_of_data import PLANTED, WITHOUT, Kind
 from symnmf.cluster.judgement import CHANCE, LEVEL, UNKNOWN, Evidence, evidence_of
-from symnmf.graphs import self_tuning
+from symnmf.graphs import build
 
 EVERY: dict[str, Kind] = WITHOUT | PLANTED
 
@@ -61,7 +61,7 @@ def evidence(name: str, seed: int) -> Evidence:
         return evidence_of(data, seed=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of components, in some draws
-        graph = self_tuning(data, normalize=False, n_clusters=len(data))
+        graph = build(data, normalize=False)
     return evidence_of(graph, points=data, seed=seed)
 
 

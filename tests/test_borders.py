@@ -105,7 +105,7 @@ ENTRY_POINTS = {
     "new rows": lambda X: (
         symnmf.SymNMF(2, affinity="precomputed", random_state=0).fit(X_SOUND).predict(X)
     ),
-    "neighbours": lambda X: symnmf.graphs.nearest_neighbors(X),
+    "neighbours": lambda X: symnmf.graphs.build(X, "nearest_neighbors"),
     "normalize": lambda X: symnmf.graphs.normalize(X),
     "compare": lambda X: symnmf.compare(X, 2),
     "certificate": lambda X: symnmf.factorize(X_SOUND, 2, **SETTINGS).certificate(X),

@@ -56,7 +56,7 @@ def test_from_adjacency(convert):
         (nx.MultiGraph([(0, 1), (0, 1)]), "networkx.Graph(G)"),
         (nx.Graph([("a", "b", {"weight": -2})]), "('a', 'b') with -2"),
         (nx.Graph([(0, 1, {"weight": float("nan")})]), "(0, 1) with nan"),
-        (nx.Graph([(0, 1, {"weight": "heavy"})]), "'weight' of G holds values that are not"),
+        (nx.Graph([(0, 1, {"weight": "heavy"})]), "'weight' of G has a value that is not a number"),
         (nx.Graph(), "G has no nodes"),
         (igraph.Graph([(0, 1)], directed=True), "G.as_undirected()"),
         (igraph.Graph([(0, 1), (0, 1)]), "G.simplify(loops=False, combine_edges='sum')"),
@@ -149,15 +149,15 @@ def test_isolated_nodes_are_outside():
     assert found.outside == ["lonely", "alone"]
     assert (found.labels[-2:] == -1).all()
     assert not found.membership[-2:].any()
-    empty = communities(nx.empty_graph(3), 2)
-    assert empty == []
-    assert empty.outside == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
     ("graph", "k", "options", "said"),
     [
-        (nx.path_graph(3), 4, {}, "n_clusters=4 is more than the 3 nodes of G that have edges"),
+        (nx.path_graph(3), 4, {}, "n_clusters=4 is more than the 3 nodes of G; choose"),
+        (nx.Graph({0: [1, 2], 3: []}), 4, {}, "more than the 3 nodes of G that have edges"),
+        (nx.empty_graph(3), 2, {}, "G has no edges"),
+        (np.zeros((4, 4)), 2, {}, "G has no edges"),
         (nx.path_graph(3), 2, {"threshold": 1}, "threshold must be 'background' or a number"),
         (nx.DiGraph([(0, 1)]), 1, {}, "directed"),
         (nx.MultiGraph([(0, 1), (0, 1)]), 1, {}, "multigraph"),

@@ -51,12 +51,12 @@ class InItsPlace(SymNMF):
         self.n_components = n_components
         self.assign_labels = assign_labels
 
-    def _pipeline(self, **known):
+    def _task(self, **known):
         names = ("n_clusters", "affinity", "n_neighbors", "gamma", "random_state")
         plain = SymNMF(**{name: getattr(self, name) for name in names})
         if self.affinity == "nearest_neighbors":
             plain.n_neighbors = 9 if self.n_neighbors is None else self.n_neighbors - 1
-        return plain._pipeline(**known)
+        return plain._task(**known)
 
     def fit(self, X, y=None, **told):
         super().fit(X, **told)

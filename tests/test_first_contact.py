@@ -33,8 +33,7 @@ def test_an_h5ad(tmp_path):
     X, y = three_groups(10)
     names = [f"cell{i}" for i in range(60)]
     adata = anndata.AnnData(X, obs=pd.DataFrame(index=names))
-    with pytest.warns(GraphWarning):
-        graph = graphs.self_tuning(X, normalize=False)
+    graph = graphs.build(X, normalize=False)
     adata.obsp["connectivities"] = sp.csr_matrix(graph)
     adata.write_h5ad(tmp_path / "cells.h5ad")
     rows, said = cluster(tmp_path / "cells.h5ad", "-k", "3")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import symnmf
 from symnmf import InputError
-from symnmf.graphs import GraphWarning, Hypergraph, from_graph
+from symnmf.graphs import GraphWarning, Hypergraph
 from symnmf.state import Point
 
 
@@ -179,9 +178,9 @@ def test_random_hypergraphs_are_no_more_than_chance():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"loss": "bernoulli"}, "loss='bernoulli' is for edges"),
-        ({"mask": np.ones((25, 25), bool)}, "mask cannot be used"),
-        ({"allow_negative": True}, "allow_negative cannot be used"),
+        ({"loss": "bernoulli"}, "loss=bernoulli cannot be combined with a hypergraph"),
+        ({"mask": np.ones((25, 25), bool)}, "mask cannot be combined"),
+        ({"allow_negative": True}, "allow_negative cannot be combined"),
         ({"n_clusters": 26}, "more than the"),
     ],
 )
@@ -189,61 +188,3 @@ def test_what_does_not_go_with_a_hypergraph_is_refused(options, said):
     H = drawn(0)
     with pytest.raises(InputError, match=said):
         symnmf.communities(H, **{"n_clusters": 2, **options})
-
-
-# --- files
-
-
-# --- hypergraphs of other libraries
-
-
-def groups_of(found):
-    return {frozenset(community) for community in found}
-
-
-EDGES = [("a", "b", "c"), ("a", "b"), ("b", "c", "d"), ("x", "y", "z"), ("y", "z"), ("d", "x")]
-WEIGHTS = [2.0, 3.0, 2.0, 4.0, 1.0, 0.5]
-
-
-def test_xgi_hypergraphs_are_taken_as_they_are():
-    xgi = pytest.importorskip("xgi")
-    H = xgi.Hypergraph()
-    H.add_nodes_from(["alone", "a"])
-    for edge, weight in zip(EDGES, WEIGHTS, strict=True):
-        H.add_edge(edge, weight=weight)
-    found = symnmf.communities(H, 2, random_state=0)
-    assert groups_of(found) == {frozenset("abcd"), frozenset("xyz")}
-    assert found.outside == ["alone"]
-    A, names = from_graph(H)
-    expected = Hypergraph(EDGES, WEIGHTS, nodes=names).clique_graph()
-    np.testing.assert_array_equal(A.toarray(), expected.toarray())
-    plain, _ = from_graph(H, weight=None)
-    np.testing.assert_array_equal(
-        plain.toarray(), Hypergraph(EDGES, nodes=names).clique_graph().toarray()
-    )
-    with pytest.raises(InputError, match="directed hypergraph"):
-        symnmf.communities(xgi.DiHypergraph([([1, 2], [3])]), 1)
-
-
-def test_hgx_hypergraphs_are_taken_as_they_are():
-    hypergraphx = pytest.importorskip("hypergraphx")
-    H = hypergraphx.Hypergraph(EDGES, weighted=True, weights=WEIGHTS)
-    assert groups_of(symnmf.communities(H, 2, random_state=0)) == {
-        frozenset("abcd"),
-        frozenset("xyz"),
-    }
-    A, names = from_graph(H)
-    expected = Hypergraph(EDGES, WEIGHTS, nodes=names).clique_graph()
-    np.testing.assert_allclose(A.toarray(), expected.toarray(), rtol=1e-12)
-
-
-def test_hypernetx_hypergraphs_are_taken_as_they_are():
-    hypernetx = pytest.importorskip("hypernetx")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        H = hypernetx.Hypergraph(dict(enumerate(EDGES)))
-        found = symnmf.communities(H, 2, random_state=0)
-    assert groups_of(found) == {frozenset("abcd"), frozenset("xyz")}
-    A, names = from_graph(H)
-    expected = Hypergraph(EDGES, nodes=names).clique_graph()
-    np.testing.assert_allclose(A.toarray(), expected.toarray(), rtol=1e-12)

@@ -29,7 +29,7 @@ def blobs(n: int = 400, k: int = 8, seed: int = 3) -> np.ndarray:
 
 @cache
 def graph() -> sp.csr_array:
-    return sp.csr_array(symnmf.graphs.self_tuning(blobs()))
+    return sp.csr_array(symnmf.graphs.build(blobs()))
 
 
 @cache

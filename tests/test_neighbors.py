@@ -96,7 +96,7 @@ def test_copies_of_a_point_are_its_neighbours() -> None:
     indices, distances = Search(points).among(10)
     assert (indices != np.arange(500)[:, None]).all()
     np.testing.assert_allclose(distances, np.sort(cdist(points, points), axis=1)[:, 1:11])
-    A = graphs.nearest_neighbors(points, n_neighbors=3, normalize=False, n_clusters=60)
+    A = graphs.build(points, "nearest_neighbors", n_neighbors=3, normalize=False)
     _, part = connected_components(A, directed=False)
     labels = distinct(points)[0]
     assert all(np.unique(part[labels == label]).size == 1 for label in range(labels.max() + 1))

@@ -44,7 +44,7 @@ def karate():
 def points():
     from sklearn.datasets import load_iris
 
-    return symnmf.graphs.self_tuning(load_iris().data).toarray()
+    return symnmf.graphs.build(load_iris().data).toarray()
 
 
 DATA = {

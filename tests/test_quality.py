@@ -46,7 +46,7 @@ def camps(seed=0, n=400, whiskers=25):
 
 def test_a_spectral_start_ends_lower_than_random_ones(real_data):
     data = symnmf.datasets.load("orl", real_data)
-    A = graphs.self_tuning(data.data)
+    A = graphs.build(data.data)
     found = Plan(40, Settings.of(tol=1e-4), random_state=0).search(A)
     random = Plan(40, Settings.of(tol=1e-4), init="scaled-random", random_state=0).search(A)
     assert found.best.error < 0.3658 < random.best.error

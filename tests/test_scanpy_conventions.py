@@ -19,7 +19,7 @@ def adata():
     X = np.random.default_rng(0).normal(size=(75, 4)) + 4 * kinds[:, None]
     made = anndata.AnnData(X, obs=pd.DataFrame(index=[f"c{i}" for i in range(75)]))
     made.obs["tissue"] = pd.Categorical(np.where(kinds < 2, "blood", "skin"))
-    graph = graphs.self_tuning(X, normalize=False, n_neighbors=12, n_clusters=3)
+    graph = graphs.build(X, normalize=False, n_neighbors=12)
     made.obsp["connectivities"] = sp.csr_matrix(graph)
     made.obs["kind"] = kinds
     return made

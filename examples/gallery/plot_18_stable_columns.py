@@ -17,7 +17,7 @@ import symnmf
 from symnmf import datasets, graphs
 
 digits = datasets.load("digits")
-found = symnmf.consensus(graphs.self_tuning(digits.data), 10, n_runs=20, random_state=0)
+found = symnmf.consensus(graphs.build(digits.data), 10, n_runs=20, random_state=0)
 print(found)
 
 figure, axes = plt.subplots(figsize=(7.5, 4.5), layout="constrained")

@@ -9,24 +9,23 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf import graphs
 from symnmf.arguments import checked
 from symnmf.cluster.about import about
 from symnmf.cluster.fitted import Fitted
 from symnmf.cluster.outside import outlier_scores
-from symnmf.cluster.pipeline import Pipeline
+from symnmf.cluster.pipeline import find_clusters
 from symnmf.cluster.quality import Quality
-from symnmf.cluster.similarities import GraphOfPoints
-from symnmf.cluster.sparse import SparseFitted, SparsePipeline
+from symnmf.cluster.task import PRECOMPUTED, Task
 from symnmf.errors import InputError, said_as_input_errors
-from symnmf.graphs.edge_tables import with_edges_read
+from symnmf.graphs.edges import read_graph
 from symnmf.notebook import card
-from symnmf.options import ClusterOptions, ProblemOptions, defaults, documented, names_in
+from symnmf.options import ClusterOptions, documented
 from symnmf.run.result import OUTSIDE, Result
 from symnmf.run.start import RandomState
 
 if TYPE_CHECKING:
     from symnmf.cluster.judgement import RankSelection
+    from symnmf.cluster.sparse import SparseFitted
     from symnmf.run.choosing import Choice
 
 #: What a notebook shows at most.
@@ -83,15 +82,15 @@ class Communities(Sequence[frozenset[Hashable]]):
         self.names: list[Any] = fitted.names
         self.labels = fitted.labels
         self.result: Result = fitted.result
-        self.rank_selection: RankSelection | None = getattr(fitted, "selection", None)
-        self.degree_offset = fitted.degree_offset
+        self.rank_selection: RankSelection | None = fitted.selection
         self.seed: RandomState = fitted.seed
-        self.overlapping = fitted.threshold is not None
-        signs = None if isinstance(fitted, SparseFitted) else fitted.similarities.signs
-        layers = None if isinstance(fitted, SparseFitted) else fitted.similarities.layers
-        self.layer_weights: Choice | None = layers
-        self.negative_weight: Choice | None = signs
-        self.attribute_weight: Choice | None = getattr(fitted, "attribute_weight", None)
+        self.overlapping = fitted.shared_by is not None
+        similar = getattr(fitted, "similarities", None)  # a row-sparse U has none
+        self.degree_offset = float((similar and similar.degree_offset) or 0.0)
+        choices = similar.choices if similar else {}
+        self.layer_weights: Choice | None = choices.get("layer_weights")
+        self.negative_weight: Choice | None = choices.get("negative_weight")
+        self.attribute_weight: Choice | None = choices.get("attribute_weight")
 
     @cached_property
     def _sets(self) -> list[frozenset[Any]]:
@@ -282,10 +281,10 @@ def communities(
         Undirected, without parallel edges; weights finite, and nonnegative unless
         ``allow_negative`` is set.
         A table is a frame of pandas, polars or pyarrow with the columns source, target and
-        optionally weight, or a list of named pairs; see :func:`symnmf.graphs.from_edges`.
-        A :class:`symnmf.graphs.Hypergraph`, or one of XGI, HGX or HyperNetX, is clustered by its
-        clique graph, over the sizes that carry groups; ``loss="poisson"`` refines that by a
-        model of the hyperedges, and ``order=3`` takes their triples (docs/howto/hypergraphs.md).
+        optionally weight, or a list of pairs; see :func:`symnmf.graphs.from_edges`.
+        A :class:`symnmf.graphs.Hypergraph` is clustered by its clique graph, over the sizes that
+        carry groups; ``loss="poisson"`` refines that by a model of the hyperedges, and ``order=3``
+        takes their triples (docs/howto/hypergraphs.md).
         A list of graphs or matrices of the same nodes are the layers of a multiplex graph, each
         normalised separately. A matrix of :mod:`symnmf.storage`, a Dask array or a
         :class:`symnmf.Problem` is taken as it is.
@@ -327,31 +326,27 @@ def communities(
     >>> [len(community) for community in found]
     [18, 16]
     """
-    points = None
-    if isinstance(G, GraphOfPoints):
-        G, points = G.graph, G.points
-    hypergraph = graphs.hypergraph_of(G, weight)
-    G = with_edges_read(G, weight) if hypergraph is None else hypergraph
-    given = defaults(names_in(ClusterOptions)) | dict(options)
-    objective = {name: given.pop(name) for name in names_in(ProblemOptions)}
-    of_pipeline = ("loss", "attributes", "attribute_weight", "layer_weights")
-    given |= {name: objective.pop(name) for name in of_pipeline}
-    if order != 2:
-        given["normalize"] = None
-    pipeline = Pipeline(
+    return communities_of(
+        G,
         n_clusters=n_clusters,
         order=order,
-        threshold=threshold if overlapping else None,
-        attribute_scaling=attribute_scaling,
+        overlapping=overlapping,
+        threshold=threshold,
         weight=weight,
         negative_weight=negative_weight,
-        objective=objective,
-        is_graph=True,
-        points=points,
-        argument="G",
-        rows="nodes",
-        **given,
+        row_sparse=row_sparse,
+        attribute_scaling=attribute_scaling,
+        **options,
     )
-    wanted = row_sparse if overlapping or row_sparse else False
-    sparse = SparsePipeline.beside(pipeline, wanted)
-    return Communities(sparse.fit(G) if sparse.applies(G) else pipeline.fit(G))
+
+
+def communities_of(G: Any, points: Any = None, **options: Any) -> Communities:
+    """Return what :func:`communities` does, judged by the points that the graph was made of."""
+    task = Task("G", is_graph=True, points=points, affinity=PRECOMPUTED, **options)
+    G = read_graph(G, task.weight) or G
+    if task.row_sparse or (task.overlapping and task.row_sparse is None):
+        from symnmf.cluster.sparse import fit_row_sparse, is_row_sparse
+
+        if is_row_sparse(task, G):
+            return Communities(fit_row_sparse(task, G))
+    return Communities(find_clusters(task, G))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +20,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from symnmf.arguments import check_options, checked_names
 from symnmf.cluster.fitted import Fitted
 from symnmf.cluster.outside import outlier_scores
-from symnmf.cluster.pipeline import Pipeline, rows_of
+from symnmf.cluster.pipeline import find_clusters
 from symnmf.cluster.quality import Quality
-from symnmf.cluster.similarities import PRECOMPUTED
+from symnmf.cluster.task import PRECOMPUTED, Task
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.adjacency import check_order, refuse_foreign
 from symnmf.graphs.attributes import refuse_text
@@ -122,9 +121,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     -----
     Differences from ``SpectralClustering``: ``eigen_solver``, ``n_components`` and ``eigen_tol``
     have no counterpart, because eigenvectors are only a start, and ``assign_labels`` has other
-    values. "rbf" and "cosine" are sparse here; for the full kernel pass
-    ``affinity=functools.partial(symnmf.graphs.rbf, n_neighbors="all")``. ``SpectralClustering``
-    always normalizes a precomputed affinity; here ``normalize`` decides.
+    values. "rbf" and "cosine" are sparse here; ``n_neighbors="all"`` gives the full "rbf" kernel.
+    ``SpectralClustering`` always normalizes a precomputed affinity; here ``normalize`` decides.
 
     Unlike ``SpectralClustering``, this class has ``predict`` and ``transform`` for new samples.
 
@@ -228,12 +226,11 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         routes them if metadata routing is enabled. For single pairs use
         :func:`symnmf.graphs.constrained`.
         """
-        pipeline = self._pipeline(labels=labels, must_link=must_link, cannot_link=cannot_link)
+        task = self._task(labels=labels, must_link=must_link, cannot_link=cannot_link)
         data = self._samples(X, reset=True)
-        if (names := getattr(self, "feature_names_in_", None)) is not None:
-            pipeline = replace(pipeline, column_names=names)
+        task.column_names = getattr(self, "feature_names_in_", None)
         try:
-            fitted = pipeline.fit(data, _printer(int(self.verbose)) if self.verbose else None)
+            fitted = find_clusters(task, data, _printer(int(self.verbose)))
         except InputError as error:
             if "has negative entries" not in str(error):
                 raise
@@ -241,7 +238,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             raise InputError(f"Negative values in data: {error}") from None
         self._fitted: Fitted = fitted
         self._outlier_score: np.ndarray | None = None
-        self._places = Places(data, self.affinity, fitted.similarities.compared)
+        self._places = Places(data, self.affinity, fitted.similarities.compare)
         result = fitted.result
         self.n_clusters_ = self._n_features_out = result.U.shape[1]
         if fitted.selection is not None:
@@ -256,16 +253,15 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.seed_ = fitted.seed
         return self
 
-    def _pipeline(self, **known: Any) -> Pipeline:
-        settings = {name: getattr(self, name) for name in _parameters()}
-        objective = {"l1": settings.pop("l1")}
-        check_options({"verbose": settings.pop("verbose")})
-        return Pipeline(**settings, **known, objective=objective)
+    def _task(self, **known: Any) -> Task:
+        options = {name: getattr(self, name) for name in _parameters()}
+        check_options(options)
+        return Task(**options, **known)
 
     def _samples(self, X: Any, *, reset: bool) -> Any:
         if self._precomputed and reset and (is_storage(X) or isinstance(X, Problem)):
             data = X if isinstance(X, Problem) else as_symmetric(X, n_jobs=self.n_jobs)
-            self.n_features_in_ = rows_of(data)
+            self.n_features_in_ = data.X.shape[0] if isinstance(data, Problem) else data.shape[0]
             return data
         if self._precomputed and reset and is_layers(X):
             self.n_features_in_ = X[0].shape[0]
@@ -407,7 +403,9 @@ def _parameters() -> tuple[str, ...]:
     return tuple(SymNMF._get_param_names())
 
 
-def _printer(verbose: int) -> Callable[[int, Snapshot], None]:
+def _printer(verbose: int) -> Callable[[int, Snapshot], None] | None:
+    if not verbose:
+        return None
     every = {1: 100, 2: 10}.get(verbose, 1)
 
     def show(start: int, now: Snapshot) -> None:

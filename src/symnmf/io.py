@@ -568,7 +568,7 @@ def _edges(file: Path, _: _Table) -> FileData:
 
 def _named_graph(first: np.ndarray, second: np.ndarray, weights: np.ndarray | None) -> FileData:
     """The graph of edges between the nodes they name: whole numbers where all are, else text."""
-    from symnmf.graphs.edge_tables import number_nodes
+    from symnmf.graphs.edges import number_nodes
 
     ends: list[Any] = [first, second]
     if all(end.dtype.kind in "iuf" and (end == np.floor(end)).all() for end in ends):
@@ -583,7 +583,7 @@ def _named_graph(first: np.ndarray, second: np.ndarray, weights: np.ndarray | No
 
 
 def _graph(names: Sequence[Any], ends: np.ndarray, weights: np.ndarray | None) -> FileData:
-    from symnmf.graphs.assembling import EdgeTable
+    from symnmf.graphs.edges import EdgeTable
 
     edges = EdgeTable(list(names), ends.astype(np.intp), weights)
     return FileData(edges.adjacency("it", allow_negative=True), "graph")

@@ -11,11 +11,11 @@ import scipy.sparse as sp
 
 from symnmf.arguments import checked
 from symnmf.errors import InputError, said_as_input_errors
-from symnmf.graphs.neighbors import row_content
+from symnmf.graphs.neighbors import row_hashes
 from symnmf.storage.indices import check_indices
 
 if TYPE_CHECKING:
-    from symnmf.graphs.building import NewRows
+    from symnmf.graphs.building import Compare
 
 
 def place(similarities: Any, U: np.ndarray) -> np.ndarray:
@@ -39,18 +39,16 @@ def place(similarities: Any, U: np.ndarray) -> np.ndarray:
 class Places:
     """Where new rows belong, by what the fit knows of those that it had."""
 
-    def __init__(self, points: Any, kind: Any, compared: NewRows | None) -> None:
-        self.points = points
-        self.kind = kind
-        self.compared = compared
+    def __init__(self, points: Any, affinity: Any, compare: Compare | None) -> None:
+        self.points, self.affinity, self.compare = points, affinity, compare
 
     @cached_property
     def _known(self) -> dict[int, int]:
-        """The number of each fitted row by what it holds."""
+        """The number of each fitted row by what it holds; the first of equal ones."""
         if not (isinstance(self.points, np.ndarray) or sp.issparse(self.points)):
             return {}
-        count = self.points.shape[0]
-        return {hash(row_content(self.points, row)): row for row in reversed(range(count))}
+        hashes = row_hashes(self.points)
+        return dict(zip(reversed(hashes), reversed(range(len(hashes))), strict=True))
 
     def of(self, new: Any, U: np.ndarray, place: Callable[[Any], np.ndarray]) -> np.ndarray:
         """Return a row of U for each new row; one equal to a fitted row has that one's.
@@ -58,32 +56,17 @@ class Places:
         ``U`` are the rows of the fitted ones, or their labels, and ``place`` finds those of others
         from their similarities.
         """
-        if callable(self.kind):
+        if callable(self.affinity):
             raise InputError(
                 "affinity is a callable, which gives no similarities of new samples to fitted "
                 "ones; use a named kind, or affinity='precomputed' with such similarities."
             )
-        known = self._known
-        before = np.fromiter(
-            (known.get(hash(row_content(new, row)), -1) for row in range(new.shape[0])),
-            dtype=np.intp,
-            count=new.shape[0],
-        )
+        before = np.array([self._known.get(row, -1) for row in row_hashes(new)], np.intp)
         rows, fresh = U[before].copy(), before < 0
         if fresh.any():
-            rows[fresh] = place(self._similarities(new[fresh]))
+            others = new[fresh]
+            rows[fresh] = place(others if self.compare is None else self.compare(others))
         return rows
-
-    def _similarities(self, new: Any) -> Any:
-        """Return similarities to the fitted points, on the scale of the graph of these."""
-        if self.compared is not None:
-            return self.compared.similarities(new)
-        if np.isnan(new.sum()):
-            raise InputError(
-                "X has NaN entries; fill them in, since a new sample needs its similarities "
-                "to all that were fitted."
-            )
-        return new
 
 
 @checked()

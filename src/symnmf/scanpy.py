@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.arguments import checked
-from symnmf.cluster.similarities import GraphOfPoints
-from symnmf.community import communities
+from symnmf.community import communities_of
 from symnmf.errors import InputError
 from symnmf.interchange import is_anndata
 from symnmf.options import CommunityOptions
@@ -86,9 +85,8 @@ def cluster(
     graph = adata.obsp[place]
     graph = graph if inside.all() else graph[inside][:, inside]
     points = _coordinates(adata, neighbors_key) if obsp is None else None
-    if points is not None:
-        graph = GraphOfPoints(graph, points[inside])
-    found = communities(graph, n_clusters, **options)
+    points = None if points is None else points[inside]
+    found = communities_of(graph, points, n_clusters=n_clusters, **options)
     adata.obs[key_added] = _categories(adata, found.labels, inside, restrict_to)
     adata.uns.pop(f"{key_added}_colors", None)  # they belong to the clusters before
     U = found.result.U

@@ -153,10 +153,6 @@ def _of_graphs() -> dict[str, Sound]:
     edges = [[0, 1], [1, 2], [2, 0]]
     return {
         "graphs.build": Sound(graphs.build, {"X": POINTS}),
-        "graphs.self_tuning": Sound(graphs.self_tuning, {"X": POINTS}),
-        "graphs.nearest_neighbors": Sound(graphs.nearest_neighbors, {"X": POINTS}),
-        "graphs.rbf": Sound(graphs.rbf, {"X": POINTS}),
-        "graphs.cosine": Sound(graphs.cosine, {"X": POINTS}),
         "graphs.normalize": Sound(graphs.normalize, {"A": X}),
         "graphs.from_graph": Sound(graphs.from_graph, {"G": SPARSE}),
         "graphs.from_edges": Sound(graphs.from_edges, {"edges": edges}),

@@ -98,7 +98,7 @@ def _kind(loaded: Input, affinity: str | None) -> str:
             f"were taken as points and not as similarities."
         )
     else:
-        from symnmf.graphs.edge_lists import looks_like_edges
+        from symnmf.graphs.edges import looks_like_edges
 
         if loaded.names is None and looks_like_edges(loaded.data):
             later(
@@ -148,7 +148,7 @@ def similarities(loaded: Input) -> Any:
     from symnmf import graphs
 
     if loaded.kind == "points":
-        return graphs.self_tuning(loaded.data)
+        return graphs.build(loaded.data)
     data = loaded.data.clique_graph() if loaded.kind == "hypergraph" else loaded.data
     return data if loaded.kind == "similarities" else graphs.normalize(data)
 

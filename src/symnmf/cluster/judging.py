@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.cluster.judgement import Evidence, evidence_of
-from symnmf.cluster.similarities import Building, Similarities
+from symnmf.cluster.similarities import Similarities
+from symnmf.cluster.task import Task
 from symnmf.membership import edges_of
 from symnmf.run.problem import Problem
 from symnmf.run.seeds import neighborhood_count
@@ -18,7 +19,7 @@ from symnmf.storage import SymmetricArray
 def evidence_for(
     data: Any,
     similar: Similarities,
-    building: Building,
+    task: Task,
     seed: int,
     *,
     attributes: bool = False,
@@ -31,10 +32,10 @@ def evidence_for(
     if isinstance(graph, SymmetricArray):
         return None
     points = None
-    if building.has_points:
+    if task.has_points:
         points = data if sp.issparse(data) else np.asarray(data, dtype=np.float64)
-    elif building.points is not None:
-        points = building.points
+    elif task.points is not None:
+        points = task.points
     incidence = None
     if (H := similar.hypergraph) is not None:
         ones = np.ones(len(H.members))
@@ -44,7 +45,7 @@ def evidence_for(
         points=points,
         incidence=incidence,
         seed=seed,
-        why_not=_why_not(similar, building, points, attributes),
+        why_not=_why_not(similar, task, points, attributes),
     )
 
 
@@ -57,14 +58,14 @@ def count_overlapping(graph: Any) -> int:
     return 0 if edges is None else neighborhood_count(edges)
 
 
-def _why_not(similar: Similarities, building: Building, points: Any, attributes: bool) -> str:
+def _why_not(similar: Similarities, task: Task, points: Any, attributes: bool) -> str:
     """Return why no null hypothesis fits such data, or nothing."""
-    f = similar.A.objective if isinstance(similar.A, Problem) else None
-    if building.hides or (f is not None and not getattr(f, "base", f).unit_weights):
+    f = similar.X.objective if isinstance(similar.X, Problem) else None
+    if task.hides or (f is not None and not getattr(f, "base", f).unit_weights):
         return "entries are hidden or count less than others"
     if attributes:
         return "attributes decide too, and no null covers edges and attributes"
-    if similar.layers is not None:
+    if "layer_weights" in similar.choices:
         return "layers of the same rows depend on each other"
     if points is None and not sp.issparse(similar.graph):
         return "the similarities of all pairs are given, and no null is known for them"

@@ -215,9 +215,9 @@ def modularity_scorer(model: Any, X: Any, y: Any = None) -> float:
             f"model must be a fitted clusterer with predict, got {type(model).__name__}."
         )
     labels = np.asarray(model.predict(X))
-    from symnmf.graphs import self_tuning
+    from symnmf.graphs import build
 
-    A = self_tuning(X, normalize=False, n_clusters=len(labels))
+    A = build(X, normalize=False)
     return Partition.of(A, labels, int(labels.max(initial=0)) + 1).modularity
 
 

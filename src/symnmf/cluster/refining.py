@@ -43,9 +43,9 @@ def refined(
     result = solve(problem.for_rank(rank), rank, settings, init=start)
     if search.best.status == "stopped":
         result = replace(result, status="stopped")
-    plain = replace(similar, A=similar.graph, roots=None, degree_offset=None, basis=None)
+    plain = replace(similar, X=similar.graph, roots=None, degree_offset=None, basis=None)
     found = replace(search, best=result, finished=(result,), bound=float("nan"))
-    return found, replace(plain, checked=None), problem
+    return found, plain, problem
 
 
 def likelihood_problem(

@@ -16,9 +16,11 @@ from symnmf.arguments import check, checked
 from symnmf.cluster.judgement import Evidence, restricted
 from symnmf.cluster.judging import evidence_for
 from symnmf.cluster.partition import between, fine_partition, labels_by_size, merges, numbered
-from symnmf.cluster.similarities import PRECOMPUTED, Building
+from symnmf.cluster.similarities import similarities
+from symnmf.cluster.task import PRECOMPUTED, Task
 from symnmf.errors import InputError
 from symnmf.kinds import NONE, whole
+from symnmf.options import AUTO
 from symnmf.run.problem import Problem
 from symnmf.run.result import OUTSIDE
 from symnmf.run.start import RandomState, as_seed
@@ -220,9 +222,11 @@ def hierarchy(
     check("max_cluster_size", max_cluster_size, (whole(2), NONE))
     if isinstance(X, Problem):
         X.must_be_plain("hierarchy")
-    building = Building(affinity=affinity, n_neighbors=n_neighbors, weight=weight, n_jobs=n_jobs)
-    similar = building.similarities(X, 0)
-    evidence = evidence_for(X, similar, building, as_seed(random_state))
+    task = Task(
+        n_clusters=AUTO, affinity=affinity, n_neighbors=n_neighbors, weight=weight, n_jobs=n_jobs
+    )
+    similar = similarities(task, X)
+    evidence = evidence_for(X, similar, task, as_seed(random_state))
     if evidence is None:
         raise InputError("X must be in memory, as an array or a sparse matrix, to be split.")
     branches: list[Branch] = []

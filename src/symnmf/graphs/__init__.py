@@ -2,7 +2,7 @@
 
 Every graph of points is a ``scipy.sparse.csr_array``: exactly symmetric, nonnegative, zero on the
 diagonal, in canonical format, with O(n k) entries for k neighbours. No n x n array is created,
-except by :func:`rbf` if you ask for the full kernel.
+except where you ask for a full kernel.
 
 Neighbours are exact, not affected by rounded distances; ``symnmf/graphs/neighbors.py`` explains
 how.
@@ -17,18 +17,11 @@ from symnmf.lazily import offered
 if TYPE_CHECKING:
     from symnmf.graphs.adjacency import from_graph, normalize
     from symnmf.graphs.attributes import scale_attributes
-    from symnmf.graphs.building import (
-        build,
-        cosine,
-        nearest_neighbors,
-        rbf,
-        self_tuning,
-    )
+    from symnmf.graphs.building import build
     from symnmf.graphs.constraints import constrained
     from symnmf.graphs.degree_offsets import choose_degree_offset as choose_degree_offset
-    from symnmf.graphs.edge_lists import from_edges
+    from symnmf.graphs.edges import from_edges
     from symnmf.graphs.hypergraph import Hypergraph
-    from symnmf.graphs.hypergraph import hypergraph_of as hypergraph_of
     from symnmf.graphs.warning import GraphWarning
 
 __all__ = [
@@ -36,14 +29,10 @@ __all__ = [
     "Hypergraph",
     "build",
     "constrained",
-    "cosine",
     "from_edges",
     "from_graph",
-    "nearest_neighbors",
     "normalize",
-    "rbf",
     "scale_attributes",
-    "self_tuning",
 ]
 
 __getattr__, __dir__ = offered(
@@ -51,11 +40,11 @@ __getattr__, __dir__ = offered(
     {
         "adjacency": ("from_graph", "normalize"),
         "attributes": ("scale_attributes",),
-        "building": ("build", "cosine", "nearest_neighbors", "rbf", "self_tuning"),
+        "building": ("build",),
         "constraints": ("constrained",),
         "degree_offsets": ("choose_degree_offset",),
-        "edge_lists": ("from_edges",),
-        "hypergraph": ("Hypergraph", "hypergraph_of"),
+        "edges": ("from_edges",),
+        "hypergraph": ("Hypergraph",),
         "warning": ("GraphWarning",),
     },
 )

@@ -7,8 +7,6 @@ affinities that the package is given is checked here.
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -16,8 +14,7 @@ import scipy.sparse as sp
 
 from symnmf.arguments import checked
 from symnmf.errors import InputError
-from symnmf.graphs.assembling import EdgeTable
-from symnmf.graphs.edge_tables import with_edges_read
+from symnmf.graphs.edges import is_igraph, is_networkx, read_graph
 from symnmf.interchange import is_anndata, is_dask, to_host
 from symnmf.naming import USUAL_WEIGHT
 from symnmf.storage import LowRank, SymmetricArray, as_symmetric
@@ -41,8 +38,8 @@ def from_graph(
     ----------
     G : networkx.Graph, igraph.Graph, table of edges, sparse matrix, array or hypergraph
         Undirected, without parallel edges; weights finite and nonnegative. A table is a data frame
-        or a list of named pairs, as :func:`from_edges` takes them. The matrix of a
-        :class:`symnmf.graphs.Hypergraph`, or one of XGI, HGX or HyperNetX, is its clique graph.
+        or a list of pairs, as :func:`from_edges` takes them. The matrix of a
+        :class:`symnmf.graphs.Hypergraph` is its clique graph.
     weight : str, optional
         Edge attribute, or column of a table, to use.  Edges without it count 1, and with None
         every edge does; a name other than ``"weight"`` that no edge has is an error.
@@ -57,18 +54,15 @@ def from_graph(
         Node of each row: networkx nodes, igraph's ``name`` attribute, what a table of edges calls
         them, a square frame's index, or 0..n-1.
     """
-    from symnmf.graphs.hypergraph import hypergraph_of
+    from symnmf.graphs.hypergraph import Hypergraph
 
-    hypergraph = hypergraph_of(G, weight)
-    if hypergraph is not None:
-        return hypergraph.clique_graph(), hypergraph.names
-    G = with_edges_read(G, weight)
-    read = edge_list(G, "G")
-    if read is None:
-        adjacency = sp.csr_array(affinities(G, "G", signed=allow_negative))
-        return adjacency, row_names(G) or list(range(adjacency.shape[0]))
-    table = read(G, weight)
-    return table.adjacency("G", allow_negative=allow_negative), table.names
+    if isinstance(G, Hypergraph):
+        return G.clique_graph(), G.names
+    edges = read_graph(G, weight)
+    if edges is not None:
+        return edges.adjacency("G", allow_negative=allow_negative), edges.names
+    A = sp.csr_array(affinities(G, "G", signed=allow_negative))
+    return A, row_names(G) or list(range(A.shape[0]))
 
 
 @checked()
@@ -101,107 +95,6 @@ def normalize(
     if degree_offset is None:
         degree_offset = 0.0 if n_clusters is None else choose_degree_offset(checked, n_clusters)
     return normalized(checked, degree_offset)
-
-
-# Graph objects --------------------------------------------------------------------------------
-
-
-def edge_list(G: Any, name: str) -> Callable[[Any, str | None], EdgeTable] | None:
-    """The reader for this kind of graph, or None where G must be a matrix.
-
-    Both kinds are told by their methods, so that neither library need be installed.  Edges that
-    are no graph object yet are refused, as the argument called ``name``.
-    """
-    if isinstance(G, EdgeTable):
-        return lambda table, weight: table
-    if hasattr(G, "is_multigraph") and hasattr(G, "adjacency"):
-        return _read_networkx
-    if hasattr(G, "get_edgelist") and hasattr(G, "vs"):
-        return _read_igraph
-    if not hasattr(G, "shape"):
-        _refuse_plain_edges(G, name)
-    return None
-
-
-def _refuse_plain_edges(G: Any, name: str) -> None:
-    """Say how to pass a dict of neighbours, or tuples that may be edges or rows of a matrix."""
-    if isinstance(G, dict):
-        instead = (
-            f"networkx.Graph({name}), or where it holds weights, "
-            f"symnmf.graphs.from_edges([(u, v, weight), ...])[0]"
-        )
-    elif isinstance(G, Collection) and G and all(isinstance(edge, tuple) for edge in G):
-        if not {len(edge) for edge in G} <= {2, 3}:
-            return
-        edges = name if isinstance(G, list | tuple) else f"list({name})"
-        instead = (
-            f"symnmf.graphs.from_edges({edges})[0], or numpy.array({edges}) if the tuples are rows "
-            f"of a matrix"
-        )
-    else:
-        return
-    raise InputError(f"{name} is a {type(G).__name__}, not a graph or a matrix; pass {instead}.")
-
-
-def _check_weight(weight: str | None, attributes: Iterable[Any]) -> None:
-    """Refuse a name that no edge has: a misspelt one would make every edge count 1."""
-    if weight is None or weight == USUAL_WEIGHT:
-        return
-    present = set(attributes)
-    if weight not in present:
-        listed = ", ".join(sorted(map(repr, present)))
-        instead = f"{listed}; name one of these, or" if present else "none;"
-        raise InputError(
-            f"weight={weight!r} names no attribute of the edges of G, which have {instead} pass "
-            f"weight=None to count every edge as 1."
-        )
-
-
-def _read_networkx(G: Any, weight: str | None) -> EdgeTable:
-    if G.is_directed():
-        raise InputError("G is directed; call G.to_undirected() first.")
-    if G.is_multigraph():
-        raise InputError(
-            "G is a multigraph; call networkx.Graph(G) first, which keeps one of parallel edges."
-        )
-    names = list(G)
-    place = {node: i for i, node in enumerate(names)}
-    edges = list(G.edges(data=True))
-    if edges:
-        _check_weight(weight, (attribute for *_, data in edges for attribute in data))
-    weights = [data.get(weight) for *_, data in edges]
-    return _table(names, [(place[u], place[v]) for u, v, _ in edges], weights, weight)
-
-
-def _read_igraph(G: Any, weight: str | None) -> EdgeTable:
-    if G.is_directed():
-        raise InputError("G is directed; call G.as_undirected() first.")
-    if G.has_multiple():
-        raise InputError(
-            "G has parallel edges; call G.simplify(loops=False, combine_edges='sum') first."
-        )
-    names = list(G.vs["name"]) if "name" in G.vs.attributes() else list(range(G.vcount()))
-    for name, count in Counter(names).most_common(1):
-        if count > 1:
-            raise InputError(
-                f"G has {count} vertices called {name!r}, which could not be told apart; give "
-                f"them different names, or del G.vs['name'] to go by number."
-            )
-    if G.ecount():
-        _check_weight(weight, G.es.attributes())
-    weights = G.es[weight] if weight in G.es.attributes() else [None] * G.ecount()
-    return _table(names, G.get_edgelist(), weights, weight)
-
-
-def _table(names: list[Any], pairs: Any, weights: Any, weight: str | None) -> EdgeTable:
-    try:
-        values = np.array([1.0 if w is None else float(w) for w in weights])
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(
-            f"edge attribute {weight!r} of G holds values that are not numbers, or too large; "
-            f"name another one or pass weight=None."
-        ) from None
-    return EdgeTable(names, np.array(pairs, dtype=np.intp).reshape(-1, 2), values)
 
 
 # Matrices -------------------------------------------------------------------------------------
@@ -258,7 +151,7 @@ def refuse_foreign(X: Any, name: str) -> None:
             f"{name} is a path; load it first, for instance with numpy.load, or call "
             f"symnmf.factorize, which reads matrices on disk."
         )
-    if edge_list(X, name) is not None:
+    if is_networkx(X) or is_igraph(X):
         raise InputError(
             f"{name} is a graph, not a matrix; call symnmf.communities({name}, n_clusters), or "
             f"pass symnmf.graphs.from_graph({name})[0]."

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from scipy.sparse.csgraph import connected_components
 
 from symnmf.arguments import check, checked
 from symnmf.errors import InputError
 from symnmf.graphs import adjacency
-from symnmf.graphs.adjacency import Graph, from_graph
+from symnmf.graphs.adjacency import Graph
 from symnmf.graphs.neighborhoods import (
-    Cosine,
-    Gaussian,
-    Kernel,
+    BINARY,
+    KINDS,
+    RBF,
+    SCALE_NEIGHBOR,
+    SELF_TUNING,
     Neighborhoods,
-    SelfTuning,
     scaled_by_degrees,
     usual_neighbors,
-    variance,
 )
 from symnmf.graphs.neighbors import Array, Points
 from symnmf.graphs.pairwise import (
     DISTANCES,
     KERNELS,
-    called_on_pairs,
-    is_pairwise,
+    USUAL_NEIGHBORS,
+    called,
     kernel,
     nearest_by_distance,
     neighbors_by_distance,
@@ -40,60 +38,58 @@ from symnmf.graphs.warning import warn
 from symnmf.kinds import number, whole
 from symnmf.naming import lookup
 
+#: Gives the similarities of new rows to those of a graph, on the scale of the normalised graph.
+Compare: TypeAlias = Callable[[Any], sp.csr_array]
 
-class NewRows(Protocol):
-    """How similar new rows are to those of a graph."""
-
-    def similarities(self, new: Any) -> sp.csr_array:
-        """Return the similarities of new rows, on the scale of the normalised graph."""
+_NAMES = {name: name for name in (*KINDS, "precomputed", DISTANCES, *KERNELS)}
 
 
-Built: TypeAlias = tuple[Any, NewRows | None]
-
-
-@dataclass(frozen=True, eq=False)
-class ComparedRows:
-    """New rows that are compared with all rows of the graph at once."""
-
-    compare: Callable[[Any], Any]
-    degrees: Array
-
-    def similarities(self, new: Any) -> sp.csr_array:
-        return scaled_by_degrees(sp.csr_array(self.compare(new)), self.degrees)
-
-
-@checked(n_clusters=("whole",))
-def self_tuning(
-    X: ArrayLike,
+@checked()
+def build(
+    X: Any,
+    affinity: str | Callable[..., Any] = SELF_TUNING,
     *,
-    n_neighbors: int | None = None,
+    n_neighbors: int | Literal["all"] | None = None,
     normalize: bool = True,
     approximate: bool = False,
     n_jobs: int | None = None,
     device: Any = None,
-    n_clusters: int = 1,
-) -> Graph:
-    r"""Self-tuning Gaussian similarity graph (Kuang, Yun & Park 2015, section 7.1).
-
-    .. math:: A_{ij} = \exp\left(-\frac{\|x_i - x_j\|^2}{\sigma_i \sigma_j}\right)
-
-    where :math:`\sigma_i` is the distance from :math:`x_i` to its 7th nearest neighbour, kept
-    where i is among the k nearest neighbours of j or j among those of i, with zero diagonal,
-    then normalised to :math:`D^{-1/2} A D^{-1/2}`.
-
-    A point with at least seven copies of itself has :math:`\sigma_i = 0`; its smallest positive
-    distance along a kept edge replaces it.  If there is none, all its neighbours are copies and
-    have similarity 1 under any scale.  A point is not its own neighbour.
+    gamma: float | None = None,
+    **params: Any,
+) -> Graph | Array:
+    r"""Return the similarity graph of points.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d)
-        One point per row.
-    n_neighbors : int, optional
+        One point in each row; a sparse X, such as tf-idf rows, is never made dense.
+    affinity : str or callable
+        The kind of similarity. The first four keep the pairs in which one is among the k nearest
+        of the other:
+
+        "self-tuning" (Kuang, Yun & Park 2015, section 7.1) is :math:`A_{ij} = \exp\left(-\|x_i -
+        x_j\|^2 / (\sigma_i \sigma_j)\right)` with :math:`\sigma_i` the distance from :math:`x_i` to
+        its 7th nearest neighbour. A point with at least seven copies of itself has
+        :math:`\sigma_i = 0`; its smallest positive distance along a kept edge replaces it.
+
+        "nearest_neighbors" is 1.
+
+        "rbf" is :math:`\exp(-\gamma \|x_i - x_j\|^2)`.
+
+        "cosine", the usual graph for text, is :math:`x_i \cdot x_j / (\|x_i\| \|x_j\|)`.
+        Similarities below 1e-10, negative ones included, are no edge. Zero rows resemble nothing:
+        they stay isolated, with a warning.
+
+        The name of another kernel of :mod:`sklearn.metrics.pairwise` gives a dense graph, and
+        "precomputed_nearest_neighbors" takes X for distances. A callable gets X (and
+        ``n_neighbors`` if given) and returns n x n affinities, or it gets two rows and returns
+        their affinity.
+    n_neighbors : int or "all", optional
         k; by default ``floor(log2 n) + 1``. For a sparse X, such as texts, the root of n, up to
-        four times that.
+        four times that; for "nearest_neighbors" 10. "all", for "rbf", keeps every pair and returns
+        a dense array of 8 n^2 bytes (800 MB for 10 000 points). A point is not its own neighbour.
     normalize : bool, default True
-        Return :math:`D^{-1/2} A D^{-1/2}` instead of A.
+        Return :math:`D^{-1/2} A D^{-1/2}` instead of A. What a callable returns stays as it is.
     approximate : bool, default False
         Find neighbours with pynndescent (fixed seed; extra ``approximate``); some may be missed.
         Kept distances are exact all the same, and below 1000 points the search is exact.
@@ -101,260 +97,112 @@ def self_tuning(
         Threads of the search.
     device : str, torch.device or None
         "cuda" to search a dense X exactly on a GPU, through torch.
-    n_clusters : int, default 1
-        Clusters that will be looked for; more components than that are warned of.
+    gamma : float, optional
+        Of a kernel; for "rbf" by default ``1 / (d * X.var())``, which does not depend on the units
+        of X.
+    **params
+        Further parameters of a kernel of scikit-learn's or of a callable.
 
     Returns
     -------
-    csr_array of shape (n, n)
+    csr_array of shape (n, n), or ndarray
+        With a zero diagonal. It is dense for "rbf" between all pairs, kernels of scikit-learn and
+        what a callable returns as an array.
 
     Warns
     -----
     GraphWarning
-        Fewer points than neighbours, vanishing scales, isolated points, several components.
+        Fewer points than neighbours, vanishing scales, isolated points.
     """
-    points = _points(X)
-    search = {"approximate": approximate, "n_jobs": n_jobs, "device": device}
-    return _of_neighbors(points, SelfTuning(), n_neighbors, normalize, n_clusters, search)[0]
-
-
-@checked(n_clusters=("whole",))
-def nearest_neighbors(
-    X: ArrayLike,
-    *,
-    n_neighbors: int | None = 10,
-    normalize: bool = True,
-    approximate: bool = False,
-    n_jobs: int | None = None,
-    device: Any = None,
-    n_clusters: int = 1,
-) -> Graph:
-    """Binary graph: 1 where i is among the k nearest neighbours of j, or j among those of i.
-
-    Unlike the one of scikit-learn's ``SpectralClustering`` a point is not its own neighbour,
-    k does not count it, and one-sided neighbours weigh 1 rather than 1/2.  The entries are 0
-    and 1 with ``normalize=False``; other parameters as in :func:`self_tuning`.
-    """
-    points = _points(X)
-    search = {"approximate": approximate, "n_jobs": n_jobs, "device": device}
-    return _of_neighbors(points, Kernel(), n_neighbors, normalize, n_clusters, search)[0]
-
-
-@checked(n_clusters=("whole",))
-def rbf(
-    X: ArrayLike,
-    *,
-    gamma: float | None = None,
-    n_neighbors: int | Literal["all"] | None = None,
-    normalize: bool = True,
-    approximate: bool = False,
-    n_jobs: int | None = None,
-    device: Any = None,
-    n_clusters: int = 1,
-) -> Graph | Array:
-    r"""Gaussian similarities :math:`\exp(-\gamma \|x_i - x_j\|^2)` with zero diagonal.
-
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n, d)
-    gamma : float, optional
-        By default ``1 / (d * X.var())``, which does not depend on the units of X.
-    n_neighbors : int or "all", optional
-        Keep the union of k nearest neighbours, by default as in :func:`self_tuning`.  ``"all"``
-        keeps every pair and returns a dense array of 8 n^2 bytes (800 MB for 10 000 points).
-    normalize, approximate, n_jobs, device, n_clusters
-        As in :func:`self_tuning`.
-
-    Returns
-    -------
-    csr_array of shape (n, n), or ndarray where ``n_neighbors="all"``
-    """
-    points = _points(X)
-    if isinstance(n_neighbors, str):
-        A = kernel(points, "rbf", gamma=_checked_gamma(points, gamma))
-        return adjacency.normalized(A) if normalize else A
-    search = {"approximate": approximate, "n_jobs": n_jobs, "device": device}
-    kind = Gaussian(_checked_gamma(points, gamma))
-    return _of_neighbors(points, kind, n_neighbors, normalize, n_clusters, search)[0]
-
-
-@checked(n_clusters=("whole",))
-def cosine(
-    X: ArrayLike,
-    *,
-    n_neighbors: int | None = None,
-    normalize: bool = True,
-    approximate: bool = False,
-    n_jobs: int | None = None,
-    device: Any = None,
-    n_clusters: int = 1,
-) -> Graph:
-    r"""Cosine similarities :math:`x_i \cdot x_j / (\|x_i\| \|x_j\|)` to the k most similar points.
-
-    The usual graph for text: a sparse X (tf-idf rows) is never made dense.  Similarities below
-    1e-10, negative ones included, are no edge, since the factorization needs nonnegative
-    weights.  Zero rows resemble nothing: they stay isolated, with a warning.  Parameters as in
-    :func:`self_tuning`.
-    """
-    points = _points(X)
-    search = {"approximate": approximate, "n_jobs": n_jobs, "device": device}
-    return _of_neighbors(points, Cosine(), n_neighbors, normalize, n_clusters, search)[0]
-
-
-@checked(n_clusters=("whole",))
-def build(
-    X: Any,
-    affinity: str | Callable[..., Any] = "self-tuning",
-    *,
-    n_neighbors: int | None = None,
-    n_jobs: int | None = None,
-    device: Any = None,
-    n_clusters: int = 1,
-    **params: Any,
-) -> Graph | Array:
-    """The graph of X by the name of its kind.
-
-    Parameters
-    ----------
-    X : array-like, sparse matrix, or graph
-        Points for the named kinds; the affinities themselves for ``"precomputed"``, as
-        anything :func:`from_graph` takes.
-    affinity : str or callable
-        "self-tuning", "nearest_neighbors", "rbf", "cosine" or "precomputed"; the name of another
-        kernel of :mod:`sklearn.metrics.pairwise`, which gives a dense graph; or
-        "precomputed_nearest_neighbors" for X that holds distances. A callable gets X (and
-        ``n_neighbors`` if given) and returns n x n affinities, or it gets two rows and returns
-        their affinity.
-    n_neighbors : int, optional
-        None for the default of the kind; not used by ``"precomputed"``.
-    n_jobs, device
-        As in :func:`self_tuning`.
-    n_clusters : int, default 1
-        Clusters that will be looked for; more components than that are warned of.
-    **params
-        Further parameters of the kind, such as ``gamma`` or ``normalize``.
-
-    Returns
-    -------
-    csr_array of shape (n, n); precomputed or callable affinities that are dense stay dense
-    """
-    search = {"n_jobs": n_jobs, "device": device}
-    return built(X, affinity, n_neighbors, n_clusters, search, **params)[0]
+    if params and isinstance(affinity, str) and affinity in KINDS:
+        raise InputError(f"affinity={affinity!r} has no parameter {next(iter(params))!r}.")
+    return built(
+        X,
+        affinity,
+        n_neighbors=n_neighbors,
+        normalize=normalize,
+        approximate=approximate,
+        n_jobs=n_jobs,
+        device=device,
+        gamma=gamma,
+        kernel_params=params,
+    )[0]
 
 
 def built(
     X: Any,
     affinity: str | Callable[..., Any],
-    n_neighbors: int | None,
-    n_clusters: int,
-    search: dict[str, Any],
-    **params: Any,
-) -> Built:
-    """Return what :func:`build` does, and what compares new rows with it where something can."""
+    *,
+    n_neighbors: Any = None,
+    n_clusters: int | None = None,
+    normalize: bool = True,
+    gamma: float | None = None,
+    kernel_params: Mapping[str, Any] | None = None,
+    degree: float | None = None,
+    coef0: float | None = None,
+    **search: Any,
+) -> tuple[Any, Compare | None]:
+    """Return what :func:`build` does, and what compares new rows with it where something can.
+
+    More components than ``n_clusters`` are warned of.
+    """
+    params = dict(kernel_params or {})
     if callable(affinity):
-        if n_neighbors is not None:
-            params["n_neighbors"] = n_neighbors
-        if is_pairwise(affinity, params):
-            A = adjacency.affinities(called_on_pairs(affinity, X, params), "affinity's result")
-            return A, None
-        return _called(affinity, X, params, n_clusters), None
+        params |= {} if n_neighbors is None else {"n_neighbors": n_neighbors}
+        return _called(affinity, X, params), None
     name = str(lookup(str(affinity), _NAMES, "affinity"))
     if name == "precomputed":
-        read = from_graph(X)[0] if adjacency.edge_list(X, "X") else adjacency.affinities(X, "X")
-        return read, None
-    normalize = bool(params.pop("normalize", True))
+        return adjacency.affinities(X, "X"), None
     if name == DISTANCES:
         X = X if sp.issparse(X) else adjacency.numbers(X, "X")  # stored zeros are distances
-        A = neighbors_by_distance(X, n_neighbors)
+        A: Any = neighbors_by_distance(X, n_neighbors)
         compare = partial(nearest_by_distance, n=X.shape[0], n_neighbors=n_neighbors)
         return _compared(A, compare, normalize)
     points = _points(X)
-    if name in KERNELS:
-        if n_neighbors is not None:
+    every = isinstance(n_neighbors, str)
+    if name in KERNELS or (name == RBF and every):
+        if name != RBF and n_neighbors is not None:
             raise InputError(
                 f"n_neighbors is for sparse graphs, and affinity={name!r} compares all pairs; "
                 f"leave it out."
             )
+        if name == RBF:
+            params = {"gamma": _width(points, gamma)}
+        else:
+            params |= {"gamma": gamma, "degree": degree, "coef0": coef0}
         A = kernel(points, name, **params)
         return _compared(A, partial(kernel, name=name, Y=points, **params), normalize)
-    if name == "nearest_neighbors" and n_neighbors is None:
-        n_neighbors = 10
-    kinds: dict[str, Callable[[], Kernel]] = {
-        "self-tuning": SelfTuning,
-        "nearest_neighbors": Kernel,
-        "rbf": lambda: Gaussian(_checked_gamma(points, params.pop("gamma", None))),
-        "cosine": Cosine,
-    }
-    kind = kinds[name]()
-    search |= {"approximate": params.pop("approximate", False)}
-    if params:
-        raise InputError(f"affinity={name!r} has no parameter {next(iter(params))!r}.")
-    return _of_neighbors(points, kind, n_neighbors, normalize, n_clusters, search)
-
-
-_POINT_KINDS = ("self-tuning", "nearest_neighbors", "rbf", "cosine")
-_NAMES = {name: name for name in (*_POINT_KINDS, "precomputed", DISTANCES, *KERNELS)}
-
-
-def _compared(A: Any, compare: Callable[[Any], Any], normalize: bool) -> Built:
-    degrees = np.asarray(A.sum(axis=1)).ravel()
-    return adjacency.normalized(A) if normalize else A, ComparedRows(compare, degrees)
-
-
-def _of_neighbors(
-    points: Points,
-    kind: Kernel,
-    n_neighbors: int | None,
-    normalize: bool,
-    n_clusters: int,
-    search: dict[str, Any],
-) -> tuple[Graph, Neighborhoods]:
-    """Return the graph of the nearest neighbours, with a warning of what it cannot tell."""
+    k = _neighbor_count(n_neighbors, points, name)
     n = points.shape[0]
-    k = _neighbor_count(n_neighbors, points)
-    if isinstance(kind, SelfTuning):
-        _at_most(n - 1, kind.reads, "the 7th neighbour, the scale of a point,")
-    found = Neighborhoods(points, kind, k, **search)
-    graph = found.graph()
-    zero = n - found.used.size
-    if zero:
-        warn(
-            f"{zero} of {n} rows of X are zero and have no cosine similarity to anything: they "
-            f"are isolated in the graph and belong to no cluster."
-        )
-    _warn_of_pieces(graph, n_clusters, zero)
-    return adjacency.normalized(graph) if normalize else graph, found
+    if name == SELF_TUNING and n <= SCALE_NEIGHBOR:
+        _warn_of_few("the 7th neighbour, the scale of a point,", n)
+    gamma = _width(points, gamma) if name == RBF else 1.0
+    found = Neighborhoods(points, name, k, gamma=gamma, **search)
+    _warn_of_pieces(found.graph, n_clusters or n, n - found.used.size)
+    A = adjacency.normalized(found.graph) if normalize else found.graph
+    return A, found.similarities
 
 
-def _called(
-    affinity: Callable[..., Any], X: Any, params: dict[str, Any], n_clusters: int
-) -> Graph | Array:
-    """What the callable makes of X, checked; refused before the call where it cannot be called.
-
-    One that asks for ``n_clusters``, as the kinds of this module do, is told.
-    """
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
-    try:
-        signature = inspect.signature(affinity)
-        if "n_clusters" in signature.parameters:
-            params = {"n_clusters": n_clusters, **params}
-        signature.bind(X, **params)
-    except TypeError as error:
-        call = ", ".join(["X", *(f"{name}={value!r}" for name, value in params.items())])
+def _called(affinity: Callable[..., Any], X: Any, params: dict[str, Any]) -> Graph | Array:
+    """What the callable makes of X, checked."""
+    X = X if hasattr(X, "shape") else adjacency.numbers(X, "X")
+    A = adjacency.affinities(called(affinity, X, params), "the result of affinity")
+    if A.shape[0] != X.shape[0]:
         raise InputError(
-            f"affinity is called as affinity({call}) and must return the {n} x {n} matrix of "
-            f"affinities, but it does not take these arguments ({error}); wrap it in a function "
-            f"that does."
-        ) from None
-    except ValueError:  # compiled functions may not tell their signature
-        pass
-    A = adjacency.affinities(affinity(X, **params), "the result of affinity")
-    if A.shape[0] != n:
-        raise InputError(
-            f"affinity must return the {n} x {n} matrix of affinities of the {n} rows of X, got "
-            f"{A.shape[0]} x {A.shape[1]}."
+            f"affinity must return the {X.shape[0]} x {X.shape[0]} matrix of affinities of the "
+            f"{X.shape[0]} rows of X, got {A.shape[0]} x {A.shape[1]}."
         )
     return A
+
+
+def _compared(A: Any, compare: Compare, normalize: bool) -> tuple[Any, Compare]:
+    degrees = np.asarray(A.sum(axis=1)).ravel()
+    scaled = partial(_scaled, compare=compare, degrees=degrees)
+    return adjacency.normalized(A) if normalize else A, scaled
+
+
+def _scaled(new: Any, compare: Compare, degrees: Array) -> sp.csr_array:
+    return scaled_by_degrees(compare(new), degrees)
 
 
 # Points and arguments -------------------------------------------------------------------------
@@ -372,40 +220,48 @@ def _points(X: Any) -> Points:
     return points
 
 
-def _checked_gamma(points: Points, gamma: Any) -> float:
-    if gamma is None:
-        spread = points.shape[1] * variance(points)
-        return 1 / spread if spread > 0 else 1.0
-    check("gamma", gamma, (number(0, above=True),))
-    return float(gamma)
+def _width(points: Points, gamma: Any) -> float:
+    if gamma is not None:
+        check("gamma", gamma, (number(0, above=True),))
+        return float(gamma)
+    if sp.issparse(points):
+        variance = float(points.multiply(points).mean() - points.mean() ** 2)
+    else:
+        variance = float(points.var())
+    spread = points.shape[1] * variance
+    return 1 / spread if spread > 0 else 1.0
 
 
-def _at_most(limit: int, value: int, name: str) -> int:
-    if value > limit:
-        warn(
-            f"{name} exceeds the {limit} other points there are, so all of them are used: "
-            f"with so few points the graph says little about clusters."
-        )
-    return min(limit, value)
-
-
-def _neighbor_count(n_neighbors: int | None, points: Points) -> int:
-    k = usual_neighbors(points) if n_neighbors is None else n_neighbors
+def _neighbor_count(n_neighbors: Any, points: Points, name: str) -> int:
+    usual = USUAL_NEIGHBORS if name == BINARY else usual_neighbors(points)
+    k = usual if n_neighbors is None else n_neighbors
     check("n_neighbors", k, (whole(1),))
-    return _at_most(points.shape[0] - 1, int(k), f"n_neighbors={k}")
+    if k >= points.shape[0]:
+        _warn_of_few(f"n_neighbors={k}", points.shape[0])
+    return min(points.shape[0] - 1, int(k))
 
 
-def _warn_of_pieces(graph: Graph, n_clusters: int, told: int) -> None:
-    """Warn of isolated points, ``told`` of which are known of, and of more pieces than clusters."""
+def _warn_of_few(what: str, n: int) -> None:
+    warn(
+        f"{what} exceeds the {n - 1} other points there are, so all of them are used: with so few "
+        f"points the graph says little about clusters."
+    )
+
+
+def _warn_of_pieces(graph: Graph, n_clusters: int, zero: int) -> None:
+    """Warn of rows of zeros, isolated points, and more pieces than clusters."""
     n = graph.shape[0]
-    isolated = np.count_nonzero(np.diff(graph.indptr) == 0)
-    if isolated > told:
+    if zero:
         warn(
-            f"{isolated - told} of {n} points are isolated (similarity 0 to every other): their "
+            f"{zero} of {n} rows of X are zero and have no cosine similarity to anything: they "
+            f"are isolated in the graph and belong to no cluster."
+        )
+    isolated = np.count_nonzero(np.diff(graph.indptr) == 0)
+    if isolated > zero:
+        warn(
+            f"{isolated - zero} of {n} points are isolated (similarity 0 to every other): their "
             f"rows are zero, and a factorization assigns them to no cluster."
         )
-    from scipy.sparse.csgraph import connected_components
-
     parts = connected_components(graph, directed=False, return_labels=False) - isolated
     if parts > n_clusters:
         others = f" besides {isolated} isolated points" if isolated else ""

@@ -11,38 +11,33 @@ from symnmf.graphs.warning import warn
 from symnmf.storage.components import connected
 
 
-def restrict(A: Any, components: str, clusters: int, advice: str) -> Any:
-    """A without the nodes that are to stay outside: their rows and columns are zero.
+def restrict(A: Any, components: str, clusters: int = 0) -> Any:
+    """Return A, with ``components="largest"`` without the edges of all but the largest component.
 
-    With ``components="largest"`` these are the nodes of every component but the largest, with
-    ``"all"`` none. If there are more components than clusters a warning counts them.
-
-    Parameters
-    ----------
-    A : array or csr_array
-        Checked affinities.
-    components : {"all", "largest"}
-    clusters : int
-        How many will be looked for.
-    advice : str
-        What the reader is to write for the largest component alone.
+    A warning counts the components where there are more of them than clusters; 0 is for a number
+    that is not known yet.
     """
     count, part = connected(sp.csr_array(A))
     sizes = np.bincount(part)
-    real = np.count_nonzero(sizes > 1)
+    several = np.count_nonzero(sizes > 1)
     if components == "largest" and count > 1:
-        inside = part == sizes.argmax()
-        if not sp.issparse(A):
-            return np.where(inside[:, None] & inside, A, A.dtype.type(0))
-        keep = sp.diags_array(inside.astype(A.dtype))
-        kept = sp.csr_array(keep @ A @ keep)
-        kept.eliminate_zeros()
-        kept.sort_indices()
-        return kept
-    if real > clusters:
+        return only(A, part == sizes.argmax())
+    if several > clusters > 0:
         warn(
-            f"the graph has {real} components of two nodes or more but only {clusters} clusters, "
-            f"so some cluster must contain nodes that no path connects; {advice} clusters only "
-            f"the largest component, {sizes.max()} of {len(part)} nodes."
+            f"the graph has {several} components of two nodes or more but only {clusters} "
+            f"clusters, so some cluster must contain nodes that no path connects; "
+            f"components='largest' clusters only the largest component, {sizes.max()} of "
+            f"{len(part)} nodes."
         )
     return A
+
+
+def only(A: Any, inside: np.ndarray) -> Any:
+    """Return A with zeros in the rows and columns that are not inside."""
+    if not sp.issparse(A):
+        return np.where(inside[:, None] & inside, A, A.dtype.type(0))
+    keep = sp.diags_array(inside.astype(A.dtype))
+    kept = sp.csr_array(keep @ A @ keep)
+    kept.eliminate_zeros()
+    kept.sort_indices()
+    return kept

@@ -13,7 +13,6 @@ from symnmf.arguments import check, checked
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.adjacency import Graph
 from symnmf.kinds import is_sparse, number
-from symnmf.naming import USUAL_WEIGHT
 from symnmf.objectives.losses import PRIOR
 from symnmf.parallel import Threads
 from symnmf.run.problem import Problem
@@ -302,46 +301,3 @@ def _most_affordable(sizes: np.ndarray) -> int:
     known, counts = np.unique(sizes, return_counts=True)
     within = np.cumsum(known * (known - 1) * counts) <= MOST_PAIRS
     return int(known[within].max(initial=2))
-
-
-# --- hypergraphs of other libraries, told by their methods so that none need be installed
-
-
-def hypergraph_of(G: Any, weight: str | None = USUAL_WEIGHT) -> Hypergraph | None:
-    """Return a Hypergraph of what XGI, HGX or HyperNetX made; None for anything else."""
-    if isinstance(G, Hypergraph):
-        return G
-    if hasattr(getattr(G, "edges", None), "members") and hasattr(G, "nodes"):
-        return _read_xgi(G, weight)
-    if hasattr(G, "get_edges") and hasattr(G, "get_nodes"):
-        return _read_hgx(G, weight)
-    if hasattr(G, "incidence_dict") and hasattr(G, "nodes"):
-        return _read_hypernetx(G, weight)
-    return None
-
-
-def _read_xgi(G: Any, weight: str | None) -> Hypergraph:
-    if hasattr(G.edges, "dimembers"):
-        raise InputError("G is a directed hypergraph; pass xgi.Hypergraph(G.edges.members()).")
-    weights = None
-    if weight is not None and G.num_edges:
-        weights = [1.0 if w is None else w for w in G.edges.attrs(weight, missing=1.0).aslist()]
-    return Hypergraph(G.edges.members(), weights, nodes=G.nodes)
-
-
-def _read_hgx(G: Any, weight: str | None) -> Hypergraph:
-    edges = list(G.get_edges())
-    if "Directed" in type(G).__name__ or "Temporal" in type(G).__name__:
-        raise InputError(
-            f"G is a {type(G).__name__}; pass a hypergraphx.Hypergraph of its hyperedges."
-        )
-    weights = None if weight is None else [float(G.get_weight(edge)) for edge in edges]
-    return Hypergraph(edges, weights, nodes=G.get_nodes())
-
-
-def _read_hypernetx(G: Any, weight: str | None) -> Hypergraph:
-    edges = G.incidence_dict
-    weights = None
-    if weight is not None:
-        weights = [float(getattr(G.edges[name], "weight", 1.0) or 1.0) for name in edges]
-    return Hypergraph(edges.values(), weights, nodes=list(G.nodes))

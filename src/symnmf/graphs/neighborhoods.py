@@ -5,84 +5,26 @@ The similarities of new points to those of a graph come from the same search and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isqrt
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.graphs.assembling import csr
+from symnmf.graphs.edges import csr
 from symnmf.graphs.neighbors import Array, Points, Search
 from symnmf.graphs.warning import warn
 
+#: Kinds of similarity: exp(-|x - y|^2 / (s_x s_y)), 1, exp(-gamma |x - y|^2), and the cosine.
+SELF_TUNING, BINARY, RBF, COSINE = KINDS = ("self-tuning", "nearest_neighbors", "rbf", "cosine")
+
 FAINT = 1e-10  # cosine similarities below it count as none: rounding cannot tell them from 0
 
-#: The neighbour whose distance is the width of a point (Zelnik-Manor and Perona 2005).
+#: The neighbour whose distance is the width s of a point (Zelnik-Manor and Perona 2005).
 SCALE_NEIGHBOR = 7
 
 #: Times the usual number of neighbours that rows of a sparse table have at most.
 SPARSE_TIMES = 4
-
-
-class Kernel:
-    """Similarity 1 for every neighbour; others compute it from distances and widths."""
-
-    #: Neighbours whose distances the width of a point is read from.
-    reads = 0
-
-    def prepared(self, points: Points) -> Points:
-        """Return the points between which distances are taken."""
-        return points
-
-    def widths(self, distances: Array) -> Array:
-        """Return a width for each point, from the distances of its nearest neighbours."""
-        return np.ones(len(distances))
-
-    def weights(self, length: Array, one: Array, other: Array) -> Array:
-        """Return similarities at some distances, of points with these widths."""
-        return np.ones(length.shape)
-
-
-@dataclass(frozen=True)
-class Gaussian(Kernel):
-    """exp(-gamma |x - y|^2)."""
-
-    gamma: float
-
-    def weights(self, length: Array, one: Array, other: Array) -> Array:
-        return np.asarray(np.exp(-self.gamma * length**2))
-
-
-class SelfTuning(Kernel):
-    """exp(-|x - y|^2 / (sigma_x sigma_y)), sigma the distance of the 7th neighbour."""
-
-    reads = SCALE_NEIGHBOR
-
-    def widths(self, distances: Array) -> Array:
-        if not distances.shape[1]:
-            return np.ones(len(distances))
-        return distances[:, min(SCALE_NEIGHBOR, distances.shape[1]) - 1].copy()
-
-    def weights(self, length: Array, one: Array, other: Array) -> Array:
-        with np.errstate(over="ignore"):  # exp(-inf) = 0 is the right similarity
-            return np.asarray(np.exp(-(length / one) * (length / other)))
-
-
-class Cosine(Kernel):
-    """The cosine of the angle; on rows of length 1 it is 1 - |x - y|^2 / 2."""
-
-    def prepared(self, points: Points) -> Points:
-        lengths = _lengths(points)
-        scale = 1 / np.where(lengths > 0, lengths, 1.0)
-        if sp.issparse(points):
-            return sp.csr_array(sp.diags_array(scale) @ points)
-        return points * scale[:, None]
-
-    def weights(self, length: Array, one: Array, other: Array) -> Array:
-        found = 1 - length**2 / 2
-        found[found < FAINT] = 0
-        return np.asarray(found)
 
 
 class Neighborhoods:
@@ -93,37 +35,60 @@ class Neighborhoods:
     widths : ndarray of shape (n,)
     reach : float
         The distance of the two neighbours that are farthest apart.
+    graph : csr_array
+        The similarities of all pairs in which one is a neighbour of the other.
     degrees : ndarray of shape (n,)
-        Sums of the similarities, once :meth:`graph` was called.
+        Their sums.
     """
 
     def __init__(
         self,
         points: Points,
-        kernel: Kernel,
+        kind: str,
         n_neighbors: int,
         *,
+        gamma: float = 1.0,
         approximate: bool = False,
         n_jobs: int | None = None,
         device: Any = None,
     ) -> None:
-        self.kernel, self.k, n = kernel, n_neighbors, points.shape[0]
+        self.kind, self.gamma, self.k, n = kind, gamma, n_neighbors, points.shape[0]
         # a row of zeros has no direction
-        self.used = np.flatnonzero(_lengths(points)) if isinstance(kernel, Cosine) else np.arange(n)
-        points = kernel.prepared(points)
+        self.used = np.flatnonzero(_lengths(points)) if kind == COSINE else np.arange(n)
+        points = self._prepared(points)
         self.search = Search(points if self.used.size == n else points[self.used], n_jobs)
-        wanted = min(max(n_neighbors, kernel.reads), max(self.used.size - 1, 0))
-        indices, distances = np.empty((0, 0), np.intp), np.empty((0, 0))
-        if self.used.size:
-            indices, distances = self.search.among(wanted, approximate=approximate, device=device)
-        low, high, self._length = _union(indices[:, :n_neighbors], distances[:, :n_neighbors])
-        self._low, self._high = low, high
-        self.reach = float(self._length.max(initial=0.0))
-        self.widths = kernel.widths(distances)
-        self._widen()
-        self.degrees = np.zeros(n)
+        indices, distances = self.search.among(self._read, approximate=approximate, device=device)
+        low, high, length = _union(indices[:, :n_neighbors], distances[:, :n_neighbors])
+        self.reach = float(length.max(initial=0.0))
+        self.widths = self._widths(distances)
+        self._widen(low, high, length)
+        weight = self._weights(length, self.widths[low], self.widths[high])
+        low, high = self.used[low], self.used[high]
+        ends = np.concatenate([low, high]), np.concatenate([high, low])
+        self.graph = csr(n, *ends, np.concatenate([weight, weight]))
+        self.degrees = np.asarray(self.graph.sum(axis=1)).ravel()
 
-    def _widen(self) -> None:
+    @property
+    def _read(self) -> int:
+        """How many neighbours are searched for: the width of a point is read from the 7th."""
+        return max(self.k, SCALE_NEIGHBOR) if self.kind == SELF_TUNING else self.k
+
+    def _prepared(self, points: Points) -> Points:
+        """Return the points between which distances are taken: for the cosine, of length 1."""
+        if self.kind != COSINE:
+            return points
+        lengths = _lengths(points)
+        scale = 1 / np.where(lengths > 0, lengths, 1.0)
+        if sp.issparse(points):
+            return sp.csr_array(sp.diags_array(scale) @ points)
+        return points * scale[:, None]
+
+    def _widths(self, distances: Array) -> Array:
+        if self.kind != SELF_TUNING or not distances.shape[1]:
+            return np.ones(len(distances))
+        return distances[:, min(SCALE_NEIGHBOR, distances.shape[1]) - 1].copy()
+
+    def _widen(self, low: Array, high: Array, length: Array) -> None:
         """Give points whose width is 0, among copies of themselves, their least other distance."""
         flat = self.widths == 0
         if not flat.any():
@@ -133,50 +98,53 @@ class Neighborhoods:
             f"{min(SCALE_NEIGHBOR, len(flat) - 1)} others, so their scale sigma is 0 and their "
             f"smallest positive neighbour distance replaces it: consider dropping duplicates."
         )
-        smallest = np.full(len(flat), np.inf)
-        away = self._length > 0
-        for ends in (self._low[away], self._high[away]):
-            np.minimum.at(smallest, ends, self._length[away])
+        smallest, away = np.full(len(flat), np.inf), length > 0
+        for ends in (low[away], high[away]):
+            np.minimum.at(smallest, ends, length[away])
         self.widths[flat] = np.where(np.isinf(smallest), 1.0, smallest)[flat]
 
-    def graph(self) -> sp.csr_array:
-        """Return the similarities of all pairs in which one is a neighbour of the other."""
-        low, high, widths = self._low, self._high, self.widths
-        weight = self.kernel.weights(self._length, widths[low], widths[high])
-        del self._low, self._high, self._length  # only the graph needed them
-        low, high = self.used[low], self.used[high]
-        ends = np.concatenate([low, high]), np.concatenate([high, low])
-        A = csr(len(self.degrees), *ends, np.concatenate([weight, weight]))
-        self.degrees = np.asarray(A.sum(axis=1)).ravel()
-        return A
+    def _weights(self, length: Array, one: Array, other: Array) -> Array:
+        """Return similarities at some distances, of points with these widths."""
+        if self.kind == SELF_TUNING:
+            with np.errstate(over="ignore"):  # exp(-inf) = 0 is the right similarity
+                return np.asarray(np.exp(-(length / one) * (length / other)))
+        if self.kind == RBF:
+            return np.asarray(np.exp(-self.gamma * length**2))
+        if self.kind == COSINE:
+            cosine = 1 - length**2 / 2
+            return np.where(cosine < FAINT, 0.0, cosine)
+        return np.ones(length.shape)
 
     def similarities(self, new: Points) -> sp.csr_array:
         """Return the normalised similarities of new points to those of the graph.
 
         One that is farther from all of them than any two neighbours are from each other has none.
         """
-        kernel, used = self.kernel, self.used
-        wanted = min(max(self.k, kernel.reads), used.size)
         shape = new.shape[0], len(self.degrees)
+        wanted = min(self._read, self.used.size)
         if not wanted:
             return sp.csr_array(shape)
-        indices, distances = self.search.of(kernel.prepared(new), wanted)
-        own = kernel.widths(distances)
+        indices, distances = self.search.of(self._prepared(new), wanted)
+        own = self._widths(distances)
         own[own == 0] = 1.0
         k = min(self.k, wanted)
         indices, distances = indices[:, :k], distances[:, :k]
-        weight = kernel.weights(distances, own[:, None], self.widths[indices])
+        weight = self._weights(distances, own[:, None], self.widths[indices])
         weight[distances[:, 0] > self.reach] = 0.0
-        if isinstance(kernel, Cosine):
+        if self.kind == COSINE:
             weight[_lengths(new) == 0] = 0.0
         rows = np.repeat(np.arange(shape[0]), k)
-        raw = sp.csr_array((weight.ravel(), (rows, used[indices].ravel())), shape=shape)
+        raw = sp.csr_array((weight.ravel(), (rows, self.used[indices].ravel())), shape=shape)
         raw.eliminate_zeros()
         return scaled_by_degrees(raw, self.degrees)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "graph": None}  # new points need what it was made of
 
-def scaled_by_degrees(rows: sp.csr_array, degrees: Array) -> sp.csr_array:
+
+def scaled_by_degrees(rows: Any, degrees: Array) -> sp.csr_array:
     """Return similarities of new rows divided by the roots of both degrees."""
+    rows = sp.csr_array(rows)
     own = np.asarray(rows.sum(axis=1)).ravel()
     left, right = (1 / np.sqrt(np.where(d > 0, d, 1.0)) for d in (own, degrees))
     return sp.csr_array(sp.diags_array(left) @ rows @ sp.diags_array(right))
@@ -191,14 +159,6 @@ def usual_neighbors(points: Points) -> int:
     n = int(points.shape[0])
     usual = n.bit_length()
     return min(max(usual, isqrt(n)), SPARSE_TIMES * usual) if sp.issparse(points) else usual
-
-
-def variance(points: Points) -> float:
-    """Return the variance of all entries."""
-    if not sp.issparse(points):
-        return float(points.var())
-    size = points.shape[0] * points.shape[1]
-    return float((points.data**2).sum() / size - (points.data.sum() / size) ** 2)
 
 
 def _lengths(points: Points) -> Array:

@@ -53,16 +53,19 @@ class Search:
         return {"points": self.points, "n_jobs": self.n_jobs}
 
     def among(self, wanted: int, *, approximate: bool = False, device: Any = None) -> Found:
-        """Return indices and distances, both (n, wanted), of the nearest others of each point.
+        """Return indices and distances of the ``wanted`` nearest others of each point.
 
-        Equal points are searched for once: a thousand copies of one point would be as many ties.
+        There may be fewer points than that. Equal ones are searched for once: a thousand copies of
+        one point would be as many ties, and they are to hang together.
         """
+        count = self.points.shape[0]
         labels, first = distinct(self.points)
-        if first.size == labels.size:
-            return self._among(min(wanted, labels.size - 1), approximate, device)
+        wanted = max(min(wanted, count - 1), 0)
+        if first.size == count:
+            return self._among(wanted, approximate, device)
         others = Search(self.points[first], self.n_jobs)
-        found = others._among(min(wanted, first.size - 1), approximate, device)
-        return with_copies(labels, found, wanted)
+        near = others._among(min(wanted, first.size - 1), approximate, device)
+        return with_copies(labels, near, wanted)
 
     def _among(self, wanted: int, approximate: bool, device: Any) -> Found:
         points, n = self.points, self.points.shape[0]
@@ -178,43 +181,35 @@ def _on_device(points: Array, wanted: int, place: Any) -> Found:
 # Copies ---------------------------------------------------------------------------------------
 
 
-def row_content(points: Points, row: int) -> bytes:
-    """Return bytes that are the same for equal rows."""
-    if sp.issparse(points):
-        part = slice(points.indptr[row], points.indptr[row + 1])
-        order = np.argsort(points.indices[part])
-        columns = points.indices[part][order].astype(np.int64)
-        return bytes(columns.tobytes() + points.data[part][order].tobytes())
-    return bytes((points[row] + 0.0).tobytes())  # -0.0 and 0.0 are the same number
+def row_hashes(points: Points) -> list[int]:
+    """Return a number for each row, the same for equal rows."""
+    if not sp.issparse(points):
+        return [hash((row + 0.0).tobytes()) for row in points]  # -0.0 and 0.0 are the same number
+    hashes = []
+    for begin, end in zip(points.indptr[:-1], points.indptr[1:], strict=True):
+        order = np.argsort(points.indices[begin:end])
+        columns = points.indices[begin:end][order].astype(np.int64)
+        hashes.append(hash(columns.tobytes() + points.data[begin:end][order].tobytes()))
+    return hashes
 
 
 def distinct(points: Points) -> Found:
     """Return a label of each row, equal for equal rows, and the first row that has each label."""
     seen: dict[int, int] = {}
-    labels = np.empty(points.shape[0], dtype=np.intp)
-    for row in range(labels.size):
-        labels[row] = seen.setdefault(hash(row_content(points, row)), len(seen))
+    labels = np.array([seen.setdefault(row, len(seen)) for row in row_hashes(points)], np.intp)
     return labels, np.unique(labels, return_index=True)[1]
 
 
 def with_copies(labels: Array, near: Found, wanted: int) -> Found:
     """Return neighbours among all points from those among the distinct ones."""
-    order, counts = np.argsort(labels, kind="stable"), np.bincount(labels)
-    begins = np.cumsum(counts) - counts
-    most = np.arange(min(int(counts.max()), wanted + 1))  # a point itself may be one of them
-    places = np.minimum(begins[:, None] + most, labels.size - 1)
-    copies = np.where(most < counts[:, None], order[places], -1)
-    groups = np.column_stack([np.arange(counts.size), near[0]])
-    lengths = np.column_stack([np.zeros(counts.size), near[1]])
+    equal = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
     indices = np.empty((labels.size, wanted), dtype=np.intp)
     distances = np.empty((labels.size, wanted))
-    step = max(1, PAIRS_AT_ONCE // (groups.shape[1] * most.size))
-    for begin in range(0, labels.size, step):
-        rows = np.arange(begin, min(begin + step, labels.size))
-        members = copies[groups[labels[rows]]].reshape(rows.size, -1)
-        length = np.repeat(lengths[labels[rows]], most.size, axis=1)
-        length[(members < 0) | (members == rows[:, None])] = np.inf
-        first = np.argsort(length, axis=1, kind="stable")[:, :wanted]
-        indices[rows] = np.take_along_axis(members, first, 1)
-        distances[rows] = np.take_along_axis(length, first, 1)
+    for label, (nearest, lengths) in enumerate(zip(*near, strict=True)):
+        # a point itself may be one of the copies
+        groups = [equal[group][: wanted + 1] for group in (label, *nearest)]
+        members, apart = np.concatenate(groups), np.repeat([0.0, *lengths], list(map(len, groups)))
+        for row in equal[label]:
+            others = np.flatnonzero(members != row)[:wanted]
+            indices[row], distances[row] = members[others], apart[others]
     return indices, distances

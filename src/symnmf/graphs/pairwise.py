@@ -1,4 +1,4 @@
-"""Affinities of scikit-learn by name: kernels of ``sklearn.metrics.pairwise``, and given distances.
+"""Affinities between all pairs: kernels of scikit-learn, callables, and given distances.
 
 They make :class:`symnmf.SymNMF` take every ``affinity`` that ``SpectralClustering`` takes.
 """
@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from symnmf.errors import InputError, said_as_input_errors
-
-if TYPE_CHECKING:
-    from symnmf.graphs.neighbors import Array
+from symnmf.graphs.neighbors import Array
 
 #: The kernels of scikit-learn that have no sparse graph of their own here.
 KERNELS = ("additive_chi2", "chi2", "laplacian", "linear", "poly", "polynomial", "sigmoid")
@@ -30,9 +28,9 @@ def kernel(X: Any, name: str, *, Y: Any = None, **params: Any) -> Array:
     """
     from sklearn.metrics.pairwise import pairwise_kernels
 
-    told = {key: value for key, value in params.items() if value is not None}
+    own = {key: value for key, value in params.items() if value is not None}
     with said_as_input_errors():
-        K = np.asarray(pairwise_kernels(X, Y, metric=name, filter_params=True, **told))
+        K = np.asarray(pairwise_kernels(X, Y, metric=name, filter_params=True, **own))
     if not np.isfinite(K).all():
         raise InputError(f"affinity={name!r} has no finite value for some pairs; scale X first.")
     if K.min() < 0:
@@ -47,30 +45,35 @@ def kernel(X: Any, name: str, *, Y: Any = None, **params: Any) -> Array:
     return K
 
 
-def is_pairwise(affinity: Callable[..., Any], params: dict[str, Any]) -> bool:
-    """Whether a callable compares two rows, as scikit-learn's do, and does not take all of X."""
-    try:
-        signature = inspect.signature(affinity)
-    except (TypeError, ValueError):
-        return False
-    return not _binds(signature, 1, params) and _binds(signature, 2, params)
+def called(affinity: Callable[..., Any], X: Any, params: dict[str, Any]) -> Any:
+    """What a callable makes of X, or of every two rows of it where it takes two, as scikit-learn's.
+
+    It is refused before the call where it takes neither.
+    """
+    n = X.shape[0]
+    if _takes(affinity, 1, params):
+        return affinity(X, **params)
+    if _takes(affinity, 2, params):
+        from sklearn.metrics.pairwise import pairwise_kernels
+
+        with said_as_input_errors():
+            K = np.asarray(pairwise_kernels(X, metric=affinity, **params), dtype=np.float64)
+        return (K + K.T) / 2
+    call = ", ".join(["X", *(f"{name}={value!r}" for name, value in params.items())])
+    raise InputError(
+        f"affinity is called as affinity({call}) and must return the {n} x {n} matrix of "
+        f"affinities, but it does not take these arguments; wrap it in a function that does."
+    )
 
 
-def _binds(signature: inspect.Signature, count: int, params: dict[str, Any]) -> bool:
+def _takes(affinity: Callable[..., Any], count: int, params: dict[str, Any]) -> bool:
     try:
-        signature.bind(*range(count), **params)
+        inspect.signature(affinity).bind(*range(count), **params)
     except TypeError:
         return False
+    except ValueError:  # compiled functions may not tell their signature
+        return count == 1
     return True
-
-
-def called_on_pairs(affinity: Callable[..., Any], X: Any, params: dict[str, Any]) -> Array:
-    """The matrix of ``affinity(x, y)`` over all pairs of rows."""
-    from sklearn.metrics.pairwise import pairwise_kernels
-
-    with said_as_input_errors():
-        K = np.asarray(pairwise_kernels(X, metric=affinity, **params), dtype=np.float64)
-    return (K + K.T) / 2
 
 
 def neighbors_by_distance(X: Any, n_neighbors: int | None) -> sp.csr_array:
@@ -93,22 +96,20 @@ def nearest_by_distance(X: Any, n: int, n_neighbors: int | None) -> sp.csr_array
             f"affinity={DISTANCES!r} needs the distances to all {n} fitted samples, got "
             f"{X.shape[1]} columns."
         )
-    stored = X.tocsr() if sp.issparse(X) else None
-    values = np.asarray(X) if stored is None else stored.data
-    if values.min(initial=0.0) < 0:
-        raise InputError(f"affinity={DISTANCES!r} needs distances, which must not be negative.")
     k = min(USUAL_NEIGHBORS if n_neighbors is None else int(n_neighbors), n)
-    if stored is None:
-        nearest = np.argsort(values, axis=1, kind="stable")[:, :k]
-    else:
-        counts = np.diff(stored.indptr)
-        if counts.min() < k:
-            raise InputError(
-                f"affinity={DISTANCES!r} needs {k} distances in each row, and some have only "
-                f"{counts.min()}; lower n_neighbors, or store more distances."
-            )
-        rows = np.repeat(np.arange(stored.shape[0]), counts)
-        order = np.lexsort((stored.data, rows))  # of equal ones the first, as scikit-learn takes
-        nearest = stored.indices[order[stored.indptr[:-1, None] + np.arange(k)]]
+    stored = sp.csr_array(X) if sp.issparse(X) else sp.csr_array(np.ones(X.shape))
+    if not sp.issparse(X):
+        stored.data = np.asarray(X, dtype=np.float64).ravel()  # zeros are distances too
+    if stored.data.min(initial=0.0) < 0:
+        raise InputError(f"affinity={DISTANCES!r} needs distances, which must not be negative.")
+    counts = np.diff(stored.indptr)
+    if counts.min() < k:
+        raise InputError(
+            f"affinity={DISTANCES!r} needs {k} distances in each row, and some have only "
+            f"{counts.min()}; lower n_neighbors, or store more distances."
+        )
+    rows = np.repeat(np.arange(stored.shape[0]), counts)
+    order = np.lexsort((stored.data, rows))  # of equal ones the first, as scikit-learn takes
+    nearest = stored.indices[order[stored.indptr[:-1, None] + np.arange(k)]]
     rows = np.repeat(np.arange(len(nearest)), k)
     return sp.csr_array((np.ones(rows.size), (rows, nearest.ravel())), shape=(X.shape[0], n))
