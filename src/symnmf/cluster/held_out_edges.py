@@ -1,7 +1,7 @@
 """Whether a network has groups: what some of its edges say must be seen in the others.
 
-Half of the edges come first, then a tenth at a time. Groups are found from the edges so far, and
-the edges of the next tenth inside them are counted. In a random graph with the same degrees the
+Half of the edges come first, then a tenth at a time. Two halves of the nodes are found from the
+edges so far, and the edges of the next tenth inside them are counted. In a random graph with the same degrees the
 ends that are left are matched at random, whatever came before; so what is counted has a known
 mean, the differences from it add up, and the p-value is one. No random graphs are drawn.
 """
@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-from symnmf.cluster.partition import as_graph, fine_partition, numbered
+from symnmf.cluster.partition import as_graph, numbered
 from symnmf.graphs.adjacency import normalized
 
 #: The part of the edges that comes first, and the parts that the rest comes in.
@@ -55,50 +55,41 @@ class Halves:
 
 
 def p_value(edges: sp.csr_array, rng: np.random.Generator) -> float:
-    """Return the chance of as many held-out edges inside groups if there are none.
-
-    Groups are the halves by the second eigenvector, which sees large ones near the threshold of
-    detection, and a fine partition, which sees small ones; the better of the two counts, for twice
-    its chance.
-    """
+    """Return the chance of as many held-out edges inside halves if there are no groups."""
     if edges.nnz < 2 * FEWEST or edges.shape[0] < 4:
         return 1.0
-    inside, expected, held = np.zeros(2), np.zeros(2), 0
+    inside, expected, held = 0, 0.0, 0
     for split in splits(edges, rng):
+        labels = halves_of(split.known)
         held += len(split.i)
-        for kind, labels in enumerate((halves_of(split.known), fine_partition(split.known, rng))):
-            inside[kind] += np.count_nonzero(labels[split.i] == labels[split.j])
-            expected[kind] += len(split.i) * chance_inside(split, labels)
+        inside += np.count_nonzero(labels[split.i] == labels[split.j])
+        expected += len(split.i) * chance_inside(split, labels)
     from scipy.stats import binom
 
-    chances = binom.sf(inside - 1, held, np.clip(expected / held, 1e-12, 1.0))
-    return float(min(1.0, 2.0 * chances.min()))
+    return float(binom.sf(inside - 1, held, min(max(expected / held, 1e-12), 1.0)))
 
 
 def p_of_hyperedges(incidence: sp.csr_array, rng: np.random.Generator) -> float:
     """Return the same of hyperedges, the rows of ``incidence``.
 
-    Pairs in one hyperedge depend on each other. So the pairs inside groups are ranked among those
+    Pairs in one hyperedge depend on each other. So the pairs inside halves are ranked among those
     that the same hyperedges have with their ends in other orders.
     """
     count = incidence.shape[0]
     if count < FEWEST:
         return 1.0
     incidence = sp.csr_array(incidence[rng.permutation(count)])
-    inside = np.zeros((2, ORDERS + 1))
+    inside = np.zeros(ORDERS + 1)
     for begin, end in pairwise(np.linspace(FIRST * count, count, PARTS + 1).round().astype(int)):
-        known = clique_graph(incidence[:begin])
+        halves = halves_of(clique_graph(incidence[:begin]))
         held = sp.csr_array(incidence[begin:end])
         edge = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
-        for kind, labels in enumerate((halves_of(known), fine_partition(known, rng))):
-            groups = int(labels.max()) + 1
-            ends = labels[held.indices]
-            for order in range(ORDERS + 1):
-                sizes = np.bincount(edge * groups + ends, minlength=held.shape[0] * groups)
-                inside[kind, order] += float((sizes * (sizes - 1)).sum()) / 2
-                ends = rng.permutation(ends)
-    chances = np.mean(inside >= inside[:, :1], axis=1)
-    return float(min(1.0, 2.0 * chances.min()))
+        ends = halves[held.indices]
+        for order in range(ORDERS + 1):
+            sizes = np.bincount(edge * 2 + ends, minlength=held.shape[0] * 2)
+            inside[order] += float((sizes * (sizes - 1)).sum()) / 2
+            ends = rng.permutation(ends)
+    return float(np.mean(inside >= inside[0]))
 
 
 def clique_graph(incidence: sp.csr_array) -> sp.csr_array:

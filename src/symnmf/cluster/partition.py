@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.kernels.moves import move_nodes, refine_groups
+from symnmf.kernels.moves import raise_modularity
 from symnmf.run.result import OUTSIDE
 
 #: Passes over the whole graph, each from the groups that the last one found.
@@ -35,7 +35,8 @@ def fine_partition(graph: sp.csr_array, rng: np.random.Generator) -> np.ndarray:
     labels = np.arange(graph.shape[0])
     for _ in range(PASSES):
         before = labels.copy()
-        labels = _pass(graph, labels, rng)
+        order = rng.permutation(len(labels))
+        raise_modularity(graph.indptr, graph.indices, graph.data, order, labels)
         if np.array_equal(before, labels):
             break
     return labels
@@ -94,25 +95,3 @@ def labels_by_size(
 def numbered(labels: np.ndarray) -> np.ndarray:
     """Return labels as 0, 1, ... without gaps."""
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
-
-
-def _pass(graph: sp.csr_array, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    place = np.arange(graph.shape[0])
-    labels = numbered(labels)
-    while True:
-        n = graph.shape[0]
-        order = rng.permutation(n)
-        arrays = _arrays(graph)
-        move_nodes(*arrays, order, labels)
-        parts = numbered(refine_groups(*arrays, order, labels))
-        if parts.max(initial=-1) + 1 == n:
-            return numbered(labels[place])
-        first = np.unique(parts, return_index=True)[1]
-        members = members_of(parts)
-        graph = sp.csr_array(members.T @ graph @ members)
-        place, labels = parts[place], numbered(labels[first])
-
-
-def _arrays(graph: sp.csr_array) -> tuple[np.ndarray, ...]:
-    degrees = np.asarray(graph.sum(axis=1)).ravel()
-    return graph.indptr, graph.indices, graph.data, degrees

@@ -99,3 +99,74 @@ def refine_groups(indptr, indices, weights, degrees, order, labels):  # type: ig
             volume[best] += degrees[i]
             outer[best] += outer[i] - 2.0 * drawn
     return parts
+
+
+@compiled()
+def contract(indptr, indices, weights, parts, count):  # type: ignore[no-untyped-def]
+    """Return the arrays of a graph whose nodes are the parts; its entries are in no order."""
+    n = len(parts)
+    begin = np.zeros(count + 1, np.int64)
+    for i in range(n):
+        begin[parts[i] + 1] += 1
+    for part in range(count):
+        begin[part + 1] += begin[part]
+    nodes, filled = np.empty(n, np.int64), begin.copy()
+    for i in range(n):
+        nodes[filled[parts[i]]] = i
+        filled[parts[i]] += 1
+    rows = np.zeros(count + 1, indptr.dtype)
+    columns, sums = np.empty_like(indices), np.zeros_like(weights)
+    place, length = np.full(count, -1), 0
+    for part in range(count):
+        for k in range(begin[part], begin[part + 1]):
+            i = nodes[k]
+            for e in range(indptr[i], indptr[i + 1]):
+                other = parts[indices[e]]
+                if place[other] < rows[part]:
+                    place[other] = length
+                    columns[length] = other
+                    length += 1
+                sums[place[other]] += weights[e]
+        rows[part + 1] = length
+    return rows, columns[:length], sums[:length]
+
+
+@compiled()
+def renumber(labels, order):  # type: ignore[no-untyped-def]
+    """Number labels from 0 as they come in ``order``; they are overwritten. Return their number."""
+    number = np.full(labels.max() + 1 if len(labels) else 0, -1)
+    count = 0
+    for i in order:
+        if number[labels[i]] < 0:
+            number[labels[i]] = count
+            count += 1
+    for i in range(len(labels)):
+        labels[i] = number[labels[i]]
+    return count
+
+
+@compiled()
+def raise_modularity(indptr, indices, weights, order, labels):  # type: ignore[no-untyped-def]
+    """Move nodes between groups, then the parts of groups as nodes, until no parts join."""
+    place, groups = np.arange(len(labels)), labels.copy()
+    while True:
+        n = len(indptr) - 1
+        degrees = np.zeros(n)
+        for i in range(n):
+            degrees[i] = weights[indptr[i] : indptr[i + 1]].sum()
+        move_nodes(indptr, indices, weights, degrees, order, groups)
+        parts = refine_groups(indptr, indices, weights, degrees, order, groups)
+        count = renumber(parts, order)
+        if count == n:
+            break
+        of_parts = np.empty(count, np.int64)
+        for i in range(n):
+            of_parts[parts[i]] = groups[i]
+        for i in range(len(place)):
+            place[i] = parts[place[i]]
+        indptr, indices, weights = contract(indptr, indices, weights, parts, count)
+        order, groups = np.arange(count), of_parts
+        renumber(groups, order)
+    for i in range(len(place)):
+        labels[i] = groups[place[i]]
+    renumber(labels, np.arange(len(labels)))
