@@ -1,9 +1,10 @@
 """Whether a network has groups: what some of its edges say must be seen in the others.
 
 Half of the edges come first, then a tenth at a time. Two halves of the nodes are found from the
-edges so far, and the edges of the next tenth inside them are counted. In a random graph with the same degrees the
-ends that are left are matched at random, whatever came before; so what is counted has a known
-mean, the differences from it add up, and the p-value is one. No random graphs are drawn.
+edges so far, and the edges of the next tenth inside them are counted. In a random graph with the
+same degrees the ends that are left are matched at random, whatever came before; so what is counted
+has a known mean, the differences from it add up, and the p-value is one. No random graphs are
+drawn.
 """
 
 from __future__ import annotations
