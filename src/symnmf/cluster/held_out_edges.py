@@ -63,7 +63,7 @@ def p_value(edges: sp.csr_array, rng: np.random.Generator) -> float:
     for split in splits(edges, rng):
         labels = halves_of(split.known)
         held += len(split.i)
-        inside += np.count_nonzero(labels[split.i] == labels[split.j])
+        inside += int(np.count_nonzero(labels[split.i] == labels[split.j]))
         expected += len(split.i) * chance_inside(split, labels)
     from scipy.stats import binom
 
