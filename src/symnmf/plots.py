@@ -109,12 +109,12 @@ def convergence(
     quantity = np.array(table[y], dtype=np.float64)
     quantity[quantity <= 0] = np.nan
     figure, ax = new_axes(ax)
-    for index, label in enumerate(dict.fromkeys(solver.tolist())):
+    for index, name in enumerate(dict.fromkeys(solver.tolist())):
         style = {"color": COLOURS[index % len(COLOURS)], "linestyle": DASHES[index % len(DASHES)]}
-        for number in np.unique(run[solver == label]):
-            mine = (solver == label) & (run == number)
+        for k, number in enumerate(np.unique(run[solver == name])):
+            mine = (solver == name) & (run == number)
+            label = name if k == 0 else None  # one entry of the legend for each solver
             ax.plot(position[mine], quantity[mine], linewidth=1.5, label=label, **style)
-            label = None  # one entry of the legend for each solver
     if _wide(quantity):
         ax.set_yscale("log")
     if x == "time" and _wide(position):  # methods differ by orders of magnitude
