@@ -31,12 +31,7 @@ class InputError(ValueError):
 
     The message is one sentence that names the argument, what was wrong with it and what to do.
     It is a ``ValueError``, so scikit-learn's conventions (and its estimator checks) hold.
-    ``in_shell`` is the same sentence for the command line, with a remedy that works there.
     """
-
-    def __init__(self, message: str, *, in_shell: str | None = None) -> None:
-        super().__init__(message)
-        self.in_shell = message if in_shell is None else in_shell
 
 
 class InputTypeError(InputError, TypeError):

@@ -6,28 +6,21 @@ Commands import what they need when they run, so that ``symnmf --help`` answers 
 from __future__ import annotations
 
 import os
-import re
 import signal
-import socket
 import sys
 import warnings
 from io import TextIOWrapper
 from types import FrameType
 from typing import NoReturn
 
-DONE, FAILED, MISUSED, UNCONVERGED, INTERRUPTED, UNREAD, TERMINATED = 0, 1, 2, 3, 130, 141, 143
+DONE, FAILED, MISUSED, UNCONVERGED, INTERRUPTED, UNREAD = 0, 1, 2, 3, 130, 141
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; the entry point ``symnmf``."""
     _open_streams()
-    # a solver that runs handles signals itself, so their numbers are read from a socket
-    arrived, notified = socket.socketpair()
-    for end in (arrived, notified):
-        end.setblocking(False)
-    before = signal.set_wakeup_fd(notified.fileno(), warn_on_full_buffer=False)
-    terminated = signal.getsignal(signal.SIGTERM)
-    if terminated is not signal.SIG_IGN:
+    before = signal.getsignal(signal.SIGTERM)
+    if before is not signal.SIG_IGN:
         signal.signal(signal.SIGTERM, _terminate)
     try:
         code = _run(arguments)
@@ -35,12 +28,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         print("symnmf: interrupted before there was a result.", file=sys.stderr)
         code = INTERRUPTED
     finally:
-        signal.set_wakeup_fd(before)
-        signal.signal(signal.SIGTERM, terminated or signal.SIG_DFL)
-        notified.close()
-        numbers = arrived.recv(64)
-        arrived.close()
-    sys.exit(TERMINATED if code == INTERRUPTED and signal.SIGTERM in numbers else code)
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+    sys.exit(code)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
@@ -52,7 +41,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 def _run(arguments: list[str] | None) -> int:
     """Parse, run, and turn what the user can put right into one sentence and an exit code."""
-    from symnmf.cli.output import drop_stdout, note, warn
+    from symnmf.cli.output import drop_stdout, fail, show_notes, warn
     from symnmf.cli.parsing import parse
     from symnmf.errors import InputError
 
@@ -68,23 +57,13 @@ def _run(arguments: list[str] | None) -> int:
         drop_stdout()
         return UNREAD
     except InputError as error:
-        note(_in_shell(error, title), "error")
-        return MISUSED
+        fail(str(error))
+        code = MISUSED
     except (OSError, MemoryError) as error:
-        note(f"the machine gave up: {error or 'out of memory'}.", "error")
-        return FAILED
+        fail(f"{error or 'there is not enough memory'}.")
+        code = FAILED
+    show_notes(title)
     return code
-
-
-def _in_shell(error: Exception, title: str | None) -> str:
-    """The sentence with options as the shell spells them, and INPUT by its name."""
-    from symnmf.options import in_shell
-
-    python, shell = str(error), getattr(error, "in_shell", str(error))
-    sentence: str = in_shell(python) if shell == python else shell
-    if title is None:
-        return sentence
-    return re.sub(r"(^|of )(INPUT|X|G)(?=[ ,;])", rf"\g<1>{os.path.basename(title)}", sentence)
 
 
 def _open_streams() -> None:

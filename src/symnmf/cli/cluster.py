@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -21,10 +20,8 @@ from symnmf.cli.output import (
     how_it_ended,
     print_json,
     printable,
-    progress,
     save_picture,
-    say_notes,
-    warn,
+    watching,
     write_columns,
 )
 from symnmf.errors import InputError
@@ -34,30 +31,14 @@ from symnmf.options import OPTIONS
 COLUMNS_SHOWN, CLUSTERS_SHOWN = 8, 30
 
 
-@dataclass(frozen=True)
-class Clusters:
-    """What was found, by the same names for points and for graphs; ``fit`` is the whole of it."""
-
-    fit: Any
-    labels: np.ndarray
-    membership: Any
-    strength: Any
-    quality: Any
-    seed: Any
-    selection: Any
-    status: str
-    n_iter: int
-    error: float
-
-
 def cluster(
     input: str, output: str | None, plot: str | None, report: str | None, json: bool, quiet: bool,
     scale: str | None, truth: str | None, **options: Any,
 ) -> int:  # fmt: skip
     """Cluster INPUT, write the labels, tell what was found and return the exit code."""
-    attributes, tol = options.get("attributes"), options.get("tol")
+    tol, names = options.get("tol"), None
     check_files(
-        {"INPUT": input, "--truth": truth, "--attributes": attributes},
+        {"INPUT": input, "--truth": truth, "--attributes": options.get("attributes")},
         {
             "-o": (output, TABLES),
             "--checkpoint": (options.get("checkpoint"), (".npz",)),
@@ -68,57 +49,48 @@ def cluster(
     loaded = inputs.load(input, options)
     data = inputs.scaled(loaded, scale).data
     classes = inputs.truth_of(loaded, truth)
-    described = inputs.attributes_of(loaded, options)
-    with warnings.catch_warnings(record=True) as caught, progress(quiet) as watching:
-        warnings.simplefilter("always")
-        clusters = _clusters(loaded, data, {**options, **watching})
-    table = _table(clusters, loaded, bool(options.get("overlapping")))
+    described = "attributes" in options
+    if described:
+        options["attributes"], names = inputs.attributes_of(loaded, options["attributes"])
+    fit = _fit(loaded, data, {**options, **watching(quiet)})
+    found = fit._fitted
+    table = _table(found, loaded)
     if output:
         write_columns(table, output)
     if plot:
         from symnmf import plots
 
-        drawn = getattr(clusters.fit, "affinity_matrix_", loaded.data)
-        save_picture(plots.similarity(drawn, clusters.labels), plot)
+        drawn = getattr(fit, "affinity_matrix_", loaded.data)
+        save_picture(plots.similarity(drawn, found.labels), plot)
     if report:
-        _report(report, clusters, loaded, classes, options)
-    code = exit_code(clusters.status, tol)
-    scores = _scores(clusters.labels, classes)
-    about = clusters.fit.about(COLUMNS_SHOWN, **described) if attributes else []
+        _report(report, fit, loaded, classes, options)
+    code = exit_code(found.result.status, tol)
+    scores = _scores(found.labels, classes)
+    about = fit.about(COLUMNS_SHOWN, names) if described else []
     if json:
-        told = _as_json(clusters, loaded, scores, about)
-        print_json(told | {"exit_code": code} | ({} if output else {"table": table}))
+        content = _as_json(found, loaded, scores, about)
+        print_json(content | {"exit_code": code} | ({} if output else {"table": table}))
     else:
-        lines = _lines(clusters, scores, about)
+        lines = _lines(found, scores, about)
         lines += [] if output else ["Give -o labels.csv for the labels, or -o - to print them."]
         for line in lines:
             print(printable(line), file=sys.stderr if output == STDOUT else sys.stdout)
-    _warn(caught, clusters.quality)
-    say_notes()
     return code
 
 
-def _clusters(loaded: Input, data: Any, options: dict[str, Any]) -> Clusters:
+def _fit(loaded: Input, data: Any, options: dict[str, Any]) -> Any:
     """Cluster points by SymNMF, and graphs and similarities by communities."""
     from symnmf import SymNMF, communities
 
-    same: Any = ("labels", "membership", "strength", "quality", "seed")
     if loaded.kind != "points":
         options.pop("affinity", None)
-        fit: Any = communities(data, options.pop("n_clusters"), **options)
-        run = fit.result
-        rest: Any = (fit.rank_selection, run.status, run.n_iter, run.error)
-        return Clusters(fit, *(getattr(fit, name) for name in same), *rest)
-    options.pop("overlapping", None)  # memberships of points say that by themselves
+        return communities(data, options.pop("n_clusters"), **options)
     for name in options.keys() - inspect.signature(SymNMF).parameters.keys():
         raise InputError(
             f"{OPTIONS[name].shell} is for graphs and similarities, and the rows of "
             f"{loaded.title} are points; leave it out."
         )
-    fit = SymNMF(**options).fit(_named(data, loaded.columns))
-    selection = getattr(fit, "rank_selection_", None)
-    rest = (selection, fit.status_, fit.n_iter_, fit.reconstruction_err_)
-    return Clusters(fit, *(getattr(fit, f"{name}_") for name in same), *rest)
+    return SymNMF(**options).fit(_named(data, loaded.columns))
 
 
 def _named(data: Any, columns: Any) -> Any:
@@ -132,24 +104,16 @@ def _named(data: Any, columns: Any) -> Any:
     return pd.DataFrame(data, columns=list(map(str, columns)), copy=False)
 
 
-def _table(clusters: Clusters, loaded: Input, overlapping: bool) -> dict[str, Any]:
+def _table(found: Any, loaded: Input) -> dict[str, Any]:
     """The columns of the table of labels."""
-    membership, strength = (
-        part.toarray() if hasattr(part, "toarray") else part
-        for part in (clusters.membership, clusters.strength)
-    )
-    columns: dict[str, Any] = {
+    membership = found.membership
+    largest = membership.max(axis=1)
+    return {
         "row" if loaded.names is None else "name": loaded.row_names,
-        "cluster": clusters.labels,
-        "membership": membership.max(axis=1, initial=0.0).round(6),
+        "cluster": found.labels,
+        "membership": np.asarray(getattr(largest, "toarray", lambda: largest)()).ravel().round(6),
+        **found.listed,
     }
-    if overlapping:
-        inside = [np.flatnonzero(row) for row in membership]
-        columns["all_clusters"] = [" ".join(map(str, row.tolist())) for row in inside]
-        if strength is not None:
-            pairs = zip(strength, inside, strict=True)
-            columns["strengths"] = [" ".join(f"{x:.4g}" for x in row[own]) for row, own in pairs]
-    return columns
 
 
 def _scores(labels: np.ndarray, truth: Any) -> dict[str, float]:
@@ -168,15 +132,13 @@ def _scores(labels: np.ndarray, truth: Any) -> dict[str, float]:
     }
 
 
-def _report(
-    path: str, clusters: Clusters, loaded: Input, truth: Any, options: dict[str, Any]
-) -> None:
+def _report(path: str, fit: Any, loaded: Input, truth: Any, options: dict[str, Any]) -> None:
     from symnmf.report import write_report
 
     columns = loaded.columns if loaded.kind == "points" else None
     write_report(
         path,
-        clusters.fit,
+        fit,
         title=f"Clusters of {loaded.title}",
         names=loaded.names,
         truth=truth,
@@ -188,15 +150,16 @@ def _report(
     )
 
 
-def _lines(clusters: Clusters, scores: dict[str, float], about: list[list[Any]]) -> list[str]:
+def _lines(found: Any, scores: dict[str, float], about: list[list[Any]]) -> list[str]:
     """What a person is told, the verdict first."""
-    quality, labels = clusters.quality, clusters.labels
+    quality, labels = found.quality, found.labels
+    selection = getattr(found, "selection", None)
     outside = int((labels < 0).sum())
     if outside == len(labels):
         return [f"No row has a similarity to any other: all {outside} are without a cluster."]
     lines = [f"Are they clusters? {quality.word}: {quality.verdict.reason}."]
-    if clusters.selection is not None:
-        lines.append(f"How many: {clusters.selection.recommendation}. {clusters.selection.reason}")
+    if selection is not None:
+        lines.append(f"How many: {selection.recommendation}. {selection.reason}")
     lines.append(f"{len(labels)} rows: {quality}.")
     if outside:
         lines.append(f"{outside} of the rows are in no cluster (-1).")
@@ -207,36 +170,29 @@ def _lines(clusters: Clusters, scores: dict[str, float], about: list[list[Any]])
     if scores:
         agreement = (f"{name.replace('_', ' ')} {value:.3f}" for name, value in scores.items())
         lines.append(f"Against the known classes: {', '.join(agreement)}.")
-    return [*lines, f"The run {how_it_ended(clusters)}."]
+    return [*lines, f"The run {how_it_ended(found.result)}."]
 
 
 def _as_json(
-    clusters: Clusters, loaded: Input, scores: dict[str, float], about: list[list[Any]]
+    found: Any, loaded: Input, scores: dict[str, float], about: list[list[Any]]
 ) -> dict[str, Any]:
-    fit, quality, selection = clusters.fit, clusters.quality, clusters.selection
-    labels, sizes = np.unique(clusters.labels[clusters.labels >= 0], return_counts=True)
+    quality, result, selection = found.quality, found.result, getattr(found, "selection", None)
+    labels, sizes = np.unique(found.labels[found.labels >= 0], return_counts=True)
     return {
         "verdict": asdict(quality.verdict) | {"word": quality.word},
         "input": loaded.title,
         "kind": loaded.kind,
-        "rows": len(clusters.labels),
+        "rows": len(found.labels),
         "sizes": dict(zip(labels.tolist(), sizes.tolist(), strict=True)),
-        "without_cluster": int((clusters.labels < 0).sum()),
+        "without_cluster": int((found.labels < 0).sum()),
         "modularity": quality.modularity,
         "conductance": quality.conductance,
         "how_many": None if selection is None else selection.reason,
         **scores,
         **({"about": dict(enumerate(about))} if about else {}),
-        "seed": clusters.seed,
-        "status": clusters.status,
-        "iterations": clusters.n_iter,
-        "error": clusters.error,
-        "certificate": asdict(getattr(fit, "certificate_", None) or fit.certificate),
+        "seed": found.seed,
+        "status": result.status,
+        "iterations": result.n_iter,
+        "error": result.error,
+        "certificate": asdict(found.certificate),
     }
-
-
-def _warn(caught: list[warnings.WarningMessage], quality: Any) -> None:
-    """Pass on the warnings of the fit, without the verdict, which was told."""
-    told = f"the clusters are {quality.verdict.word}: {quality.verdict.reason}; "
-    for warning in caught:
-        warn(str(warning.message).removeprefix(told), warning.category)

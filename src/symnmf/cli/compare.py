@@ -12,7 +12,6 @@ from symnmf.cli.output import (
     note,
     print_json,
     save_picture,
-    say_notes,
     write_columns,
 )
 
@@ -58,7 +57,6 @@ def compare(
         _show(rows)
     if comparison.interrupted:
         note("interrupted; the runs that had begun are in the table.", "warning")
-    say_notes()
     return code
 
 

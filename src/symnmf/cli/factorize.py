@@ -13,8 +13,7 @@ from symnmf.cli.output import (
     exit_code,
     how_it_ended,
     print_json,
-    progress,
-    say_notes,
+    watching,
     write_columns,
 )
 from symnmf.errors import InputError
@@ -36,8 +35,7 @@ def factorize(
     told = {name: options.pop(name) for name in names_in(ProblemOptions) if name in options}
     place = {name: options[name] for name in ("n_jobs", "device") if name in options}
     problem = Problem(X, **told, **place)
-    with progress(quiet) as watching:
-        result = factorized(problem, rank, **options, **watching)
+    result = factorized(problem, rank, **options, **watching(quiet))
     _save(result, names, output)
     certificate = result.certificate(problem)
     code = exit_code(result.status, options.get("tol"))
@@ -49,7 +47,6 @@ def factorize(
             f"{title}, {len(result.U)} x {len(result.U)}, rank {rank}: it {how_it_ended(result)}."
         )
         print(certificate)
-    say_notes()
     return code
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from symnmf.cli.output import later
+from symnmf.cli.output import note
 from symnmf.errors import InputError
 
 #: What io.read takes, and how points become a graph.
@@ -49,7 +48,7 @@ def load(given: str, options: dict[str, Any]) -> Input:
 
     content = io.read(path, **settings)
     if content.part is not None:
-        later(f"{path.name}: {content.part} was read.")
+        note(f"{path.name}: {content.part} was read.")
     loaded = Input(
         path.name, content.data, content.kind, content.names, content.labels, content.columns
     )
@@ -87,13 +86,13 @@ def _kind(loaded: Input, affinity: str | None) -> str:
         return "similarities" if affinity == PRECOMPUTED else "points"
     n, columns = loaded.data.shape
     if _is_symmetric(loaded):
-        later(
+        note(
             f"{loaded.title} is {n} x {n} and symmetric, so it was taken as similarities; for "
             f"points give --affinity self-tuning."
         )
         return "similarities"
     if n == columns:
-        later(
+        note(
             f"{loaded.title} is {n} x {n} and not symmetric, or has negative entries, so its rows "
             f"were taken as points and not as similarities."
         )
@@ -101,7 +100,7 @@ def _kind(loaded: Input, affinity: str | None) -> str:
         from symnmf.graphs.edges import looks_like_edges
 
         if loaded.names is None and looks_like_edges(loaded.data):
-            later(
+            note(
                 f"{loaded.title} has {columns} columns that could be the edges of a graph, but its "
                 f"rows were taken as points; for a graph give the file the ending .edges."
             )
@@ -162,11 +161,8 @@ def truth_of(loaded: Input, path: str | None) -> Any:
     return io.read_labels(path, loaded.row_names)
 
 
-def attributes_of(loaded: Input, options: dict[str, Any]) -> Mapping[str, Any]:
+def attributes_of(loaded: Input, path: str) -> tuple[Any, list[str] | None]:
     """The table of attributes, its rows in the order of INPUT, and the names of its columns."""
-    path = options.pop("attributes", None)
-    if path is None:
-        return {}
     if loaded.kind == "points":
         raise InputError(
             f"--attributes goes with a graph or similarities, and the rows of {loaded.title} are "
@@ -182,7 +178,7 @@ def attributes_of(loaded: Input, options: dict[str, Any]) -> Mapping[str, Any]:
         data = data[io.match_names(content.names, loaded.row_names, path)]
     elif len(loaded.row_names) == data.shape[0]:
         if loaded.names is not None:
-            later(
+            note(
                 f"{path} names no rows, so they were matched with those of {loaded.title} by order."
             )
     else:
@@ -191,5 +187,4 @@ def attributes_of(loaded: Input, options: dict[str, Any]) -> Mapping[str, Any]:
             f"{loaded.title}, and {path} has {data.shape[0]} without names; add the missing ones, "
             f"or a first column of names without a name in the header."
         )
-    options["attributes"] = data
-    return {"names": content.columns}
+    return data, content.columns

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,31 +22,35 @@ STDOUT = "-"
 LOG_EVERY = 10.0  # seconds between two lines of progress in a log
 REFRESH = 0.2  # seconds between two looks at a line of progress on a terminal
 
-_later: list[str] = []
+_notes: list[str] = []
 
 
 def note(message: str, kind: str = "note") -> None:
-    """Say one thing on stderr."""
-    prefix = "" if kind == "error" else f"{kind}: "
-    print(f"symnmf: {prefix}{printable(message)}", file=sys.stderr)
+    """Keep a sentence for the end of the command; the result comes first."""
+    _notes.append(message if kind == "error" else f"{kind}: {message}")
+
+
+def fail(message: str) -> None:
+    """Say why there is no result, and nothing else."""
+    _notes[:] = [message]
 
 
 def warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    """Show a warning, unless a command says the same in its own words, as how a run ended."""
+    """Note a warning, unless the command says the same in its own words, as how a run ended."""
     if category.__name__ != "ConvergenceWarning" and not issubclass(category, DeprecationWarning):
-        words = str(message).replace("sklearn.preprocessing.StandardScaler", "--scale standard")
-        note(in_shell(words), "warning")
+        note(
+            str(message).replace("sklearn.preprocessing.StandardScaler", "scale=standard"),
+            "warning",
+        )
 
 
-def later(message: str) -> None:
-    """Note something once the result was told, which comes first."""
-    _later.append(message)
-
-
-def say_notes() -> None:
-    """Say what was noted for later."""
-    while _later:
-        note(_later.pop(0))
+def show_notes(title: str | None) -> None:
+    """Print the notes, with options as the shell spells them and INPUT by its name."""
+    name = os.path.basename(title or "INPUT")
+    while _notes:
+        sentence = in_shell(_notes.pop(0))
+        sentence = re.sub(r"(^|of |: )(INPUT|X|G)(?=[ ,;])", lambda it: it[1] + name, sentence)
+        print(f"symnmf: {printable(sentence)}", file=sys.stderr)
 
 
 def printable(text: str) -> str:
@@ -103,20 +107,19 @@ def check_files(
 
     from symnmf.outputs import check_output
 
-    seen = {option: Path(path) for option, path in read.items() if path is not None}
+    seen = {os.path.realpath(path): option for option, path in read.items() if path is not None}
     for option, (path, endings) in written.items():
         if path is None or (path == STDOUT and endings == TABLES):
             continue
         if not path.lower().endswith(endings):
             raise InputError(f"{option} must end in {' or '.join(endings)}, got {path!r}.")
         check_output(path, option)
-        for other, taken in seen.items():
-            if os.path.realpath(taken) == os.path.realpath(path):
-                raise InputError(
-                    f"{other} and {option} both name the file {path!r}, which would be "
-                    f"overwritten; choose another name for {option}."
-                )
-        seen[option] = Path(path)
+        other = seen.setdefault(os.path.realpath(path), option)
+        if other != option:
+            raise InputError(
+                f"{other} and {option} both name the file {path!r}, which would be overwritten; "
+                f"choose another name for {option}."
+            )
         if option in ("--plot", "--report") and find_spec("matplotlib") is None:
             raise InputError(f"{option} needs matplotlib: pip install 'symnmf[plots]'.")
 
@@ -154,19 +157,10 @@ class Progress:
             return
         self.shown = clock
         line = f"iteration {now.iteration}, error {now.error:.4g}, {now.seconds:.0f} s"
-        print(*(("\r\033[K" + line,) if self.terminal else (line,)), file=sys.stderr, flush=True,
-              end="" if self.terminal else "\n")  # fmt: skip
+        before, after = ("\r\033[K", "\r") if self.terminal else ("", "\n")
+        print(f"{before}{line}", end=after, file=sys.stderr, flush=True)
 
 
-@contextmanager
-def progress(quiet: bool) -> Iterator[dict[str, Any]]:
-    """What to pass to a run so that its progress is seen, and an empty line at the end."""
-    if quiet:
-        yield {}
-        return
-    shown = Progress()
-    try:
-        yield {"callback": shown}
-    finally:
-        if shown.terminal:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+def watching(quiet: bool) -> dict[str, Any]:
+    """What to pass to a run so that its progress is seen."""
+    return {} if quiet else {"callback": Progress()}

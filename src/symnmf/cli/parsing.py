@@ -25,8 +25,7 @@ commands:
 {commands}
 
 Every command has --help. Exit codes: 0 done; 1 the machine failed; 2 wrong usage or input; 3 not
-converged; 130 stopped by Ctrl-C; 143 stopped by SIGTERM. After the last three, what was computed is
-written."""
+converged; 130 stopped by Ctrl-C or SIGTERM. After the last two, what was computed is written."""
 
 INPUT = """a file (.csv .tsv .parquet .npz .npy .mtx .h5ad, or a graph .edges .txt .ncol .gml
 .graphml .net .hyperedges; each also .gz), or a data set such as digits or karate"""

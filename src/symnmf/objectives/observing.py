@@ -181,9 +181,7 @@ def observed_part(
     if missing == "unstored" and not sp.issparse(X):
         raise InputError(
             "missing='unstored' needs a sparse X, whose stored entries are what was observed; "
-            "use missing='nan' or a mask for an array.",
-            in_shell="--missing unstored needs a sparse INPUT, whose stored entries are what was "
-            "observed; use --missing nan for a dense one.",
+            "use missing='nan' or a mask for an array."
         )
     values = to_host(X)
     values = values if sp.issparse(values) else _array(values)
@@ -249,15 +247,12 @@ def hide_missing(X: Any, W: Any, missing: str | None) -> Any:
         if (pattern != pattern.T).nnz:
             raise InputError(
                 "X stores an entry without its mirror image; with missing='unstored' store both, "
-                "since (i, j) and (j, i) are one observation.",
-                in_shell="INPUT stores an entry without its mirror image; with --missing unstored "
-                "store both, since (i, j) and (j, i) are one observation.",
+                "since (i, j) and (j, i) are one observation."
             )
         return pattern if W is None else sp.csr_array(pattern.multiply(W))
     if sp.issparse(X):
         raise InputError(
-            "missing='nan' needs a dense X; use missing='unstored' or a mask for a sparse one.",
-            in_shell="--missing nan needs a dense INPUT; use --missing unstored for a sparse one.",
+            "missing='nan' needs a dense X; use missing='unstored' or a mask for a sparse one."
         )
     hidden = np.isnan(X) if X.dtype.kind == "f" else np.zeros(X.shape, dtype=bool)
     if not np.array_equal(hidden, hidden.T):

@@ -55,9 +55,7 @@ class Settings:
             raise InputError(
                 f"coupling is lambda of methods that split U into U and V, and solver "
                 f"{method.name!r} does not; leave it out, or use 'a-symhals', 'symhals' or "
-                f"'symanls'.",
-                in_shell=f"--coupling is lambda of methods that split U into U and V, and --solver "
-                f"{method.name} does not; leave it out, or use a-symhals, symhals or symanls.",
+                f"'symanls'."
             )
         chosen = method.default_coupling if coupling is None else coupling
         rule = None if chosen is None else _rule_of(chosen)

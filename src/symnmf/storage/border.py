@@ -65,13 +65,9 @@ def check_values(
             f"{name} has NaN or infinite entries{where}; remove or replace them first{else_}."
         )
     if smallest < 0 and not signed:
-        fault = f"has negative entries{where} (the smallest is {smallest:.6g})"
-        meant = ", or pass --allow-negative to symnmf cluster if they are meant" if negative else ""
         raise InputError(
-            f"{name} {fault}; shift or clip them, for instance with np.maximum({name}, 0)"
-            f"{negative}.",
-            in_shell=f"{_in_shell(name)} {fault}; shift them or set them to 0 in the file first"
-            f"{meant}.",
+            f"{name} has negative entries{where} (the smallest is {smallest:.6g}); shift or clip "
+            f"them, for instance with np.maximum({name}, 0){negative}."
         )
 
 
@@ -87,9 +83,7 @@ def check_range(largest: float, dtype: np.dtype, name: str = "X") -> None:
         low, high = RANGE[np.dtype(dtype)]
         raise InputError(
             f"the largest entry of {name} is {largest:.6g} and must be from {low:g} to {high:g} in "
-            f"{dtype}; divide {name} by a constant first.",
-            in_shell=f"the largest entry of {_in_shell(name)} is {largest:.6g} and must be from "
-            f"{low:g} to {high:g}; divide all entries by a constant first.",
+            f"{dtype}; divide {name} by a constant first."
         )
 
 
@@ -98,17 +92,9 @@ def check_asymmetry(
 ) -> bool:
     """Refuse entries too far from their mirror image; True where their mean is to be taken."""
     if asymmetry > ASYMMETRY_ALLOWED[dtype] * largest:
-        fault = (
-            f"is not symmetric{where}: entries differ from their mirror image by up to "
-            f"{asymmetry:.6g} (the largest entry is {largest:.6g})"
-        )
         raise InputError(
-            f"{name} {fault}; pass ({name} + {name}.T) / 2 if that is what you mean.",
-            in_shell=f"{_in_shell(name)} {fault}; make each entry equal to its mirror image in "
-            f"the file first.",
+            f"{name} is not symmetric{where}: entries differ from their mirror image by up to "
+            f"{asymmetry:.6g} (the largest entry is {largest:.6g}); pass ({name} + {name}.T) / 2 "
+            f"if that is what you mean."
         )
     return asymmetry > ROUNDING[dtype] * largest
-
-
-def _in_shell(name: str) -> str:
-    return "INPUT" if name == "X" else name
