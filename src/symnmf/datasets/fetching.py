@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import gzip
+import hashlib
 import http.client
-import urllib.error
 import urllib.request
-import zlib
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from symnmf.arguments import checked
-from symnmf.datasets.loading import STORED, Arrays, Folder, cache_folder, digest
-from symnmf.datasets.recipes import RECIPES, Recipe
+from symnmf.datasets.loading import STORED, Arrays, Folder, cache_folder, digest, table
+from symnmf.datasets.recipes import RECIPES
 from symnmf.errors import InputError
 from symnmf.naming import lookup
 from symnmf.outputs import check_output, write_atomically
 
 #: Seconds that a server may be silent.
 SECONDS = 60.0
+#: Names of data sets, addresses, and the SHA-256 digests of what they held.
+SOURCES = table("sources.csv")
+CHANGED = (
+    "is not today what our results were computed with, so it was not kept; please report it, or "
+    "name a copy by mirror."
+)
 
 
 @checked(name=("text",), mirror=("text", "none"))
@@ -36,7 +41,7 @@ def fetch(name: str, *, folder: Folder = None, mirror: str | None = None) -> Pat
         Where it is kept; by default the folder for caches, where the loaders find it.
     mirror : str, optional
         A server that holds copies of the sources, each under the name of its host, as in
-        ``http://localhost:8000`` for ``http://localhost:8000/snap.stanford.edu/data/...``.
+        ``http://localhost:8000`` for ``http://localhost:8000/raw.githubusercontent.com/...``.
 
     Returns
     -------
@@ -44,45 +49,41 @@ def fetch(name: str, *, folder: Folder = None, mirror: str | None = None) -> Pat
         The file.
     """
     key = str(name).lower().replace("-", "_")
-    recipe = lookup(key, RECIPES, "dataset")
+    lookup(key, RECIPES, "dataset")
     target = (cache_folder() if folder is None else Path(folder)) / STORED[key].filename
     try:  # before the download
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"folder {str(target.parent)!r} cannot be made ({error}).") from error
     check_output(target, "folder")
-    arrays = _made(key, recipe, mirror)
+    arrays = _made(key, mirror)
     if digest(arrays) != STORED[key].content:
-        raise InputError(
-            f"dataset {key!r}: what its source sends today is not what our results were computed "
-            f"with, so it was not kept; please report it."
-        )
+        raise InputError(f"dataset {key!r} {CHANGED}")
     held: dict[str, Any] = dict(arrays)
     write_atomically(target, lambda stream: np.savez_compressed(stream, **held))
     return target
 
 
-def _made(name: str, recipe: Recipe, mirror: str | None) -> Arrays:
-    parts = [_download(_mirrored(url, mirror)) for url in recipe.urls]
+def _made(name: str, mirror: str | None) -> Arrays:
+    parts = []
+    for _, url, expected in (row for row in SOURCES if row[0] == name):
+        content = _download(_mirrored(url, mirror))
+        if hashlib.sha256(content).hexdigest() != expected:  # before anything reads it
+            raise InputError(f"dataset {name!r} {CHANGED}")
+        parts.append(content)
     try:
-        return recipe.prepare(*parts)
+        return RECIPES[name](*parts)
     except ImportError:
         raise InputError(
             f"dataset {name!r} needs networkx: pip install 'symnmf[graphs]'."
         ) from None
-    except OSError as error:  # of scikit-learn's own download
+    except Exception as error:  # of scikit-learn's own download
         raise InputError(f"dataset {name!r} cannot be downloaded ({error}); try again.") from error
-    except Exception as error:  # parsers raise whatever they stumble over
-        raise InputError(
-            f"dataset {name!r}: its source does not send what it did ({error})."
-        ) from error
 
 
 def _mirrored(url: str, mirror: str | None) -> str:
-    if mirror is None:
-        return url
     parts = urlsplit(url)
-    return f"{mirror.rstrip('/')}/{parts.netloc}{parts.path}"
+    return url if mirror is None else f"{mirror.rstrip('/')}/{parts.netloc}{parts.path}"
 
 
 def _download(url: str) -> bytes:
@@ -91,14 +92,9 @@ def _download(url: str) -> bytes:
     try:
         with urllib.request.urlopen(url, timeout=SECONDS) as answer:
             content: bytes = answer.read()
-        return gzip.decompress(content) if url.endswith(".gz") else content
-    except urllib.error.HTTPError as error:
+        return content
+    except (http.client.HTTPException, OSError, ValueError) as error:
+        reason = error if isinstance(error, HTTPError) else getattr(error, "reason", error)
         raise InputError(
-            f"{url} answered {error.code} ({error.reason}): the source has gone or moved; name a "
-            f"copy by mirror, or report it."
-        ) from error
-    except (http.client.HTTPException, OSError, ValueError, EOFError, zlib.error) as error:
-        raise InputError(
-            f"{url} cannot be read ({getattr(error, 'reason', error)}); try again, or name a "
-            f"copy by mirror."
+            f"{url} cannot be read ({reason}); try again, or name a copy by mirror."
         ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import os
 import zipfile
@@ -9,8 +10,9 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -88,95 +90,15 @@ class Entry(NamedTuple):
     present: bool
 
 
+def table(name: str) -> list[list[str]]:
+    """The rows of a table beside this file."""
+    with files("symnmf.datasets").joinpath(name).open(encoding="utf-8") as lines:
+        return list(csv.reader(lines))[1:]
+
+
 STORED = {
-    "football": Stored(
-        "graph",
-        115,
-        12,
-        "football.npz",
-        "ca0d920c96f5e8a4aef6e1cf1053925bf458aeec7e0da42860cafcd0dd39d482",
-        "Games between 115 college football teams of 12 conferences, autumn 2000.",
-    ),
-    "polbooks": Stored(
-        "graph",
-        105,
-        3,
-        "polbooks.npz",
-        "270c02a897d1a541aa4ee1b8814aaeef3f9d5d4cc4b62e1343acb892cd515f7f",
-        "105 books on US politics often bought together, of 3 leanings.",
-    ),
-    "dolphins": Stored(
-        "graph",
-        62,
-        2,
-        "dolphins.npz",
-        "118c63d065954abd2a5f3dd5d5ad2029741b3d84e5233bfe038d6e57f42d324b",
-        "Companions among 62 dolphins, which split into two groups.",
-    ),
-    "email_eu_core": Stored(
-        "graph",
-        1005,
-        42,
-        "email_eu_core.npz",
-        "6ce479e0d830478f9571e912dc90f5016439d665bf62cf08eb047a5426d0e590",
-        "Who e-mailed whom among 1005 people of 42 departments.",
-    ),
-    "coil20": Stored(
-        "images",
-        1440,
-        20,
-        "COIL20.npz",
-        "85a2c12a1746cf25fa57d7279628f83263eb29d8d5cfd307c5ac223c3062bf7b",
-        "1440 images of 20 objects, 32 x 32 block means of the 128 x 128 originals, in [0, 1].",
-    ),
-    "newsgroups": Stored(
-        "text",
-        18221,
-        20,
-        "20newsgroups.npz",
-        "cd4ec502099684cfea19ec8115309bed767bb7807bdd7e5f9220a70412a6d4ec",
-        "18 221 messages to 20 newsgroups over 36 568 words.",
-    ),
-    "orl": Stored(
-        "images",
-        400,
-        40,
-        "ORL.npz",
-        "458483581e72faa957accd4876ad43a236b4d6e3a66b487dccf87b5d518c6297",
-        "400 faces of 40 people, 112 x 92, grey levels / 255, in the paper's row order.",
-    ),
-    "mnist_train3147": Stored(
-        "images",
-        3147,
-        10,
-        "MNIST_train3147.npz",
-        "1d7fa8878a04578e663428acc03f8d3a721609d39c76073f45da2684c2d132e6",
-        "the first 3147 training images of MNIST, 28 x 28, grey levels / 255.",
-    ),
-    "mnist_test3147": Stored(
-        "images",
-        3147,
-        10,
-        "MNIST_test3147.npz",
-        "1aaf1b262666ab11519fe8fedcb0d6caa6577ba55b43d22851eadfdfc39a3f79",
-        "the first 3147 test images of MNIST, 28 x 28, grey levels / 255.",
-    ),
-    "mnist_test_sorted3147": Stored(
-        "images",
-        3147,
-        3,
-        "MNIST_test_sorted3147.npz",
-        "c5ebff3576b13f96dc54fcb0eb289e4ae915e274d350bacc67d1d011994e10f3",
-        "all test images of the digits 0, 1 and 2 of MNIST, grey levels / 255.",
-    ),
-    "mnist_full": Stored(
-        "images",
-        70000,
-        10,
-        "MNIST_full.npz",
-        "718642823a97c098dbc2cf285b454c723cbca86a36072958be487fc8ebf13c28",
-        "60 000 training and 10 000 test images of MNIST, 28 x 28, grey levels / 255.",
-    ),
+    name: Stored(cast(Kind, kind), int(n), int(n_clusters), *others)
+    for name, kind, n, n_clusters, *others in table("stored.csv")
 }
 
 #: What needs no file of ours.

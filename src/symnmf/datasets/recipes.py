@@ -5,32 +5,11 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from symnmf.datasets.loading import Array, Arrays
-
-_GITHUB = "https://raw.githubusercontent.com"
-_GRAPHS = f"{_GITHUB}/vlivashkin/community-graphs/e282fe406e8b0c7b09a1d0c59af95632b8757b31"
-_COIL = (
-    f"{_GITHUB}/shixi-1210/Symmertic-nonnegative-matrix-factorization/"
-    "e908c535ab3e9539802dd0012135860fab5397db"
-)
-_NEWS = f"{_GITHUB}/sanghosuh/lens_nmf-matlab/31284ab5a795b17f8ea40c2b4fe1b129c9538a3f"
-_ORL = (
-    f"{_GITHUB}/lixiao0982/Dropping-Symmetric-for-Symmetric-NMF/"
-    "852aa2c74f7a76ad841b3b29cf18105c6431496c"
-)
-_SNAP = "https://snap.stanford.edu/data"
-
-
-class Recipe(NamedTuple):
-    """The files that are downloaded (none where scikit-learn does it), and what is made of them."""
-
-    urls: tuple[str, ...]
-    prepare: Callable[..., Arrays]
 
 
 def _simple(pairs: Array) -> Array:
@@ -150,20 +129,17 @@ def from_openml(subset: str) -> Arrays:
     return {"X": X[rows], "y": y[rows], **more, **shape}
 
 
-RECIPES = {
-    **{
-        name: Recipe((f"{_GRAPHS}/gml_graphs/{name}.gml",), from_gml)
-        for name in ("football", "polbooks", "dolphins")
-    },
-    "email_eu_core": Recipe(
-        (f"{_SNAP}/email-Eu-core.txt.gz", f"{_SNAP}/email-Eu-core-department-labels.txt.gz"),
-        from_email,
-    ),
-    "coil20": Recipe((f"{_COIL}/Data/COIL20.mat",), from_coil),
-    "newsgroups": Recipe((f"{_NEWS}/data/20newsgroups.mat",), from_newsgroups),
-    "orl": Recipe((f"{_ORL}/SNMFcode.zip",), from_orl),
-    **{
-        f"mnist_{subset}": Recipe((), partial(from_openml, subset))
-        for subset in ("train3147", "test3147", "test_sorted3147", "full")
-    },
+#: What is made of the files that sources.csv lists; of none where scikit-learn downloads the data.
+RECIPES: dict[str, Callable[..., Arrays]] = {
+    "football": from_gml,
+    "polbooks": from_gml,
+    "dolphins": from_gml,
+    "email_eu_core": from_email,
+    "coil20": from_coil,
+    "newsgroups": from_newsgroups,
+    "orl": from_orl,
+    "mnist_train3147": partial(from_openml, "train3147"),
+    "mnist_test3147": partial(from_openml, "test3147"),
+    "mnist_test_sorted3147": partial(from_openml, "test_sorted3147"),
+    "mnist_full": partial(from_openml, "full"),
 }
