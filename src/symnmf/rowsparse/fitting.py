@@ -146,6 +146,9 @@ class SparseRun(Run):
     def _shown(self, point: Factored, rows: int | None = None) -> Any:
         return self.f.point(self.state).U.to_csr()
 
+    def _seen(self, point: Factored) -> Any:
+        return self._shown(point)
+
     def _converged(self, *, may_go_on: bool) -> bool:
         tol = self.limits.tol
         fallen = tol > 0.0 and float(self.state.memory["decrease"]) <= tol

@@ -1,8 +1,7 @@
 """Checkpoints: the state of a run or of a search on disk, from which it goes on bit for bit.
 
-A checkpoint keeps X U, U^T U and what was measured there. A checksum tells accidents from what was
-written, but not a file that somebody edited with care. So all of it is compared with what is
-declared, since it goes to compiled code that checks nothing, and with what is computed here.
+A checksum tells accidents from what was written, but not a file that somebody edited with care. So
+all of it is compared with what is declared, since it goes to compiled code that checks nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +32,6 @@ MEMORY, SCHEDULE = "memory_", "schedule_"
 
 #: Seconds that pass at least between two checkpoints of a run, but for the last.
 SECONDS_BETWEEN = 60.0
-#: How far a product that was carried along a run may be from a fresh one, relative to ||X|| ||U||.
-CARRIED = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-3}
-#: How far measures of the same state may be apart, as a part of them.
-MEASURED = {np.dtype(np.float64): 1e-4, np.dtype(np.float32): 1e-2}
 
 
 @dataclass
@@ -238,43 +233,7 @@ def read_checkpoint(
                 Point(f.ops, put(stored[name])) for name in sorted(stored) if name.startswith(OTHER)
             ],
         )
-    if f.sqnorm > 0.0 and not is_true(f, state):
-        raise InputError(
-            f"{path} holds products that are not those of its U and this X; it was changed "
-            f"since symnmf wrote it, so start afresh."
-        )
     return SavedRun(state, history, seconds, misfit)
-
-
-def is_true(f: Objective, state: State) -> bool:
-    """Whether what a checkpoint says of the first factor is true of it and X."""
-    point = state.U
-    fresh = Point(f.ops, f.ops.copy(point.values))
-    carried, size = CARRIED[f.dtype], fresh.size
-    if point.known_gram is not None:
-        apart = float(np.linalg.norm(point.known_gram - fresh.gram))
-        if not apart <= carried * size:
-            return False
-    if point.known_product is None:
-        return True
-    product = f.ops.get(fresh.product(f))
-    apart = float(np.linalg.norm(f.ops.get(point.known_product) - product))
-    if not apart <= carried * (f.norm * np.sqrt(size) + np.linalg.norm(product)):
-        return False
-    numbers = point.numbers
-    sums = np.array([point.sums(f), fresh.sums(f)])
-    if not np.abs(sums[0] - sums[1]).max() <= carried * (f.sqnorm + size**2):
-        return False
-    said = f.measure(state)
-    point.numbers = numbers  # a run that was not interrupted has not measured here
-    true = f.measure(replace(state, U=fresh, V=fresh if state.V is point else state.V))
-    near = MEASURED[f.dtype]
-    pairs = (
-        (true.error, said.error),
-        (true.value / f.sqnorm, said.value / f.sqnorm),
-        (true.stationarity, said.stationarity),
-    )
-    return all(abs(one - other) <= near * max(abs(one), near) for one, other in pairs)
 
 
 def _taken(stored: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

@@ -160,14 +160,9 @@ class Run:
             now.consensus,
             now.stationarity,
         )
-        again = len(self.history) > 0 and self.history.last_iteration == iteration
-        if again:
-            self.history.drop_last()
-        self.history.append(row)
-        if again or self.callback is None:
+        if not self.history.record(row) or self.callback is None:
             return
-        n = self.f.rows
-        U, V = (partial(self._shown, point, n) for point in (self.state.U, self.state.V))
+        U, V = (partial(self._seen, point) for point in (self.state.U, self.state.V))
         try:
             if self.callback(Snapshot(*row, _U=U, _V=V)):
                 calls.stop()
@@ -177,6 +172,12 @@ class Run:
     def _shown(self, point: Point, rows: int | None = None) -> np.ndarray:
         """Return a factor, or the first rows of it, on the host."""
         return self.f.ops.get(point.values)[:rows]
+
+    def _seen(self, point: Point) -> np.ndarray:
+        """Return the rows of X of a factor, read-only."""
+        seen = self._shown(point, self.f.rows).view()
+        seen.flags.writeable = False
+        return seen
 
     def _converged(self, *, may_go_on: bool) -> bool:
         """Whether this is the end; where it is a saddle, and there is time, go on from below it."""

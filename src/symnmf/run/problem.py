@@ -16,9 +16,8 @@ from symnmf.objectives.losses import FROBENIUS
 from symnmf.objectives.observing import observed
 from symnmf.objectives.terms import TERMS
 from symnmf.options import ProblemOptions, changed, documented
-from symnmf.parallel import Threads, one_blas_thread
+from symnmf.parallel import Threads
 from symnmf.run.result import Attached
-from symnmf.state import Point
 from symnmf.storage import SymmetricArray
 from symnmf.storage.layers import is_layers
 
@@ -127,18 +126,6 @@ class Problem:
     def digest(self) -> str:
         """A fingerprint of all there is to the problem."""
         return self.objective.digest()
-
-    def elsewhere(self, rank: int) -> float:
-        """Return f at a random U of the size of X.
-
-        It tells problems apart whatever holds X: two that agree at the U of a result may differ
-        in entries that U explains.
-        """
-        f = self.for_rank(rank, warn=False).objective
-        U = np.random.default_rng(0).random((f.shape[0], int(rank)))
-        U *= f.factor_norm / np.linalg.norm(U)
-        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            return float(f.value(Point(f.ops, f.ops.put(U.astype(f.dtype)))))
 
     def __repr__(self) -> str:
         n = self.objective.shape[0]

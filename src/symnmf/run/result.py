@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
@@ -17,19 +16,15 @@ from symnmf.errors import InputError
 from symnmf.interchange import as_given, is_dlpack, is_tensor, to_host
 from symnmf.naming import lookup
 from symnmf.notebook import card
-from symnmf.storage import SymmetricArray
 from symnmf.storage.indices import check_indices
-from symnmf.storage.wrapping import in_memory
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from symnmf.bounds import Bound
     from symnmf.run.problem import Problem
 
 Status = Literal["converged", "max_iter", "max_time", "stopped", "diverged"]
 
-RESULT = "symnmf-result-4"
+RESULT = "symnmf-result-5"
 OTHER = "other_"  # in archives: the third factor and the fourth
 
 #: The label of a row that belongs to no cluster, as in scikit-learn's DBSCAN.
@@ -51,7 +46,7 @@ class History:
     """One row per recorded iteration; ``history["error"]`` is a column as an array.
 
     ``len(history)`` is the number of rows, but iteration goes over the names of the columns, so
-    this is not a ``Mapping``; ``dict(history)`` maps names to arrays.
+    this is not a ``Mapping``; ``dict(history)`` maps names to arrays, as pandas takes them.
 
     The columns are ``iteration``; ``seconds`` in the solver, without evaluation; ``objective``,
     that of the split problem with lambda/2 ||U - V||^2; ``value``, the minimised f(U); ``error``,
@@ -62,11 +57,8 @@ class History:
 
     columns = COLUMNS
 
-    def __init__(self, rows: np.ndarray | None = None) -> None:
-        #: row by row
-        self._numbers = array("d")
-        if rows is not None:
-            self._numbers.frombytes(np.asarray(rows, float).tobytes())
+    def __init__(self, rows: Sequence[Sequence[float]] = ()) -> None:
+        self._rows = [tuple(row) for row in rows]
 
     @classmethod
     def of(cls, rows: np.ndarray) -> History:
@@ -78,22 +70,27 @@ class History:
             raise ValueError("its history counts iterations by something else than whole numbers")
         if (np.diff(iteration) <= 0).any():
             raise ValueError("the iterations of its history do not increase")
-        return cls(rows)
+        return cls(rows.tolist())
 
-    def append(self, row: tuple[float, ...]) -> None:
-        self._numbers.extend(row)
+    def record(self, row: tuple[float, ...]) -> bool:
+        """Add a row, in place of one of the same iteration; return whether it is a new one."""
+        new = self.last_iteration != row[0]
+        if not new:
+            self.drop_last()
+        self._rows.append(row)
+        return new
 
     def drop_last(self) -> None:
         """Leave out the last row."""
-        del self._numbers[-len(COLUMNS) :]
+        del self._rows[-1]
 
     @property
     def last_iteration(self) -> int:
-        """The iteration of the last row."""
-        return int(self._numbers[-len(COLUMNS)])
+        """The iteration of the last row; -1 without one."""
+        return int(self._rows[-1][0]) if self._rows else -1
 
     def __len__(self) -> int:
-        return len(self._numbers) // len(COLUMNS)
+        return len(self._rows)
 
     def __iter__(self) -> Iterator[str]:
         return iter(COLUMNS)
@@ -102,14 +99,10 @@ class History:
         """Return the names of the columns; with them ``dict(history)`` and ``**history`` work."""
         return COLUMNS
 
-    def items(self) -> Iterator[tuple[str, np.ndarray]]:
-        """Iterate over the columns as pairs of name and array."""
-        return ((column, self[column]) for column in COLUMNS)
-
     def __getitem__(self, column: str) -> np.ndarray:
         index = lookup(column, {name: i for i, name in enumerate(COLUMNS)}, "history column")
-        values = np.array(self._numbers[index :: len(COLUMNS)])
-        return values.astype(np.int64) if COLUMNS[index] == "iteration" else values
+        kind = np.int64 if COLUMNS[index] == "iteration" else np.float64
+        return np.array([row[index] for row in self._rows], dtype=kind)
 
     def __repr__(self) -> str:
         if not len(self):
@@ -121,17 +114,7 @@ class History:
 
     def to_array(self) -> np.ndarray:
         """Return all rows as one array, columns in the order of ``History.columns``."""
-        return np.array(self._numbers).reshape(-1, len(COLUMNS))
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a pandas frame (needs the extra ``pandas``)."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError(
-                "History.to_pandas needs pandas: pip install 'symnmf[pandas]'."
-            ) from error
-        return pd.DataFrame(dict(self))
+        return np.array(self._rows, dtype=np.float64).reshape(-1, len(COLUMNS))
 
 
 def membership_shares(U: Any) -> Any:
@@ -169,18 +152,12 @@ class Snapshot:
     @property
     def U(self) -> np.ndarray:
         """The factor, as a read-only view that the next iteration overwrites."""
-        return _read_only(self._U())
+        return self._U()
 
     @property
     def V(self) -> np.ndarray:
         """The second factor, likewise."""
-        return _read_only(self._V())
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    view = array.view()
-    view.flags.writeable = False
-    return view
+        return self._V()
 
 
 #: Called with the latest snapshot; a true return value stops the run.
@@ -191,14 +168,8 @@ Callback = Callable[[Snapshot], Any]
 class Attached:
     """What was fitted below U: the factor of a table of attributes.
 
-    Attributes
-    ----------
-    U, V : ndarray of shape (m, r)
-        Rows of the two factors of a run that belong to the columns of the table.
-    scale : float
-        They are this times W.
-    names : list or None
-        What the columns of the table are called.
+    ``U`` and ``V`` are the rows of the two factors that belong to the columns of the table, and
+    ``scale`` times W; ``names`` is what the columns are called.
     """
 
     U: np.ndarray
@@ -212,9 +183,19 @@ class Attached:
         return replace(self, U=U, V=V)
 
 
-def _name_array(names: Sequence[Any]) -> np.ndarray:
-    whole = all(isinstance(name, int | np.integer) for name in names)
-    return np.array([int(name) if whole else str(name) for name in names])
+#: The numbers and words of a result that a file holds, and what they are.
+SAVED = {
+    "value": float,
+    "error": float,
+    "n_iter": int,
+    "status": str,
+    "coupling": float,
+    "solver": str,
+    "tol": float,
+    "start_misfit": float,
+    "passes": int,
+    "background": float,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,10 +259,6 @@ class Result:
     measured: Any = field(default=None, repr=False)
     #: what was factorized; a result that was saved or pickled has left it behind
     problem: Problem | None = field(default=None, repr=False)
-    #: the fingerprint of that, where it was left behind
-    problem_digest: str = field(default="", repr=False)
-    #: and what it was at a random U; see :meth:`symnmf.Problem.elsewhere`
-    problem_elsewhere: float = field(default=float("nan"), repr=False)
 
     def __post_init__(self) -> None:
         if len(self.U.shape) != 2 or self.V.shape != self.U.shape:
@@ -386,25 +363,8 @@ class Result:
 
         return certify(problem, self, tol=tol if tol is not None else self.tol or 1e-5)
 
-    def digest(self) -> str:
-        """Return the digest of the problem."""
-        return self.problem_digest if self.problem is None else self.problem.digest
-
-    def elsewhere(self) -> float:
-        """Return the value of the problem at a random U; NaN if that is not known.
-
-        It takes a product with X, which is not asked for where X is not in memory: a result can be
-        saved after its file or its cluster has gone.
-        """
-        if self.problem is None:
-            return self.problem_elsewhere
-        if isinstance(in_memory(self.problem.X), SymmetricArray):
-            return float("nan")
-        return self.problem.elsewhere(self.U.shape[1])
-
     def __getstate__(self) -> dict[str, Any]:
-        left = {"problem_digest": self.digest(), "problem_elsewhere": self.elsewhere()}
-        return self.__dict__ | left | {"problem": None}
+        return self.__dict__ | {"problem": None}
 
     @checked()
     def bound(
@@ -438,33 +398,26 @@ class Result:
             raise InputError(
                 f"names must have one entry for each of the {n} rows, got {len(names)}."
             )
-        labels = {} if names is None else {"names": _name_array(names)}
         from symnmf.archives import write_archive
 
-        write_archive(
-            path,
-            {
-                **labels,
-                "format": np.array(RESULT),
-                "problem": np.array(self.digest()),
-                "elsewhere": np.array(self.elsewhere()),
-                "value": np.array(self.value),
-                **_kept_factors(to_host(self.U), to_host(self.V)),
-                "background": np.array(self.background),
-                "error": np.array(self.error),
-                "n_iter": np.array(self.n_iter),
-                "status": np.array(self.status),
-                "coupling": np.array(self.coupling),
-                "solver": np.array(self.solver),
-                "tol": np.array(self.tol),
-                "start_misfit": np.array(self.start_misfit),
-                **{f"{OTHER}{number}": factor for number, factor in enumerate(self.others)},
-                **_kept_below(self.attached),
-                "history": self.history.to_array(),
-                "seconds": np.array(astuple(self.seconds)),
-                "passes": np.array(self.passes),
-            },
-        )
+        arrays: dict[str, Any] = {"format": RESULT, "history": self.history.to_array()}
+        arrays |= {name: getattr(self, name) for name in SAVED}
+        arrays["seconds"] = astuple(self.seconds)
+        arrays |= {f"{OTHER}{number}": factor for number, factor in enumerate(self.others)}
+        U = to_host(self.U)
+        if sp.issparse(U):
+            arrays |= {"U_data": U.data, "U_indices": U.indices, "U_indptr": U.indptr}
+            arrays["U_columns"] = U.shape[1]
+        else:
+            arrays |= {"U": U, "V": to_host(self.V)}
+        if names is not None:
+            arrays["names"] = _name_array(names)
+        below = self.attached
+        if below is not None:
+            arrays |= {"below_U": below.U, "below_V": below.V, "below_scale": below.scale}
+            if below.names is not None:
+                arrays["below_names"] = _name_array(below.names)
+        write_archive(path, {name: np.asarray(array) for name, array in arrays.items()})
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
@@ -477,22 +430,11 @@ class Result:
             loaded = cls(
                 U=U,
                 V=V,
-                background=float(stored["background"]),
-                value=float(stored["value"]),
-                error=float(stored["error"]),
-                n_iter=int(stored["n_iter"]),
-                status=str(stored["status"]),  # type: ignore[arg-type]
-                coupling=float(stored["coupling"]),
+                **{name: kind(stored[name][()]) for name, kind in SAVED.items()},
                 history=History.of(stored["history"]),
-                solver=str(stored["solver"]),
-                tol=float(stored["tol"]),
-                start_misfit=float(stored["start_misfit"]),
-                others=tuple(stored[n] for n in sorted(stored) if n.startswith(OTHER)),
+                others=tuple(stored[name] for name in sorted(stored) if name.startswith(OTHER)),
                 attached=_read_below(stored),
                 seconds=Seconds(*map(float, stored["seconds"])),
-                passes=int(stored["passes"]),
-                problem_digest=str(stored["problem"]),
-                problem_elsewhere=float(stored["elsewhere"]),
             )
             loaded._check()
         except (KeyError, ValueError, TypeError, OverflowError) as error:
@@ -501,32 +443,36 @@ class Result:
 
     def _check(self) -> None:
         """Refuse what no run gives back: the fields of a file, not of a run."""
-        numbers = [self.error, self.value, self.coupling]
-        others = ((f"{OTHER}{number}", factor) for number, factor in enumerate(self.others))
-        for name, factor in (("U", self.U), ("V", self.V), *others):
-            if factor.dtype not in (np.float32, np.float64) or factor.dtype != self.U.dtype:
-                raise ValueError(f"{name} has the type {factor.dtype}")
-            entries = factor.data if sp.issparse(factor) else factor
-            if self.status != "diverged" and not np.isfinite(entries).all():
-                raise ValueError(f"{name} has infinite or NaN entries")
-            if factor.shape != self.U.shape:
-                raise ValueError(f"{name} has the shape {factor.shape}")
-        entries = self.U.data if sp.issparse(self.U) else self.U
-        if (entries < 0).any():  # the second factor of a multiplier method may be
+        diverged = self.status == "diverged"
+        U, below = self.U, self.attached
+        if sp.issparse(U):
+            factors = [U.data]
+        else:
+            factors = [U, self.V, *self.others]
+            if any(factor.shape != U.shape for factor in factors):
+                raise ValueError("its factors have different shapes")
+        if below is not None:
+            factors += [below.U, below.V]
+            if below.U.shape != below.V.shape or below.U.shape[1:] != U.shape[1:]:
+                raise ValueError("the factor of its attributes has another shape")
+        for factor in factors:
+            if factor.dtype not in (np.float32, np.float64) or factor.dtype != U.dtype:
+                raise ValueError(f"a factor has the type {factor.dtype}")
+            if not diverged and not np.isfinite(factor).all():
+                raise ValueError("a factor has infinite or NaN entries")
+        if (factors[0] < 0).any():  # the second factor of a multiplier method may be
             raise ValueError("U has negative entries")
         if self.status not in get_args(Status):
             raise ValueError(f"the status is {self.status[:20]!r}")
-        if self.status != "diverged" and not all(np.isfinite(numbers)):
+        if not diverged and not np.isfinite([self.error, self.value, self.coupling]).all():
             raise ValueError("its numbers are not finite")
         if self.n_iter < 0 or not self.coupling >= 0 or not self.tol >= 0:
             raise ValueError("a number that cannot be negative is")
 
 
-def _kept_factors(U: Any, V: Any) -> dict[str, np.ndarray]:
-    if not sp.issparse(U):
-        return {"U": U, "V": V}
-    parts = {"data": U.data, "indices": U.indices, "indptr": U.indptr}
-    return {"U_columns": np.array(U.shape[1])} | {f"U_{k}": part for k, part in parts.items()}
+def _name_array(names: Sequence[Any]) -> np.ndarray:
+    whole = all(isinstance(name, int | np.integer) for name in names)
+    return np.array([int(name) if whole else str(name) for name in names])
 
 
 def _read_factors(stored: dict[str, np.ndarray]) -> tuple[Any, Any]:
@@ -539,23 +485,8 @@ def _read_factors(stored: dict[str, np.ndarray]) -> tuple[Any, Any]:
     return U, U
 
 
-def _kept_below(attached: Attached | None) -> dict[str, np.ndarray]:
-    """Return what an archive holds of a table's factor."""
-    if attached is None:
-        return {}
-    named = {} if attached.names is None else {"attribute_names": _name_array(attached.names)}
-    parts = {"below_U": attached.U, "below_V": attached.V, "below_scale": np.array(attached.scale)}
-    return parts | named
-
-
-def _read_below(stored: Any) -> Attached | None:
-    """Return what :func:`_kept_below` wrote."""
+def _read_below(stored: dict[str, np.ndarray]) -> Attached | None:
     if "below_U" not in stored:
         return None
-    names = stored["attribute_names"].tolist() if "attribute_names" in stored else None
-    U, V, scale = stored["below_U"], stored["below_V"], float(stored["below_scale"])
-    columns = stored["U"].shape[1]
-    right = U.ndim == 2 and U.shape == V.shape and U.shape[1] == columns and scale > 0.0
-    if not (right and np.isfinite(U).all() and np.isfinite(V).all() and U.min(initial=0.0) >= 0):
-        raise ValueError("the factor of its attributes is damaged")
-    return Attached(U, V, scale, names)
+    names = stored["below_names"].tolist() if "below_names" in stored else None
+    return Attached(stored["below_U"], stored["below_V"], float(stored["below_scale"]), names)
