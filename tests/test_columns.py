@@ -7,8 +7,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import symnmf
-from symnmf.columns.agreeing import agree
-from symnmf.columns.matching import matched
+from symnmf.columns import agree, matched
 
 
 def blocks(sizes, seed, inside=0.7, outside=0.02):

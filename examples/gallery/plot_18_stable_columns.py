@@ -20,9 +20,6 @@ digits = datasets.load("digits")
 found = symnmf.consensus(graphs.build(digits.data), 10, n_runs=20, random_state=0)
 print(found)
 
-figure, axes = plt.subplots(figsize=(7.5, 4.5), layout="constrained")
-found.plot(axes)
-
 # %%
 # Which digit a column holds, from the stablest to the least stable:
 

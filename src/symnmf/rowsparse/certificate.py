@@ -50,20 +50,17 @@ class SparseCertificate:
         """The outcome in one sentence."""
         if self.certified:
             return f"Certified: U is a stationary point to the tolerance {self.tol:.2g}."
-        where = "on" if self.on_support >= self.off_support else "off"
         return (
-            f"Not certified: U is not stationary ({self.stationarity:.2g}, mostly {where} its "
-            f"support, above {self.tol:.2g}); let the run go on with a smaller tol."
+            f"Not certified: U is not stationary ({self.stationarity:.2g}, above {self.tol:.2g}); "
+            f"let the run go on with a smaller tol."
         )
 
     def __str__(self) -> str:
         rose = "never rose" if self.monotone else "ROSE"
-        return "\n".join(
-            [
-                self.verdict,
-                f"  residual on the support    {self.on_support:.3e}",
-                f"  residual off the support   {self.off_support:.3e}",
-                f"  rows that are full         {self.full_rows}",
-                f"  the loss {rose}; the run ended with {self.status!r}",
-            ]
+        return (
+            f"{self.verdict}\n"
+            f"  residual on the support    {self.on_support:.3e}\n"
+            f"  residual off the support   {self.off_support:.3e}\n"
+            f"  rows that are full         {self.full_rows}\n"
+            f"  the loss {rose}; the run ended with {self.status!r}"
         )

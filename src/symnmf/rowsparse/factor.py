@@ -15,16 +15,7 @@ from symnmf.kernels import row_sparse
 class RowSparse:
     """U >= 0 with at most ``width`` entries a row.
 
-    Attributes
-    ----------
-    columns : ndarray of int32, shape (n, width)
-        The columns of the entries of each row, in ascending order.
-    values : ndarray of shape (n, width)
-        The entries.
-    counts : ndarray of int32, shape (n,)
-        How many entries each row has.
-    rank : int
-        Columns of U.
+    A row has ``counts[i]`` entries, of ``values[i]``, in ``columns[i]`` in ascending order.
     """
 
     columns: np.ndarray
@@ -63,19 +54,6 @@ class RowSparse:
     def totals(self) -> np.ndarray:
         """U^T 1, the sums of the columns."""
         return row_sparse.column_sums(self.columns, self.values, self.counts, self.rank)
-
-    def only(self, columns: np.ndarray) -> RowSparse:
-        """Return U with these columns alone, in this order; empty columns are fine."""
-        number = np.full(self.rank, -1, dtype=np.int64)
-        number[columns] = np.arange(len(columns))
-        kept = self.filled & (number[self.columns] >= 0)
-        places = np.where(kept, number[self.columns], len(columns))
-        order = np.argsort(places, axis=1, kind="stable")
-        places = np.take_along_axis(places, order, axis=1)
-        values = np.take_along_axis(np.where(kept, self.values, 0.0), order, axis=1)
-        counts = kept.sum(axis=1).astype(np.int32)
-        inside = np.arange(values.shape[1]) < counts[:, None]
-        return RowSparse(np.where(inside, places, 0).astype(np.int32), values, counts, len(columns))
 
     def to_csr(self) -> sp.csr_array:
         """Return U as a scipy matrix."""

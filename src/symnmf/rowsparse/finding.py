@@ -38,18 +38,10 @@ LEAST_MEMBERS = 2
 
 @dataclass(frozen=True, eq=False)
 class SparseFound:
-    """Communities read off a row-sparse U, the largest first.
+    """Communities of the graph A read off a row-sparse U, the largest first.
 
-    Attributes
-    ----------
-    A : csr_array
-        The graph.
-    result : Result
-        Its columns are in the order of the communities.
-    sets : list of ndarray
-        The members of each.
-    seeds : int
-        Neighbourhoods that the run began with.
+    The columns of the result are in the order of the communities, ``sets`` are their members, and
+    the run began with so many ``seeds``.
     """
 
     A: sp.csr_array
@@ -103,16 +95,9 @@ def find_many(
     checkpoint: Any = None,
     width: int = WIDTH,
 ) -> SparseFound:
-    """Find ``count`` communities, or as many as there are neighbourhoods to begin with.
+    """Find ``count`` communities, or as many as the seeds, less those that explain nothing.
 
-    Parameters
-    ----------
-    A : csr_array
-        Symmetric, nonnegative.
-    count : int or None
-        How many columns U has; None for as many as the seeds, less those that explain nothing.
-    limits : Limits
-        ``tol`` is the relative decrease of the loss in one iteration below which the run ends.
+    The run ends where one iteration lowers the loss by less than ``tol``, relative to it.
     """
     with calls.opened(limits.max_time) as call:
         with calls.timed("start"):
@@ -124,7 +109,7 @@ def find_many(
                 "row_sparse=False."
             )
         loss = Loss(A, _background(seeds), Threads(n_jobs))
-        start = _start(seeds, A.shape[0], width)
+        start = RowSparse.of_sets(seeds.sets, np.sqrt(seeds.density), A.shape[0], width)
         problem = Problem.around(RowSparseLikelihood(loss, start))
         settings = Settings(RowSparseSteps(), None, limits)
         keeper, saved = Checkpointing(checkpoint).open(
@@ -162,36 +147,27 @@ def _background(seeds: Seeds) -> float:
     return min(max(seeds.boundary, 1e-3 * inside), 0.5 * inside)
 
 
-def _start(seeds: Seeds, n: int, width: int) -> RowSparse:
-    """Every member of a neighbourhood with the root of its density."""
-    return RowSparse.of_sets(seeds.sets, np.sqrt(seeds.density), n, width)
-
-
-def _read(U: RowSparse, loss: Loss, *, prune: bool) -> tuple[RowSparse, list[np.ndarray]]:
+def _read(U: RowSparse, loss: Loss, *, prune: bool) -> tuple[sp.csr_array, list[np.ndarray]]:
     """Return U with its columns by size, and their members.
 
     A node is a member where its strength exceeds the root of the background rate. Columns with
     fewer than two members are dropped; with ``prune`` also those without which the loss is lower.
     """
-    sizes = _members(U, loss.background)[1]
+    matrix = U.to_csr()
+    members = sp.csc_array(matrix > np.sqrt(loss.background))
+    sizes = np.diff(members.indptr)
     kept = sizes >= LEAST_MEMBERS
     if prune:
         kept &= loss.gains(U) > 0.0
     columns = np.flatnonzero(kept)
-    ordered = U.only(columns[np.argsort(-sizes[columns], kind="stable")])
-    members, sizes = _members(ordered, loss.background)
-    return ordered, np.split(members, np.cumsum(sizes)[:-1]) if len(sizes) else []
+    columns = columns[np.argsort(-sizes[columns], kind="stable")]
+    ordered = sp.csr_array(matrix[:, columns])
+    ordered.sort_indices()
+    sets = np.split(members.indices, members.indptr[1:-1])
+    return ordered, [sets[column] for column in columns]
 
 
-def _members(U: RowSparse, background: float) -> tuple[np.ndarray, np.ndarray]:
-    """Members of all columns, one column after another, and how many each has."""
-    inside = U.filled & (U.values > np.sqrt(background))
-    rows, places = np.nonzero(inside)
-    columns = U.columns[rows, places]
-    return rows[np.argsort(columns, kind="stable")], np.bincount(columns, minlength=U.rank)
-
-
-def _result(run: SparseRun, point: Point, U: RowSparse, status: Status) -> Result:
+def _result(run: SparseRun, point: Point, U: sp.csr_array, status: Status) -> Result:
     loss, limits = run.f.poisson, run.limits
     size = max(point.sqnorm, 1e-300)
     outside = loss.grown(point, 0)[1]
@@ -205,10 +181,9 @@ def _result(run: SparseRun, point: Point, U: RowSparse, status: Status) -> Resul
         status=status,
         tol=limits.tol,
     )
-    matrix = U.to_csr()
     return Result(
-        U=matrix,
-        V=matrix,
+        U=U,
+        V=U,
         value=run.latest.value,
         error=run.latest.error,
         n_iter=run.state.iteration,

@@ -23,16 +23,7 @@ COST = 6.0
 
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """The loss of one graph.
-
-    Attributes
-    ----------
-    A : csr_array
-        Symmetric, positive entries, no diagonal, sorted indices.
-    background : float
-        b, positive.
-    threads : Threads
-    """
+    """The loss of one graph: symmetric, with positive entries, no diagonal and sorted indices."""
 
     A: sp.csr_array
     background: float

@@ -208,17 +208,15 @@ def starting_point(
     return U
 
 
-def check_start(init: Any, f: Objective, rank: int) -> np.ndarray:
+def check_start(init: Any, f: Any, rank: int) -> np.ndarray:
     """Return a copy of a given U_0 in float64, or say what is wrong with it."""
     expected = (f.shape[0], rank)
     try:
         U = np.array(to_host(init), dtype=np.float64, order="C")
     except (ValueError, TypeError, OverflowError) as error:
         raise InputError(f"init cannot be read as a matrix: {error}.") from error
-    from symnmf.objectives.attributed import Attributed
-
-    if isinstance(f, Attributed) and U.shape == (f.rows, rank) and (U >= 0).all():
-        U = f.stacked(U)
+    if U.shape == (f.rows, rank) != expected and (U >= 0).all():
+        U = f.stacked(U)  # a table stands below X, and its part follows
     if U.shape != expected:
         raise InputError(
             f"init must have shape {expected[0]} x {expected[1]} (rows of X by rank), got "

@@ -1,4 +1,4 @@
-"""Many runs from different starts, matched column by column."""
+"""Many runs from different starts, matched column by column: which columns they agree on."""
 
 from __future__ import annotations
 
@@ -12,17 +12,9 @@ import numpy as np
 from symnmf.arguments import checked
 from symnmf.bars import bar
 from symnmf.cluster.fitted import in_order
-from symnmf.columns.matching import matched, unit_columns
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
-from symnmf.options import (
-    AUTO,
-    ProblemOptions,
-    RunOptions,
-    defaults,
-    documented,
-    names_in,
-)
+from symnmf.options import AUTO, ProblemOptions, RunOptions, defaults, documented, names_in
 from symnmf.run.multistart import Plan
 from symnmf.run.problem import Problem
 from symnmf.run.result import Result, cluster_labels
@@ -32,9 +24,6 @@ from symnmf.storage import SymmetricMatrix
 
 #: Rounds of matching all runs to their consensus; it hardly ever changes after the second.
 ROUNDS = 10
-
-#: Rows whose entries are sorted at a time.
-ROWS = 4096
 
 #: The stability from which on a column counts as the same in all runs.
 STABLE = 0.9
@@ -53,8 +42,6 @@ class Consensus:
     stability : ndarray of shape (r,)
         The mean cosine between the matched columns of any two runs: 1 if all runs have the same
         column.
-    cosines : ndarray of shape (runs, r)
-        Between each run's columns and those of ``U``.
     values : ndarray of shape (runs,)
         The final objective of each run.
     runs : tuple of ndarray of shape (n, r)
@@ -69,7 +56,6 @@ class Consensus:
     U: np.ndarray
     spread: np.ndarray
     stability: np.ndarray
-    cosines: np.ndarray
     values: np.ndarray
     runs: tuple[np.ndarray, ...] = field(repr=False)
     best: Result
@@ -93,12 +79,6 @@ class Consensus:
             f"Consensus({n} rows, {r} columns, {len(self.runs)} runs; {stable} of {r} columns "
             f"stable, stability {self.stability.max():.2f} to {self.stability.min():.2f})"
         )
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw how stable each column is, and how near each run comes to it."""
-        from symnmf.columns.drawing import stability
-
-        return stability(self, ax)
 
 
 class ConsensusOptions(RunOptions, ProblemOptions, total=False):
@@ -148,75 +128,67 @@ def consensus(
     """
     run = defaults(names_in(ConsensusOptions)) | dict(options)
     init = "scaled-random" if isinstance(run["init"], str) and run["init"] == AUTO else run["init"]
-    limits = {name: run[name] for name in ("tol", "max_iter", "max_time")}
-    plan = Plan(
-        rank,
-        Settings.of(run["solver"], run["coupling"], record_every=run["record_every"], **limits),
-        n_init=n_runs,
-        init=init,
-        **{name: run[name] for name in ("random_state", "n_jobs", "device", "checkpoint")},
-    )
+    limits = {name: run[name] for name in ("tol", "max_iter", "max_time", "record_every")}
+    shared = {name: run[name] for name in ("random_state", "n_jobs", "device", "checkpoint")}
+    settings = Settings.of(run["solver"], run["coupling"], **limits)
+    plan = Plan(rank, settings, n_init=n_runs, init=init, **shared)
     if plan.starts < 2 or plan.from_eigenvectors:
         raise InputError(
             f"init={init!r} gives the same result in every run; use 'scaled-random', 'random' or a "
             f"function of the seed."
         )
     posed = {name: run[name] for name in names_in(ProblemOptions)}
-    ready = Problem.of(X, n_jobs=run["n_jobs"], device=run["device"], **posed).for_rank(rank)
-    if not isinstance(ready.X, SymmetricMatrix):
+    problem = Problem.of(X, n_jobs=run["n_jobs"], device=run["device"], **posed).for_rank(rank)
+    if not isinstance(problem.X, SymmetricMatrix):
         raise InputError("X is a tensor; consensus is for matrices.")
     with bar(run["progress"], n_runs) as shown:
-        found = replace(plan, progress=shown).search(ready)
-    if len(found.finished) < 2:
+        search = replace(plan, progress=shown).search(problem)
+    if len(search.finished) < 2:
         raise InputError(
             "max_time ended before two runs were made, and there is nothing to compare; raise it."
         )
-    return agree(found.finished, found.best, found.seed)
+    return agree(search.finished, search.best, search.seed)
 
 
 def agree(results: tuple[Result, ...], best: Result, seed: RandomState) -> Consensus:
     """Match the columns of results and say what they agree on."""
     factors = [np.asarray(to_host(result.U), dtype=np.float64) for result in results]
-    reference = np.asarray(to_host(best.U), dtype=np.float64)
-    orders: list[np.ndarray] = []
+    own = np.asarray(to_host(best.U), dtype=np.float64)
+    median, orders = own, None
     for _ in range(ROUNDS):
-        before = orders
-        orders = [matched(reference, U) for U in factors]
-        aligned = [U[:, order] for U, order in zip(factors, orders, strict=True)]
-        reference = _median(aligned)
-        if before and all(map(np.array_equal, before, orders)):
+        before, orders = orders, [matched(median, U) for U in factors]
+        aligned = np.stack([U[:, order] for U, order in zip(factors, orders, strict=True)])
+        median = np.median(aligned, axis=0)
+        if before is not None and np.array_equal(before, orders):
             break
-    stability = _pairwise(aligned)
+    count, units = len(factors), np.stack([unit_columns(U) for U in aligned])
+    pairs = np.sum(units.sum(axis=0) ** 2, axis=0) - np.sum(units**2, axis=(0, 1))
+    stability = pairs / (count * (count - 1))
     ranked = np.argsort(-stability, kind="stable")
-    aligned = [np.ascontiguousarray(U[:, ranked]) for U in aligned]
-    U = reference[:, ranked]
-    units = unit_columns(U)
-    own = matched(U, np.asarray(to_host(best.U), dtype=np.float64))
+    U, aligned = median[:, ranked], aligned[:, :, ranked]
     return Consensus(
         U=U,
-        spread=np.sqrt(np.mean([(one - U) ** 2 for one in aligned], axis=0)),
+        spread=np.sqrt(np.mean((aligned - U) ** 2, axis=0)),
         stability=stability[ranked],
-        cosines=np.array([np.sum(unit_columns(one) * units, axis=0) for one in aligned]),
         values=np.array([result.value for result in results]),
         runs=tuple(aligned),
-        best=in_order(best, own),
+        best=in_order(best, matched(U, own)),
         seed=seed,
     )
 
 
-def _median(factors: list[np.ndarray]) -> np.ndarray:
-    """Return the median of each entry, some rows at a time."""
-    n = len(factors[0])
-    parts = [
-        np.median([U[begin : begin + ROWS] for U in factors], axis=0) for begin in range(0, n, ROWS)
-    ]
-    return np.concatenate(parts)
+def unit_columns(U: np.ndarray) -> np.ndarray:
+    """Return U with columns of length 1; a column of zeros stays."""
+    sizes = np.linalg.norm(U, axis=0)
+    return np.asarray(U / np.where(sizes > 0, sizes, 1.0))
 
 
-def _pairwise(factors: list[np.ndarray]) -> np.ndarray:
-    """Return the mean cosine of any two of the factors, column by column."""
-    count = len(factors)
-    units = [unit_columns(U) for U in factors]
-    total = np.sum(units, axis=0)
-    own = sum(np.sum(unit**2, axis=0) for unit in units)
-    return np.asarray((np.sum(total**2, axis=0) - own) / (count * (count - 1)))
+def matched(reference: np.ndarray, U: np.ndarray) -> np.ndarray:
+    """Return the order of the columns of U that puts each beside its column of the reference.
+
+    It is the assignment with the largest sum of cosines.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    cosines = unit_columns(reference).T @ unit_columns(U)
+    return np.asarray(linear_sum_assignment(-cosines)[1])
