@@ -34,7 +34,8 @@ class Weights:
 
     def __call__(self, square: Square) -> Factor:
         block = self.values[square.top : square.bottom, square.left : square.right]
-        return self.ops.cast(block.toarray() if sp.issparse(block) else block, self.dtype)
+        block = block.toarray() if sp.issparse(block) else block
+        return block if _is_mask(block) else self.ops.cast(block, self.dtype)
 
     def sums(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the row sums, and how many entries of each row have a weight."""
@@ -88,7 +89,8 @@ class Parts:
 
     def add(self, F: Factor, V: Factor, T: Factor, out: Factor) -> Sums:
         """Add S T to ``out``, S = W o (X - F V^T); return the sums."""
-        misfit, explained = 0.0, 0.0
+        misfit: Any = 0.0
+        explained: Any = 0.0
         factors = [F, T] if F is V else [F, V, T]
         for square, found in self.storage.visit(_product, factors, self.weights):
             own, other, apart, along = found
@@ -96,6 +98,7 @@ class Parts:
             if other is not None:
                 out[square.left : square.right, :] += other
             misfit, explained = misfit + apart, explained + along
+        misfit, explained = float(misfit), float(explained)
         # what is explained is the sum of w (x - m) m: that of w x m less that of w m^2
         fit = self.sqnorm() - misfit - explained
         return misfit, fit, fit - explained
@@ -110,27 +113,37 @@ class Parts:
         return tuple(float(sum(numbers)) for numbers in zip(*(v for _, v in visits), strict=True))
 
 
-# --- what is done with one part. NumPy arrays and tensors alike; sums are numbers of the host.
+# --- what is done with one part. NumPy arrays and tensors alike; sums are numbers where these are.
 
 
-def _dot(A: Factor, B: Factor) -> float:
-    return float(namespace(A).sum(A * B))
+def _is_mask(W: Any) -> bool:
+    return "bool" in str(W.dtype)
+
+
+def _weighed(w: Factor, block: Factor) -> Factor:
+    """Return w o block."""
+    return namespace(block).where(w, block, 0.0) if _is_mask(w) else w * block
+
+
+def _dot(A: Factor, B: Factor) -> Factor:
+    xp = namespace(A)
+    return xp.sum(xp.linalg.vecdot(A, B), dtype=xp.float64)
 
 
 def _squared(
     block: Factor, w: Factor, rows: list[Factor], columns: list[Factor], diagonal: bool
-) -> tuple[float]:
-    return ((1.0 if diagonal else 2.0) * _dot(w * block, block),)
+) -> tuple[Factor]:
+    return ((1.0 if diagonal else 2.0) * _dot(_weighed(w, block), block),)
 
 
 #: S = w o (X - F V^T), and the sums of w (x - m)^2 and w (x - m) m.
-Residual = tuple[Factor, float, float]
+Residual = tuple[Factor, Factor, Factor]
 
 
 def _residual(block: Factor, w: Factor, F: Factor, V: Factor) -> Residual:
     model = F @ V.T
     gap = block - model
-    S = w * gap
+    S = _weighed(w, gap)
     return S, _dot(S, gap), _dot(S, model)
 
 
@@ -143,7 +156,7 @@ def _mirrored(
 
 def _product(
     block: Factor, w: Factor, rows: list[Factor], columns: list[Factor], diagonal: bool
-) -> tuple[Factor, Factor | None, float, float]:
+) -> tuple[Factor, Factor | None, Factor, Factor]:
     *rows, T = rows
     *columns, R = columns
     own = S, apart, along = _residual(block, w, rows[0], columns[-1])
@@ -155,16 +168,17 @@ def _product(
 
 def _quartic(
     block: Factor, w: Factor, rows: list[Factor], columns: list[Factor], diagonal: bool
-) -> tuple[float, float, float, float]:
+) -> tuple[Factor, Factor, Factor, Factor]:
     (U, D), (V, E) = rows, columns
-    S = w * (block - U @ V.T)
-    mixed = U @ E.T + D @ V.T
+    concat = namespace(block).concat
+    S = _weighed(w, block - U @ V.T)
+    mixed = concat([U, D], axis=1) @ concat([E, V], axis=1).T
     moved = D @ E.T
-    weighed = w * mixed
+    weighed = _weighed(w, mixed)
     times = 1.0 if diagonal else 2.0
     return (
         -times * _dot(S, mixed),
         times * (0.5 * _dot(weighed, mixed) - _dot(S, moved)),
         times * _dot(weighed, moved),
-        0.5 * times * _dot(w * moved, moved),
+        0.5 * times * _dot(_weighed(w, moved), moved),
     )
