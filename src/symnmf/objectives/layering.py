@@ -9,8 +9,7 @@ import scipy.sparse as sp
 
 from symnmf.errors import InputError
 from symnmf.objectives.frobenius import Frobenius, MatrixObjective
-from symnmf.objectives.observing import observed
-from symnmf.storage.indices import check_indices
+from symnmf.objectives.observing import observed, observed_part
 from symnmf.storage.layers import Layers, layer_weights
 from symnmf.storage.symmetric import SymmetricArray
 
@@ -34,9 +33,9 @@ def layered(
     With masks it is sum a_l m_lij (x_lij - <u_i, u_j>)^2, which is w_ij (x_ij - <u_i, u_j>)^2 and a
     constant: w = sum a_l m_l, and x the mean of what was observed of the entry.
     """
-    told: dict[str, Any] = {"n_jobs": n_jobs, "device": device, "allow_negative": allow_negative}
+    place: dict[str, Any] = {"n_jobs": n_jobs, "device": device, "allow_negative": allow_negative}
     if mask is None and missing is None and not ignore_diagonal:
-        return Frobenius(Layers(layers, weights, **told))
+        return Frobenius(Layers(layers, weights, **place))
     shares = layer_weights(weights, len(layers))
     masks = list(mask) if isinstance(mask, list | tuple) else [mask] * len(layers)
     if len(masks) != len(layers):
@@ -50,33 +49,13 @@ def layered(
         raise InputError(
             f"layers with a mask must have the same rows, and at most {MASKED_UP_TO} of them."
         )
-    for name, given in [("X", layers), ("mask", masks)]:
-        for one in filter(sp.issparse, given):
-            check_indices(one, name)
     seen, total = np.zeros((n, n)), np.zeros((n, n))
     for share, X, shown in zip(shares, layers, masks, strict=True):
-        values = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
-        W = np.full((n, n), share) if shown is None else share * _shown(shown, n)
-        if missing is not None:
-            W = np.where(_absent(X, values, missing), 0.0, W)
-        seen += W
-        total += W * np.where(W > 0.0, values, 0.0)
+        values, W = (
+            part.toarray() if sp.issparse(part) else part
+            for part in observed_part(X, shown, "mask", missing)
+        )
+        seen += share if W is None else share * W
+        total += share * values
     mean = np.divide(total, seen, out=np.zeros((n, n)), where=seen > 0.0)
-    return observed(mean, weights=seen, ignore_diagonal=ignore_diagonal, **told)
-
-
-def _shown(mask: Any, n: int) -> np.ndarray:
-    shown = np.asarray(mask.toarray() if sp.issparse(mask) else mask, dtype=np.float64)
-    if shown.shape != (n, n):
-        raise InputError(f"mask must have the shape of its layer, {n} x {n}.")
-    return shown
-
-
-def _absent(X: Any, values: np.ndarray, missing: str) -> np.ndarray:
-    if missing == "unstored":
-        if not sp.issparse(X):
-            raise InputError("missing='unstored' needs sparse layers; use missing='nan'.")
-        pattern = sp.csr_array(X, copy=True)
-        pattern.data = np.ones(len(pattern.data))
-        return np.asarray(pattern.toarray() == 0)
-    return np.isnan(values)
+    return observed(mean, weights=seen, ignore_diagonal=ignore_diagonal, **place)

@@ -14,7 +14,7 @@ from symnmf.errors import InputError
 from symnmf.interchange import is_dask, is_tensor, to_host
 from symnmf.objectives.frobenius import Frobenius, MatrixObjective
 from symnmf.objectives.weight_checks import checked_weights
-from symnmf.ops import HostOps, Ops
+from symnmf.ops import HostOps
 from symnmf.parallel import Threads
 from symnmf.storage.border import check_shape
 from symnmf.storage.dtypes import float_dtype
@@ -62,18 +62,17 @@ def observed(
     if given is None and missing is None and not ignore_diagonal:
         return Frobenius(as_symmetric(X, **place))
     X, W = _from_path(X), None
-    if is_tensor(X) and torch_device(X, device) is not None:
-        if missing is not None:
-            values, W = observed_part(X, given, name, missing)
-            X = values if sp.issparse(values) else X.nan_to_num(nan=0.0)
-    elif isinstance(X, SymmetricMatrix | str | os.PathLike) or is_dask(X):
+    if isinstance(X, SymmetricMatrix | str | os.PathLike) or is_dask(X):
         if missing is not None:
             raise InputError(
                 f"missing={missing!r} needs X as an array or a sparse matrix in memory; say which "
                 f"entries were observed by a mask instead."
             )
     else:
-        X, W = observed_part(X, given, name, missing, ignore_diagonal)
+        there = torch_device(X, device) if is_tensor(X) else None
+        if there is None or missing is not None:
+            place["device"] = device if there is None else there
+            X, W = observed_part(X, given, name, missing, ignore_diagonal)
     storage = as_symmetric(X, **place)
     if W is None:
         W = checked_weights(given, name, storage.shape[0], storage.ops)
@@ -98,24 +97,27 @@ def weigh(storage: SymmetricMatrix, W: Any, skip_diagonal: bool = False) -> Matr
     if not on_host:
         W = W.toarray() if sp.issparse(W) else W
         W = ops.put(W) if isinstance(W, np.ndarray) else W
-    if skip_diagonal:
-        W = _without_diagonal(W, ops, storage.dtype)
+    if skip_diagonal and sp.issparse(W):
+        W = sp.csr_array(W - sp.diags_array(W.diagonal()))
+        W.eliminate_zeros()
+    elif skip_diagonal:
+        others = ops.put(~np.eye(n, dtype=bool))
+        W = ops.cast(W, storage.dtype) * ops.cast(others, storage.dtype)
     weights = Weights(storage, W)
     seen, counts = weights.sums()
     if not counts.any():
         raise InputError("no entry of X is observed; at least one must be.")
-    if not on_host:
-        return Weighted(storage, Parts(storage, weights), False, seen, counts)
-    held = W.data if sp.issparse(W) else W
-    observed, altered = int(counts.sum()), n * n - int(np.count_nonzero(held == 1.0))
-    most = MOST_PAIRS if isinstance(in_memory(storage), SymmetricArray) else n * n
-    product = len(storage.indices) if isinstance(storage, SparseMatrix) else DENSE_COST * n * n
-    if altered == 0:
-        return Frobenius(storage)
-    if OBSERVED_COST * observed <= product + HIDDEN_COST * altered and observed <= most:
-        return by_observed(storage, sp.csr_array(W))
-    if altered <= most:
-        return by_hidden(storage, _complement(W.toarray() if sp.issparse(W) else W))
+    if on_host:
+        held = W.data if sp.issparse(W) else W
+        observed, altered = int(counts.sum()), n * n - int(np.count_nonzero(held == 1.0))
+        most = MOST_PAIRS if isinstance(in_memory(storage), SymmetricArray) else n * n
+        product = len(storage.indices) if isinstance(storage, SparseMatrix) else DENSE_COST * n * n
+        if altered == 0:
+            return Frobenius(storage)
+        if OBSERVED_COST * observed <= product + HIDDEN_COST * altered and observed <= most:
+            return by_observed(storage, sp.csr_array(W))
+        if altered <= most:
+            return by_hidden(storage, _complement(W.toarray() if sp.issparse(W) else W))
     return Weighted(storage, Parts(storage, weights), False, seen, counts)
 
 
@@ -148,12 +150,15 @@ def by_hidden(X: SymmetricMatrix, hidden: sp.csr_array) -> Weighted:
 
     n, x, gone = X.shape[0], _values_at(X, hidden), hidden.data == 1.0
     x = x if x.any() else np.zeros(1, X.dtype)
-    whole = bool(gone.all())
-    w = np.full(1, -1.0, X.dtype) if whole else -hidden.data.astype(X.dtype)
+    w = np.full(1, -1.0, X.dtype) if gone.all() else -hidden.data.astype(X.dtype)
     pairs = Pairs(hidden.indptr, hidden.indices, x, w, _threads(X))
-    rows = np.repeat(np.arange(n), np.diff(hidden.indptr))
-    counts = n - np.bincount(rows, hidden.data == 1.0, minlength=n).astype(np.int64)
+    counts = n - np.bincount(_rows(hidden), gone, minlength=n).astype(np.int64)
     return Weighted(X, pairs, True, n - np.asarray(hidden.sum(axis=1)).ravel(), counts)
+
+
+def _rows(matrix: Any) -> np.ndarray:
+    """Return the row of each stored entry."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
 
 def _threads(X: SymmetricMatrix) -> Threads:
@@ -163,12 +168,14 @@ def _threads(X: SymmetricMatrix) -> Threads:
 
 def _values_at(X: SymmetricMatrix, pattern: sp.csr_array) -> np.ndarray:
     """Return the entries of X in the pattern of a matrix."""
-    rows = np.repeat(np.arange(X.shape[0]), np.diff(pattern.indptr))
-    held = in_memory(X)
+    held, rows = in_memory(X), _rows(pattern)
     if isinstance(held, SymmetricArray):
         return X.values_at(rows, pattern.indices)
-    values = held[rows, pattern.indices]
-    return np.asarray(values.toarray() if sp.issparse(values) else values, X.dtype).ravel()
+    return np.asarray(_dense(held[rows, pattern.indices]), X.dtype).ravel()
+
+
+def _dense(values: Any) -> np.ndarray:
+    return np.asarray(values.toarray() if sp.issparse(values) else values)
 
 
 def observed_part(
@@ -178,44 +185,32 @@ def observed_part(
 
     So anything may stand there. The weights are None where there are none.
     """
-    if missing == "unstored" and not sp.issparse(X):
+    values = to_host(X)
+    if missing == "unstored" and not sp.issparse(values):
         raise InputError(
             "missing='unstored' needs a sparse X, whose stored entries are what was observed; "
             "use missing='nan' or a mask for an array."
         )
-    values = to_host(X)
     values = values if sp.issparse(values) else _array(values)
     check_shape(values.shape, "X")
     if sp.issparse(values):
         values = checked_csr(values, float_dtype(values.dtype, "X"), "X")
     n = values.shape[0]
     W = hide_missing(values, checked_weights(given, name, n), missing)
-    if W is None and not ignore_diagonal:
-        return values, W
     if sp.issparse(values):
-        values = values.copy()
-        rows = np.repeat(np.arange(n), np.diff(values.indptr))
+        rows, keep = _rows(values), np.ones(len(values.data), dtype=bool)
         if W is not None:
-            seen = W[rows, values.indices]
-            values.data[(seen.toarray().ravel() if sp.issparse(seen) else seen) == 0.0] = 0
+            keep &= _dense(W[rows, values.indices]).ravel() != 0.0
         if ignore_diagonal:
-            values.data[rows == values.indices] = 0
-        return values, W
+            keep &= rows != values.indices
+        data = np.where(keep, values.data, 0)
+        return sp.csr_array((data, values.indices, values.indptr), values.shape), W
     if W is not None:
-        values = np.where((W.toarray() if sp.issparse(W) else W) == 0.0, 0, values)
+        values = np.where(_dense(W) == 0.0, 0, values)
     if ignore_diagonal and values.diagonal().any():
         values = values.copy()
         np.fill_diagonal(values, 0)
     return values, W
-
-
-def _without_diagonal(W: Any, ops: Ops, dtype: np.dtype) -> Any:
-    if sp.issparse(W):
-        rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
-        others = sp.csr_array((W.data * (rows != W.indices), W.indices, W.indptr), W.shape)
-        others.eliminate_zeros()
-        return others
-    return ops.cast(W, dtype) * ops.cast(ops.put(~np.eye(W.shape[0], dtype=bool)), dtype)
 
 
 def _from_path(X: Any) -> Any:
@@ -239,11 +234,7 @@ def hide_missing(X: Any, W: Any, missing: str | None) -> Any:
     if missing is None:
         return W
     if missing == "unstored":
-        stored = sp.csr_array(X)
-        stored.sum_duplicates()
-        pattern = sp.csr_array(
-            (np.ones(len(stored.data)), stored.indices, stored.indptr), stored.shape
-        )
+        pattern = sp.csr_array((np.ones(len(X.data)), X.indices, X.indptr), X.shape)
         if (pattern != pattern.T).nnz:
             raise InputError(
                 "X stores an entry without its mirror image; with missing='unstored' store both, "
@@ -264,8 +255,4 @@ def hide_missing(X: Any, W: Any, missing: str | None) -> Any:
         return W
     if hidden.all():
         raise InputError("X is NaN everywhere; at least one entry must be observed.")
-    if W is None:
-        return ~hidden
-    W = W.toarray() if sp.issparse(W) else W.copy()
-    W[hidden] = 0
-    return W
+    return ~hidden if W is None else np.where(hidden, 0, _dense(W))
