@@ -84,22 +84,11 @@ class Misfit(NamedTuple):
 
     An exact line search knows by how much f changes, far more exactly than two values of f could
     tell. So the misfit of the next point is that of this one plus the change, and X need not be
-    read for it.
-
-    Attributes
-    ----------
-    sqnorm : float
-        The misfit.
-    doubt : float
-        How far the changes added since then may be off in all.
+    read for it. ``doubt`` is how far the changes added since then may be off in all.
     """
 
     sqnorm: float
     doubt: float = 0.0
-
-    def changed(self, by: float, doubt: float) -> Misfit:
-        """Return the misfit after a change that may be off by ``doubt``."""
-        return Misfit(self.sqnorm + by, self.doubt + doubt)
 
 
 class Point:
@@ -123,11 +112,11 @@ class Point:
     """
 
     __slots__ = (
-        "_gram",
-        "_product",
         "_size",
         "_stationarity",
         "_sums",
+        "known_gram",
+        "known_product",
         "misfit",
         "natural_residual",
         "ops",
@@ -144,7 +133,8 @@ class Point:
         misfit: Misfit | None = None,
     ) -> None:
         self.ops, self.values = ops, values
-        self._product, self._gram = product, gram
+        #: X U and U^T U where they have been computed, else None
+        self.known_product, self.known_gram = product, gram
         self.misfit = misfit
         #: ||U - max(U - t grad f(U), 0)||_F where a solver came by it, for the t of the objective
         self.natural_residual: float | None = None
@@ -157,9 +147,9 @@ class Point:
     @property
     def gram(self) -> np.ndarray:
         """U^T U."""
-        if self._gram is None:
-            self._gram = self.ops.gram(self.values)
-        return self._gram
+        if self.known_gram is None:
+            self.known_gram = self.ops.gram(self.values)
+        return self.known_gram
 
     @property
     def size(self) -> float:
@@ -175,37 +165,28 @@ class Point:
         The sums, the misfit with its doubt and the natural residual. A run goes on from them bit
         for bit only if they are those that it had, however they were computed.
         """
-        parts = (self._sums or (np.inf,) * 3, self.misfit or (np.inf,) * 2)
-        residual = np.inf if self.natural_residual is None else self.natural_residual
-        return np.array([*parts[0], *parts[1], residual])
+        unknown = np.inf
+        residual = unknown if self.natural_residual is None else self.natural_residual
+        misfit = self.misfit or (unknown, unknown)
+        return np.array([*(self._sums or [unknown] * 3), *misfit, residual])
 
     @numbers.setter
     def numbers(self, numbers: np.ndarray) -> None:
         known = np.isfinite(numbers)
-        first, second, third, sqnorm, doubt, residual = numbers.tolist()
-        self._sums = (first, second, third) if known[:3].all() else None
+        *sums, sqnorm, doubt, residual = numbers.tolist()
+        self._sums = (sums[0], sums[1], sums[2]) if known[:3].all() else None
         self.misfit = Misfit(sqnorm, doubt) if known[3:5].all() else None
         self.natural_residual = residual if known[5] else None
-
-    @property
-    def known_gram(self) -> np.ndarray | None:
-        """U^T U where it has been computed, else None."""
-        return self._gram
-
-    @property
-    def known_product(self) -> Factor | None:
-        """X U where it has been computed, else None."""
-        return self._product
 
     def product(self, f: Objective) -> Factor:
         """Return P with U K - P the gradient of f up to a factor: X U where f is the plain misfit.
 
         K is what ``f.curvature`` makes of U^T U.
         """
-        if self._product is None:
-            self._product, sums = f.product_and_sums(self)
+        if self.known_product is None:
+            self.known_product, sums = f.product_and_sums(self)
             self._sums = self._sums or sums
-        return self._product
+        return self.known_product
 
     def sums(self, f: Objective) -> Sums:
         """Return the sums of w (x - m)^2, w x m and w m^2, with m the entries of the model."""
@@ -222,12 +203,12 @@ class Point:
 
     def scaled(self, factor: float, f: Objective) -> Point:
         """Return the point ``factor`` times this one, without a product."""
-        product = self._product if f.homogeneous else None
+        product = self.known_product if f.homogeneous else None
         return Point(
             self.ops,
             self.ops.combine((factor, self.values)),
             None if product is None else self.ops.combine((factor, product)),
-            None if self._gram is None else factor**2 * self._gram,
+            None if self.known_gram is None else factor**2 * self.known_gram,
         )
 
 

@@ -47,35 +47,39 @@ __all__ = [
     "available",
 ]
 
+#: The methods of each module, by the names that users type.
+_METHODS = {
+    "symanls": {"symanls": "SymANLS"},
+    "symhals": {"symhals": "SymHALS", "a-symhals": "ASymHALS"},
+    "kuang": {"kuang-anls": "KuangANLS"},
+    "admm": {"admm": "ADMM"},
+    "tsvd": {"tsvd": "TSVD"},
+    "multiplicative": {"beta-snmf": "BetaSNMF", "alpha-snmf": "AlphaSNMF"},
+    "pgd": {"pgd": "PGD"},
+    "lbfgs": {"lbfgs": "LBFGS"},
+    "newton": {"newton": "Newton"},
+    "coordinate_descent": {"cd": "CoordinateDescent"},
+    "hals_newton": {"hals-newton": "HalsNewton"},
+    "auto": {"auto": "Auto"},
+}
+#: Methods for ``loss="poisson"`` and ``"bernoulli"``, which no method above takes.
+_OF_LIKELIHOODS = {"em": {"em": "ExpectationMaximization", "row-newton": "RowNewton"}}
+
 __getattr__, __dir__ = offered(
     __name__,
-    {
-        "admm": ("ADMM",),
-        "auto": ("Auto",),
-        "coordinate_descent": ("CoordinateDescent",),
-        "em": ("ExpectationMaximization", "RowNewton"),
-        "hals_newton": ("HalsNewton",),
-        "kuang": ("KuangANLS",),
-        "lbfgs": ("LBFGS",),
-        "multiplicative": ("AlphaSNMF", "BetaSNMF"),
-        "newton": ("Newton",),
-        "pgd": ("PGD",),
-        "symanls": ("SymANLS",),
-        "symhals": ("ASymHALS", "SymHALS"),
-        "tsvd": ("TSVD",),
-    },
+    {module: tuple(names.values()) for module, names in (_METHODS | _OF_LIKELIHOODS).items()},
 )
 
 
 class Known(Mapping[str, type[Solver]]):
     """Methods by name; the class of one is loaded when it is asked for."""
 
-    def __init__(self, classes: dict[str, str]) -> None:
-        self.classes = classes
+    def __init__(self, modules: dict[str, dict[str, str]]) -> None:
+        self.classes = {name: cls for names in modules.values() for name, cls in names.items()}
 
     def __getitem__(self, name: str) -> type[Solver]:
-        found: type[Solver] = __getattr__(self.classes[name])
-        return found
+        method: type[Solver] = __getattr__(self.classes[name])
+        return method
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.classes)
@@ -84,27 +88,7 @@ class Known(Mapping[str, type[Solver]]):
         return len(self.classes)
 
 
-SOLVERS = Known(
-    {
-        "symanls": "SymANLS",
-        "symhals": "SymHALS",
-        "a-symhals": "ASymHALS",
-        "kuang-anls": "KuangANLS",
-        "admm": "ADMM",
-        "tsvd": "TSVD",
-        "beta-snmf": "BetaSNMF",
-        "alpha-snmf": "AlphaSNMF",
-        "pgd": "PGD",
-        "lbfgs": "LBFGS",
-        "newton": "Newton",
-        "cd": "CoordinateDescent",
-        "hals-newton": "HalsNewton",
-        "auto": "Auto",
-    }
-)
-
-#: Methods for ``loss="poisson"`` and ``"bernoulli"``, which no method above takes.
-LIKELIHOOD_SOLVERS = Known({"em": "ExpectationMaximization", "row-newton": "RowNewton"})
+SOLVERS, LIKELIHOOD_SOLVERS = Known(_METHODS), Known(_OF_LIKELIHOODS)
 
 
 @dataclass(frozen=True)

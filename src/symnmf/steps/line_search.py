@@ -10,7 +10,7 @@ import numpy as np
 from symnmf.kernels.quartics import gram_along, quartic_step
 from symnmf.objectives import Objective
 from symnmf.ops import Factor
-from symnmf.state import State
+from symnmf.state import Misfit, State
 
 #: Roundings that an entry of X U stands for: those of a long sum, and of the steps added to it.
 ROUNDINGS = 16.0
@@ -45,7 +45,8 @@ def line_step(
     trusted = following.trace() > 0.5 * U.size
     misfit = U.misfit
     if misfit is not None:
-        misfit = misfit.changed(2.0 * change, step * _doubt(f, gram, length))
+        doubt = misfit.doubt + step * _doubt(f, gram, length)
+        misfit = Misfit(misfit.sqnorm + 2.0 * change, doubt)
     state.moved(values, product=product, gram=following if trusted else None, misfit=misfit)
     return float(step), moved
 
