@@ -277,4 +277,4 @@ def _without_remainders(result: Result, problem: Problem) -> Result:
     whole = Point(f.ops, f.ops.put(result.factors[0]))
     misfit = f.misfit(whole)
     value = 0.5 * misfit + f.added(whole)
-    return replace(result, error=misfit / f.sqnorm, value=value)
+    return replace(result, error=f.relative(misfit), value=value)
