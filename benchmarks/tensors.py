@@ -25,6 +25,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 import symnmf
 from symnmf import tensors
 from symnmf.run.multistart import Plan
+from symnmf.run.result import Snapshot
 from symnmf.run.settings import Settings
 
 DATA = Path(os.environ.get("SYMNMF_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
@@ -137,7 +138,7 @@ def run_hyperedges() -> None:
         size = sum(a.nbytes for a in (T.indices, T.data, T.indptr, T.others, T.weights)) / 1e6
         busy: list[float] = []
 
-        def watch(now: symnmf.Snapshot, busy: list[float] = busy) -> None:
+        def watch(now: Snapshot, busy: list[float] = busy) -> None:
             busy.append(time.process_time())
 
         run = symnmf.factorize(T, r, random_state=0, tol=0, max_iter=18, callback=watch)

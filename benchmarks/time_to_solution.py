@@ -29,11 +29,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-import symnmf
 from symnmf import datasets, graphs
 from symnmf.metrics import clustering_accuracy
 from symnmf.parallel import available_cores, one_blas_thread
 from symnmf.run.problem import Problem as Checked
+from symnmf.run.result import Snapshot
 from symnmf.run.settings import Settings
 from symnmf.run.solving import solve
 from symnmf.run.start import random_start, scaled_random_start
@@ -153,7 +153,7 @@ def run_own(
     products = count_products(problem.objective.storage)
     clock = time.perf_counter()
 
-    def record(now: symnmf.Snapshot) -> None:
+    def record(now: Snapshot) -> None:
         wall = time.perf_counter() - clock
         trace.rows.append(Row(now.seconds, wall, products(), now.error, now.stationarity))
 

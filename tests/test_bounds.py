@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symnmf
-from symnmf.bounds import best_bound, frobenius, squares, weighted
+from symnmf.bounds import Bound, best_bound, frobenius, squares, weighted
 from symnmf.run.bounding import target_of
 from symnmf.storage import LowRank, as_symmetric
 
@@ -191,7 +191,7 @@ def test_a_result_has_its_bound() -> None:
     X = block_model(60, 3).toarray()
     result = symnmf.factorize(X, 3, random_state=0)
     bound = result.bound(X)
-    assert isinstance(bound, symnmf.Bound)
+    assert isinstance(bound, Bound)
     assert bound.error <= result.error
     assert bound.reached_error == result.error
     assert bound.gap == pytest.approx((result.error - bound.error) / result.error, rel=1e-9)

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import symnmf
 from conftest import synthetic_problem
 from symnmf.errors import InputError
+from symnmf.run.result import History
 from symnmf.solvers import SOLVERS
 from symnmf.storage import LowRank
 
@@ -60,7 +61,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(X, tmp_path, solver, case):
     assert np.array_equal(rest.U, whole.U)
     assert np.array_equal(rest.V, whole.V)
     assert (rest.n_iter, rest.value, rest.error) == (whole.n_iter, whole.value, whole.error)
-    columns = [column for column in symnmf.History.columns if column != "seconds"]
+    columns = [column for column in History.columns if column != "seconds"]
     for column in columns:
         assert np.array_equal(rest.history[column], whole.history[column]), column
     assert (np.diff(rest.history["seconds"]) >= 0).all()

@@ -12,6 +12,7 @@ from conftest import synthetic_problem
 from symnmf.comparison import compare
 from symnmf.parallel import Threads
 from symnmf.plots import convergence
+from symnmf.run.result import History
 from symnmf.solvers import SymHALS
 from symnmf.storage import DenseMatrix
 
@@ -24,11 +25,11 @@ def comparison():
 
 
 def test_the_table_holds_every_history(comparison):
-    assert tuple(comparison) == ("solver", "run", *symnmf.History.columns, "elapsed")
+    assert tuple(comparison) == ("solver", "run", *History.columns, "elapsed")
     assert {len(comparison[column]) for column in comparison} == {2 * 3 * 9}
     mine = (comparison["solver"] == "pgd") & (comparison["run"] == 2)
     history = comparison.results["pgd", 2].history
-    for column in symnmf.History.columns:
+    for column in History.columns:
         np.testing.assert_array_equal(comparison[column][mine], history[column])
 
 

@@ -150,9 +150,11 @@ def public_things():
 
 
 def listed_things() -> dict[str, object]:
-    """Return what the reference lists, by the name it is listed under."""
+    """Return what the reference lists, by the name it is listed under, but for what is returned."""
     found = {}
     for path in (ROOT / "docs" / "reference").glob("*.rst"):
+        if path.stem == "objects":
+            continue
         text, module = path.read_text(), ""
         for line in text.splitlines():
             if match := re.match(r"\.\. currentmodule:: (\S+)", line):

@@ -15,6 +15,7 @@ import symnmf
 from conftest import synthetic_problem
 from strict_backend import StrictMatrix
 from symnmf.errors import ConvergenceWarning, InputError
+from symnmf.run.result import History
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def X():
 
 def test_history_has_the_columns_and_one_row_per_record(X):
     result = symnmf.factorize(X, 4, random_state=0, tol=0, max_iter=25, record_every=10)
-    assert symnmf.History.columns == (
+    assert History.columns == (
         "iteration", "seconds", "objective", "value", "error", "coupling", "consensus",
         "stationarity",
     )  # fmt: skip
@@ -33,7 +34,7 @@ def test_history_has_the_columns_and_one_row_per_record(X):
     assert (np.diff(result.history["seconds"]) > 0).all()
     assert result.history["error"][-1] == result.error
     frame = pd.DataFrame(dict(result.history))
-    assert list(frame.columns) == list(symnmf.History.columns)
+    assert list(frame.columns) == list(History.columns)
     assert len(frame) == len(result.history) == 4
     with pytest.raises(InputError, match="did you mean 'error'"):
         result.history["eror"]

@@ -14,6 +14,7 @@ from symnmf.ops import HostOps
 from symnmf.ops.torch_ops import device_ops
 from symnmf.parallel import Threads
 from symnmf.run.bounding import target_of
+from symnmf.run.result import Snapshot
 from symnmf.state import Point
 from symnmf.steps.second_order import lowest_curvature
 from symnmf.storage import as_symmetric, on_device
@@ -207,7 +208,7 @@ def test_each_of_several_starts_ends_as_it_would_alone(device, kind):
     from symnmf.run.settings import Settings
 
     X = on_device(problem(kind, np.float64), device)
-    ends: dict[int, symnmf.Snapshot] = {}
+    ends: dict[int, Snapshot] = {}
     settings = Settings.of(tol=1e-4)
     best = Plan(4, settings, n_init=4, random_state=0, progress=ends.__setitem__).best(X)
     assert best.status == "converged"

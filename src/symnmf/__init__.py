@@ -5,128 +5,57 @@ Importing this package imports nothing heavy; each name below loads what it need
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from symnmf.lazily import offered
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from symnmf import (
-        coupling,
-        datasets,
-        extending,
-        graphs,
-        io,
-        metrics,
-        plots,
-        report,
-        scanpy,
-        solvers,
-        storage,
-        tensors,
-    )
-    from symnmf.bounds import Bound
-    from symnmf.calls import Seconds
-    from symnmf.cluster.judgement import RankSelection
-    from symnmf.cluster.quality import Quality, QualityWarning, modularity_scorer
-    from symnmf.cluster.tree import Hierarchy, hierarchy
-    from symnmf.columns import Consensus, consensus
-    from symnmf.community import Communities, communities
-    from symnmf.comparison import Comparison, compare
-    from symnmf.errors import InputError
-    from symnmf.estimator import SymNMF
-    from symnmf.placing import top_features
-    from symnmf.run.certificate import Certificate
-    from symnmf.run.factorizing import factorize
-    from symnmf.run.problem import Problem
-    from symnmf.run.result import History, Result, Snapshot
+    from symnmf import coupling as coupling
+    from symnmf import datasets as datasets
+    from symnmf import extending as extending
+    from symnmf import graphs as graphs
+    from symnmf import io as io
+    from symnmf import metrics as metrics
+    from symnmf import plots as plots
+    from symnmf import report as report
+    from symnmf import scanpy as scanpy
+    from symnmf import solvers as solvers
+    from symnmf import storage as storage
+    from symnmf import tensors as tensors
+    from symnmf.cluster.quality import QualityWarning as QualityWarning
+    from symnmf.cluster.quality import modularity_scorer as modularity_scorer
+    from symnmf.cluster.tree import hierarchy as hierarchy
+    from symnmf.columns import consensus as consensus
+    from symnmf.community import Communities as Communities
+    from symnmf.community import communities as communities
+    from symnmf.comparison import compare as compare
+    from symnmf.errors import InputError as InputError
+    from symnmf.estimator import SymNMF as SymNMF
+    from symnmf.placing import top_features as top_features
+    from symnmf.run.factorizing import factorize as factorize
+    from symnmf.run.problem import Problem as Problem
+    from symnmf.run.result import Result as Result
 
-_MODULE_OF = {
-    "Bound": "symnmf.bounds",
-    "Certificate": "symnmf.run.certificate",
-    "Communities": "symnmf.community",
-    "Consensus": "symnmf.columns",
-    "consensus": "symnmf.columns",
-    "Comparison": "symnmf.comparison",
-    "History": "symnmf.run.result",
-    "Hierarchy": "symnmf.cluster.tree",
-    "InputError": "symnmf.errors",
-    "Problem": "symnmf.run.problem",
-    "Quality": "symnmf.cluster.quality",
-    "QualityWarning": "symnmf.cluster.quality",
-    "Result": "symnmf.run.result",
-    "Seconds": "symnmf.calls",
-    "Snapshot": "symnmf.run.result",
-    "SymNMF": "symnmf.estimator",
-    "communities": "symnmf.community",
-    "compare": "symnmf.comparison",
-    "factorize": "symnmf.run.factorizing",
-    "hierarchy": "symnmf.cluster.tree",
-    "RankSelection": "symnmf.cluster.judgement",
-    "modularity_scorer": "symnmf.cluster.quality",
-    "top_features": "symnmf.placing",
+_NAMES = {
+    "cluster.quality": ["QualityWarning", "modularity_scorer"],
+    "cluster.tree": ["hierarchy"],
+    "columns": ["consensus"],
+    "community": ["Communities", "communities"],
+    "comparison": ["compare"],
+    "errors": ["InputError"],
+    "estimator": ["SymNMF"],
+    "placing": ["top_features"],
+    "run.factorizing": ["factorize"],
+    "run.problem": ["Problem"],
+    "run.result": ["Result"],
 }
-_MODULES = {
-    "datasets": "symnmf.datasets",
-    "extending": "symnmf.extending",
-    "graphs": "symnmf.graphs",
-    "storage": "symnmf.storage",
-    "metrics": "symnmf.metrics",
-    "coupling": "symnmf.coupling",
-    "plots": "symnmf.plots",
-    "io": "symnmf.io",
-    "report": "symnmf.report",
-    "scanpy": "symnmf.scanpy",
-    "solvers": "symnmf.solvers",
-    "tensors": "symnmf.tensors",
-}
+_MODULES = (
+    "coupling", "datasets", "extending", "graphs", "io", "metrics", "plots", "report", "scanpy",
+    "solvers", "storage", "tensors",
+)  # fmt: skip
 
-__all__ = [
-    "Bound",
-    "Certificate",
-    "Communities",
-    "Comparison",
-    "Consensus",
-    "Hierarchy",
-    "History",
-    "InputError",
-    "Problem",
-    "Quality",
-    "QualityWarning",
-    "RankSelection",
-    "Result",
-    "Seconds",
-    "Snapshot",
-    "SymNMF",
-    "communities",
-    "compare",
-    "consensus",
-    "coupling",
-    "datasets",
-    "extending",
-    "factorize",
-    "graphs",
-    "hierarchy",
-    "io",
-    "metrics",
-    "modularity_scorer",
-    "plots",
-    "report",
-    "scanpy",
-    "solvers",
-    "storage",
-    "tensors",
-    "top_features",
-]
+__all__ = sorted([*_MODULES, *(name for names in _NAMES.values() for name in names)])
 
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        return getattr(importlib.import_module(_MODULE_OF[name]), name)
-    if name in _MODULES:
-        return importlib.import_module(_MODULES[name])
-    raise AttributeError(f"module 'symnmf' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+__getattr__, __dir__ = offered(__name__, _NAMES | dict.fromkeys(_MODULES, ()))

@@ -176,7 +176,7 @@ class Communities(Sequence[frozenset[Hashable]]):
 
     @property
     def certificate(self) -> Any:
-        """Whether U is a critical point, see :class:`symnmf.Certificate`."""
+        """Whether U is a critical point, see :class:`symnmf.run.certificate.Certificate`."""
         return self._fitted.certificate
 
     @checked(edges=("sequence", "mapping"))

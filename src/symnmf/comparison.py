@@ -31,7 +31,7 @@ DEFAULT_SOLVERS = ("auto", "symanls", "symhals", "a-symhals", "admm", "tsvd", "b
 class Comparison(dict[str, np.ndarray]):
     """The columns of a table with a row for each recorded iteration of every run of every solver.
 
-    The columns are ``solver``, ``run``, those of :class:`symnmf.History` and ``elapsed``.
+    The columns are ``solver``, ``run``, those of :class:`~symnmf.run.result.History`, ``elapsed``.
     ``pandas.DataFrame(comparison)`` is the table as a frame.
 
     Attributes

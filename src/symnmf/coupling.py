@@ -19,16 +19,7 @@ from symnmf.objectives import MatrixObjective, Objective
 from symnmf.state import Kept, Layout, State
 from symnmf.storage.spectrum import lanczos_ends, spectrum
 
-__all__ = [
-    "Adaptive",
-    "Fixed",
-    "Geometric",
-    "LargestEntrySquared",
-    "Rising",
-    "Shrinking",
-    "Theory",
-    "TheoryPaper",
-]
+__all__ = ["Adaptive", "Geometric", "Rising", "Shrinking"]
 
 #: Least computed lambda, in units of ||X||_F: strong convexity is what the theorems stand on.
 LEAST = 1e-8

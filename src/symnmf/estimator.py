@@ -381,7 +381,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     @property
     def certificate_(self) -> Certificate:
-        """Whether U is a critical point, see :class:`symnmf.Certificate`."""
+        """Whether U is a critical point, see :class:`symnmf.run.certificate.Certificate`."""
         check_is_fitted(self)
         return self._fitted.certificate
 

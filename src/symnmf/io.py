@@ -54,7 +54,7 @@ from symnmf.options import documented
 from symnmf.outputs import MACHINE_FAILED, as_path, write_atomically
 from symnmf.storage.indices import check_indices
 
-__all__ = ["FileData", "read", "read_labels", "write_table"]
+__all__ = ["read", "read_labels", "write_table"]
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 

@@ -210,8 +210,8 @@ _option("n_jobs", JOBS, NONE, shell="--jobs", text="""
 _option("device", DEVICE, NONE, text="""
     "cuda" for a GPU (needs torch), "cpu", or None for the device of X.""")
 _option("callback", FUNCTION, NONE, text="""
-    Called with a :class:`symnmf.Snapshot` for every recorded iteration of every start, possibly
-    from another thread; a true return value ends the call with the best U so far.""")
+    Called with a :class:`~symnmf.run.result.Snapshot` for every recorded iteration of every start,
+    possibly from another thread; a true return value ends the call with the best U so far.""")
 _option("progress", FLAG, default=False, text="""
     Show a progress bar (needs the extra ``progress``).""")
 _option("verbose", whole(0), FLAG, default=0, text="""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import hashlib
 import io
 import os
 import secrets
@@ -13,13 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
+from symnmf.arguments import check
 from symnmf.errors import InputError
+from symnmf.kinds import PATH
 
 #: Failures that no other path would avoid.
 MACHINE_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EMFILE, errno.ENFILE)
-
-#: Longest file name that the name of a temporary file is built from; most systems allow 255 bytes.
-LONGEST_NAME = 200
 
 AnyPath = str | os.PathLike[str]
 
@@ -38,103 +35,32 @@ def write_atomically(path: AnyPath, write: Callable[[IO[bytes]], Any]) -> None:
     OSError
         If the disk is full or fails.
     """
-    place = as_path(path)
+    target = as_path(path)
     try:
-        target, found = _place(place)
-        if found is None or stat.S_ISREG(found.st_mode):
-            _replace(target, found, write)
-        else:
+        target = Path(os.path.realpath(target))
+        if target.exists() and not target.is_file() and not target.is_dir():
             whole = io.BytesIO()  # archives are not written front to back
             write(whole)
-            _write_into(target, whole.getvalue())
+            target.write_bytes(whole.getvalue())
+        else:
+            _replace(target, write)
     except OSError as error:
         if error.errno in MACHINE_FAILED:
             raise
         raise _refusal(path, error) from error
 
 
-def check_output(path: AnyPath, name: str = "path") -> None:
-    """Refuse a place that could not be written to, before anything is computed for it."""
-    place = as_path(path, name)
-    try:
-        target, found = _place(place)
-        # a file is replaced by one made beside it; a device or a pipe is opened as it is
-        replaced = found is None or stat.S_ISREG(found.st_mode)
-        if replaced and not target.parent.is_dir():
-            raise InputError(
-                f"{name} {str(place)!r} cannot be written: the folder {str(target.parent)!r} does "
-                f"not exist; create it first."
-            )
-        if replaced and not os.access(target.parent, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, "its folder cannot be written to")
-    except OSError as error:
-        raise _refusal(path, error) from error
-
-
-def as_path(path: object, name: str = "path") -> Path:
-    """``path`` as a Path, refused when no file can be called that."""
-    if not isinstance(path, str | os.PathLike):
-        raise InputError(
-            f"{name} must be the path of a file (a string or a path), got {type(path).__name__}."
-        )
-    text = os.fspath(path)
-    if not isinstance(text, str) or not text or "\0" in text:
-        raise InputError(f"{name} must name a file, got {text!r}.")
-    return Path(text)
-
-
-def _refusal(path: AnyPath, error: OSError) -> InputError:
-    reason = error.strerror or type(error).__name__
-    return InputError(f"{str(path)!r} cannot be written ({reason}); choose another place.")
-
-
-def _place(place: Path) -> tuple[Path, os.stat_result | None]:
-    """Return the file that is named, through links, and what is there; None for nothing yet."""
-    if place.is_symlink():
-        _check_link(place)
-    target = Path(os.path.realpath(place))
-    try:
-        found = target.lstat()
-    except FileNotFoundError:
-        return target, None
-    if stat.S_ISLNK(found.st_mode):
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-    if stat.S_ISDIR(found.st_mode):
-        raise OSError(errno.EISDIR, "it is a folder")
-    if stat.S_ISSOCK(found.st_mode) or stat.S_ISBLK(found.st_mode):
-        raise OSError(errno.EINVAL, "it is a socket or a disk")
-    if not os.access(target, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    return target, found
-
-
-def _check_link(link: Path) -> None:
-    """Refuse a link that somebody else left in a folder that all may write to.
-
-    The rule is Linux's own (fs.protected_symlinks), which following links by hand would bypass.
-    """
-    owner, folder = link.lstat().st_uid, link.parent.stat()
-    shared = folder.st_mode & stat.S_ISVTX and folder.st_mode & stat.S_IWOTH
-    ours = not hasattr(os, "geteuid") or owner == os.geteuid()
-    if shared and not ours and owner != folder.st_uid:
-        raise OSError(errno.EACCES, "it is a link that another user left in a shared folder")
-
-
-def _replace(target: Path, found: os.stat_result | None, write: Callable[[IO[bytes]], Any]) -> None:
-    name = target.name
-    if len(os.fsencode(name)) > LONGEST_NAME:
-        name = hashlib.blake2b(os.fsencode(name), digest_size=16).hexdigest()
+def _replace(target: Path, write: Callable[[IO[bytes]], Any]) -> None:
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
     # created exclusively under a drawn name, so that no file in the folder can be in its way
-    temporary = target.with_name(f".{name}.{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     # nobody may read a private file's successor at any moment; a new file gets the usual mode
-    descriptor = os.open(temporary, flags, 0o666 if found is None else 0o600)
+    descriptor = os.open(temporary, flags, 0o666 if mode is None else 0o600)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            if found is not None and hasattr(os, "fchmod"):
-                with contextlib.suppress(OSError):  # only root may give a file to somebody else
-                    os.fchown(stream.fileno(), found.st_uid, found.st_gid)
-                os.fchmod(stream.fileno(), stat.S_IMODE(found.st_mode) & 0o777)
+            if mode is not None:
+                os.chmod(temporary, mode & 0o777)
             write(stream)
             stream.flush()
             os.fsync(stream.fileno())
@@ -142,24 +68,32 @@ def _replace(target: Path, found: os.stat_result | None, write: Callable[[IO[byt
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    with contextlib.suppress(OSError):  # not every system can open a folder
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
-def _write_into(target: Path, content: bytes) -> None:
-    """Write into a device or a pipe, which has no other file to be replaced by."""
-    # a pipe that nobody reads would be waited for; opened like this it fails at once
-    flags = os.O_WRONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+def check_output(path: AnyPath, name: str = "path") -> None:
+    """Refuse a place that could not be written to, before anything is computed for it."""
+    place = as_path(path, name)
+    target = Path(os.path.realpath(place))
     try:
-        descriptor = os.open(target, flags)
+        if target.is_dir() or target.is_socket() or target.is_block_device():
+            raise OSError(errno.EINVAL, "it is no file")
+        if not target.parent.is_dir():
+            raise InputError(
+                f"{name} {str(place)!r} cannot be written: the folder {str(target.parent)!r} does "
+                f"not exist; create it first."
+            )
+        if not os.access(target if target.exists() else target.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        if error.errno == errno.ENXIO:
-            raise OSError(errno.ENXIO, "it is a pipe that nobody reads") from error
-        raise
-    with os.fdopen(descriptor, "wb") as stream:
-        os.set_blocking(stream.fileno(), True)
-        stream.write(content)
+        raise _refusal(path, error) from error
+
+
+def as_path(path: object, name: str = "path") -> Path:
+    """``path`` as a Path, refused when no file can be called that."""
+    check(name, path, (PATH,))
+    return Path(path)  # type: ignore[arg-type]
+
+
+def _refusal(path: AnyPath, error: OSError) -> InputError:
+    reason = error.strerror or type(error).__name__
+    return InputError(f"{str(path)!r} cannot be written ({reason}); choose another place.")

@@ -7,6 +7,8 @@ content is not the expected one is refused. :func:`available` lists what there i
 """
 
 from symnmf.datasets.fetching import fetch
-from symnmf.datasets.loading import Dataset, Entry, available, load, synthetic
+from symnmf.datasets.loading import Dataset as Dataset
+from symnmf.datasets.loading import Entry as Entry
+from symnmf.datasets.loading import available, load, synthetic
 
-__all__ = ["Dataset", "Entry", "available", "fetch", "load", "synthetic"]
+__all__ = ["available", "fetch", "load", "synthetic"]

@@ -228,7 +228,7 @@ class Result:
         The third and fourth factor of a split method for tensors, else empty.
     seconds : Seconds
         Wall-clock time of the call, in total and by part: ``check``, ``start``, ``solve``,
-        ``evaluate``; see :class:`symnmf.Seconds`.
+        ``evaluate``; see :class:`symnmf.calls.Seconds`.
     passes : int
         How often X was read: by its check, by every product with a factor, and by every misfit or
         sweep over its entries.
@@ -345,7 +345,7 @@ class Result:
         return np.flatnonzero(~to_host(self.U).any(axis=0))
 
     def certificate(self, problem: Any = None, *, tol: float | None = None) -> Any:
-        """Check this result against the theorems; see :class:`symnmf.Certificate`.
+        """Check this result against the theorems; see :class:`symnmf.run.certificate.Certificate`.
 
         Parameters
         ----------
@@ -370,7 +370,9 @@ class Result:
     def bound(
         self, problem: Any = None, *, max_time: float | None = 10.0, tol: float = 1e-6
     ) -> Bound:
-        """Bound the error that any U >= 0 with as many columns can have; see :class:`symnmf.Bound`.
+        """Bound the error that any U >= 0 with as many columns can have.
+
+        It is a :class:`symnmf.bounds.Bound`.
 
         Parameters
         ----------

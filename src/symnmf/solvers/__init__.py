@@ -14,38 +14,22 @@ from symnmf.solvers.solver import SplitSolver as SplitSolver
 
 if TYPE_CHECKING:
     from symnmf.solvers.admm import ADMM
-    from symnmf.solvers.auto import Auto
-    from symnmf.solvers.coordinate_descent import CoordinateDescent
-    from symnmf.solvers.em import ExpectationMaximization, RowNewton
+    from symnmf.solvers.auto import Auto as Auto
+    from symnmf.solvers.coordinate_descent import CoordinateDescent as CoordinateDescent
+    from symnmf.solvers.em import ExpectationMaximization as ExpectationMaximization
+    from symnmf.solvers.em import RowNewton as RowNewton
     from symnmf.solvers.hals_newton import HalsNewton
-    from symnmf.solvers.kuang import KuangANLS
-    from symnmf.solvers.lbfgs import LBFGS
-    from symnmf.solvers.multiplicative import AlphaSNMF, BetaSNMF
+    from symnmf.solvers.kuang import KuangANLS as KuangANLS
+    from symnmf.solvers.lbfgs import LBFGS as LBFGS
+    from symnmf.solvers.multiplicative import AlphaSNMF as AlphaSNMF
+    from symnmf.solvers.multiplicative import BetaSNMF as BetaSNMF
     from symnmf.solvers.newton import Newton
     from symnmf.solvers.pgd import PGD
     from symnmf.solvers.symanls import SymANLS
     from symnmf.solvers.symhals import ASymHALS, SymHALS
-    from symnmf.solvers.tsvd import TSVD
+    from symnmf.solvers.tsvd import TSVD as TSVD
 
-__all__ = [
-    "ADMM",
-    "LBFGS",
-    "PGD",
-    "TSVD",
-    "ASymHALS",
-    "AlphaSNMF",
-    "Auto",
-    "BetaSNMF",
-    "CoordinateDescent",
-    "ExpectationMaximization",
-    "HalsNewton",
-    "KuangANLS",
-    "Newton",
-    "RowNewton",
-    "SymANLS",
-    "SymHALS",
-    "available",
-]
+__all__ = ["ADMM", "PGD", "ASymHALS", "HalsNewton", "Newton", "SymANLS", "SymHALS", "available"]
 
 #: The methods of each module, by the names that users type.
 _METHODS = {

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from symnmf.storage.dense import DenseMatrix as DenseMatrix
     from symnmf.storage.host import HostArray as HostArray
     from symnmf.storage.host import HostMatrix as HostMatrix
-    from symnmf.storage.layers import Layers
+    from symnmf.storage.layers import Layers as Layers
     from symnmf.storage.lowrank import LowRank
     from symnmf.storage.sparse import SparseMatrix as SparseMatrix
     from symnmf.storage.symmetric import Square as Square
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from symnmf.storage.wrapping import as_symmetric as as_symmetric
     from symnmf.storage.wrapping import on_device
 
-__all__ = ["Blocks", "Layers", "LowRank", "on_device"]
+__all__ = ["Blocks", "LowRank", "on_device"]
 
 __getattr__, __dir__ = offered(
     __name__,

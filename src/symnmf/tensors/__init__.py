@@ -5,9 +5,9 @@ from __future__ import annotations
 from symnmf.tensors.checking import as_tensor, from_tuples
 from symnmf.tensors.hypergraphs import from_hyperedges, normalize, triangles
 from symnmf.tensors.objective import TensorMisfit as TensorMisfit
-from symnmf.tensors.solver import TensorNewton
+from symnmf.tensors.solver import TensorNewton as TensorNewton
 from symnmf.tensors.storage import DenseTensor as DenseTensor
 from symnmf.tensors.storage import SparseTensor as SparseTensor
 from symnmf.tensors.storage import SymmetricTensor as SymmetricTensor
 
-__all__ = ["TensorNewton", "as_tensor", "from_hyperedges", "from_tuples", "normalize", "triangles"]
+__all__ = ["as_tensor", "from_hyperedges", "from_tuples", "normalize", "triangles"]
