@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -68,19 +68,10 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
 ELSEWHERE: dict[str, tuple[str, ...]] = {
     "k": ("n_clusters", "rank"),
     "n_components": ("n_clusters", "rank"),
-    "n_communities": ("n_clusters",),
-    "r": ("rank",),
     "seed": ("random_state",),
-    "random_seed": ("random_state",),
-    "rng": ("random_state",),
     "metric": ("affinity",),
     "kernel": ("affinity",),
-    "alpha": ("l1",),
-    "method": ("solver",),
-    "algorithm": ("solver",),
-    "n_starts": ("n_init",),
     "n_threads": ("n_jobs",),
-    "max_iterations": ("max_iter",),
     "timeout": ("max_time",),
     "resolution": ("n_clusters",),
 }
@@ -123,14 +114,11 @@ def check_options(options: Mapping[str, Any]) -> None:
 def check_names(names: Collection[str], known: Collection[str], function: str) -> None:
     """Refuse keywords that a function does not have, and ask for what may be meant."""
     for name in names:
-        if name not in known:
-            _refuse_keyword(name, known, function)
-
-
-def _refuse_keyword(name: str, known: Collection[str], function: str) -> NoReturn:
-    meant = [word for word in ELSEWHERE.get(name, ()) if word in known]
-    asked = f"did you mean {' or '.join(meant)}?" if meant else nearest(name, known).rstrip()
-    raise InputTypeError(f"{function} has no argument {name!r}{'; ' + asked if asked else '.'}")
+        if name in known:
+            continue
+        meant = [word for word in ELSEWHERE.get(name, ()) if word in known]
+        asked = f"did you mean {' or '.join(meant)}?" if meant else nearest(name, known).rstrip()
+        raise InputTypeError(f"{function} has no argument {name!r}{'; ' + asked if asked else '.'}")
 
 
 def _kinds_of(name: str, others: Mapping[str, tuple[str, ...]]) -> Kinds:

@@ -53,14 +53,9 @@ class Seconds:
 
 
 class Call:
-    """One call while it runs.
+    """One call while it runs: it should return ``max_time`` seconds from now.
 
-    Parameters
-    ----------
-    max_time : float or None
-        Seconds from now after which it should return.
-    outer : Call or None
-        The call that this one is made by; its deadline holds here too.
+    The deadline of the call that it is made by, ``outer``, holds here too.
     """
 
     def __init__(self, max_time: float | None = None, outer: Call | None = None) -> None:
@@ -69,8 +64,8 @@ class Call:
         self.deadline: float = own if outer is None else min(own, outer.deadline)
         #: set where the user asks this call to stop
         self.stopping = False
-        self._outer = outer
         self.passes = 0
+        self._outer = outer
         self._parts = dict.fromkeys(PARTS, 0.0)
         self._adding = threading.Lock()
 
@@ -91,15 +86,6 @@ class Call:
             for part, seconds in parts.items():
                 self._parts[part] += seconds
 
-    def spend(self, part: str, seconds: float) -> None:
-        """Add seconds to one part."""
-        with self._adding:
-            self._parts[part] += seconds
-
-    def include(self, other: Call) -> None:
-        """Add what another call has taken."""
-        self.add(other.passes, other._parts)
-
 
 _current: ContextVar[Call | None] = ContextVar("symnmf_call", default=None)
 _part: ContextVar[str | None] = ContextVar("symnmf_part", default=None)
@@ -118,7 +104,7 @@ def opened(max_time: float | None = None, *, apart: bool = False) -> Iterator[Ca
         _part.reset(inside)
         _current.reset(before)
         if outer is not None and not apart:
-            outer.include(call)
+            outer.add(call.passes, call._parts)
 
 
 class timed:
@@ -140,13 +126,8 @@ class timed:
 
     def __exit__(self, *_: object) -> None:
         if self._call is not None:
-            self._call.spend(self._name, time.perf_counter() - self._began)
+            self._call.add(0, {self._name: time.perf_counter() - self._began})
             _part.reset(self._inside)
-
-
-def present() -> Call | None:
-    """Return the call that is under way here, if any."""
-    return _current.get()
 
 
 def read_once() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.agreement import adjusted_mutual_information
 from symnmf.cluster.judgement import CHANCE, CLEAR, UNKNOWN, Judgement
 from symnmf.errors import InputError
 from symnmf.graphs.partitions import Partition
@@ -177,8 +176,7 @@ def assess(A: Any, labels: np.ndarray, search: Search, verdict: Judgement = UNJU
     found = Partition.of(A, labels, asked)
     kept = int(np.argmin(np.nan_to_num(search.errors, nan=np.inf)))
     others = [result.labels for i, result in enumerate(search.finished) if i != kept]
-    # labels start at -1, for rows in no cluster
-    scores = [adjusted_mutual_information(labels + 1, other + 1, asked + 1) for other in others]
+    scores = _agreements(labels, others)
     left = 1.0 - search.bound
     return Quality(
         asked,
@@ -193,6 +191,15 @@ def assess(A: Any, labels: np.ndarray, search: Search, verdict: Judgement = UNJU
         verdict,
         lambda: search.gap,
     )
+
+
+def _agreements(labels: np.ndarray, others: Sequence[np.ndarray]) -> list[float]:
+    """Return the adjusted mutual information between labels and each of the others."""
+    if not others:
+        return []
+    from sklearn.metrics import adjusted_mutual_info_score
+
+    return [float(adjusted_mutual_info_score(labels, other)) for other in others]
 
 
 def modularity_scorer(model: Any, X: Any, y: Any = None) -> float:
