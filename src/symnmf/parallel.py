@@ -59,6 +59,17 @@ class _Work:
             for _ in self.left:
                 pass
 
+    def finish(self, locks: list[Any]) -> list[Any]:
+        """Wait for the helpers, and return the results."""
+        for lock in locks:  # none may write into an array that the caller has left
+            with lock:
+                pass
+        results, error = self.results, self.error
+        del self.task, self.parts, self.results  # a helper that comes late would keep them alive
+        if error is not None:
+            raise error
+        return results
+
 
 class _Helpers:
     """The threads of the process, whatever ``n_jobs`` their users have; more than cores only wait.
@@ -215,9 +226,4 @@ class Threads:
         work = _Work(task, parts)
         locks = _helpers.ask(work, min(self.count, len(parts)) - 1)
         work.take()
-        for lock in locks:  # none may write into an array that the caller has left
-            with lock:
-                pass
-        if work.error is not None:
-            raise work.error
-        return work.results
+        return work.finish(locks)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -25,6 +26,7 @@ from symnmf.storage.tiles import (
     place,
     residual_share,
     tile_facts,
+    total_facts,
 )
 
 #: Memory for X unless another is asked for: large enough that a disk reads at its full rate.
@@ -110,17 +112,16 @@ class Blocks(TiledMatrix):
             raise InputError(f"{self.name} was cut short; write it again.")
         return np.array(stored, self.dtype, order="C")
 
-    def _blocks(self, parts: Sequence[Square]) -> Iterator[tuple[Square, np.ndarray]]:
-        """Yield parts of X with their entries; the next is read while one is worked on."""
+    def parts(self) -> Iterator[tuple[Square, np.ndarray]]:
+        """Yield tiles with their entries; the next is read while one is worked on."""
         reader = ThreadPoolExecutor(1)
         try:
-            tasks = (reader.submit(self._read, part) for part in parts)
-            coming = next(tasks, None)
-            for part in parts:
-                assert coming is not None
+            coming = reader.submit(self._read, self.tiles[0])
+            for tile, following in itertools.zip_longest(self.tiles, self.tiles[1:]):
                 block = coming.result()
-                coming = next(tasks, None)
-                yield part, block
+                if following is not None:
+                    coming = reader.submit(self._read, following)
+                yield tile, block
                 del block
         finally:
             # the garbage collector may close this, in any thread and inside any lock: do not wait
@@ -135,23 +136,18 @@ class Blocks(TiledMatrix):
                 mirror = self._read(Square(square.left, square.right, square.top, square.bottom))
             return tile_facts(block, square, mirror, self.name, place(square))
 
-        return Facts.total(
-            (facts(*part) for part in self._blocks(self.tiles)), self.dtype, self.name
-        )
+        return total_facts((facts(*part) for part in self.parts()), self.dtype, self.name)
 
     def multiply(self, V: np.ndarray) -> np.ndarray:
         out = np.zeros(V.shape, self.dtype)
-        for square, block in self._blocks(self.tiles):
-            add_products(block, square, square.sides(V), square.sides(out), self.threads)
+        for square, block in self.parts():
+            add_products(block, square, square.sides(V), square.sides(out), self.ops.threads)
         return out
 
     def residual_shares(self, U: np.ndarray, V: np.ndarray) -> Iterator[float]:
-        for square, block in self._blocks(self.tiles):
+        for square, block in self.parts():
             first = square.sides(U)
             yield residual_share(block, square, first, first if U is V else square.sides(V))
 
     def columns(self, begin: int, end: int) -> np.ndarray:
         return self._read(Square(begin, end, 0, self.shape[0])).T
-
-    def parts(self) -> Iterator[tuple[Square, np.ndarray]]:
-        return self._blocks(self.tiles)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,20 +24,18 @@ from symnmf.storage.symmetric import Square, Work
 from symnmf.storage.tiles import (
     Block,
     Facts,
+    Sides,
     TiledMatrix,
     add_products,
     place,
     residual_share,
     tile_facts,
+    total_facts,
 )
 
-#: Seconds that a cluster has for starting its first worker.
-PATIENCE = 120.0
 
-
-@dataclass(frozen=True)
-class Recipe:
-    """What is to be known of a block by whoever works on it."""
+class Recipe(NamedTuple):
+    """What whoever works on a block has to know of it."""
 
     square: Square
     dtype: np.dtype
@@ -97,26 +94,15 @@ class DaskMatrix(TiledMatrix):
             )
         check_shape(tuple(X.shape), name)
         super().__init__(int(X.shape[0]), float_dtype(np.dtype(X.dtype), name), Threads(n_jobs))
-        self.name, self._across = name, not assume_symmetric
+        self.name = name
         sizes = tuple(size for size in X.chunks[0] if size)  # slicing leaves chunks of no rows
         if X.chunks != (sizes, sizes):
             X = X.rechunk((sizes, sizes))
-        edges = [0, *itertools.accumulate(sizes)]
-        self.rows = list(itertools.pairwise(edges))
-        self.pairs = list(itertools.combinations_with_replacement(range(len(self.rows)), 2))
-        self.tiles = [Square(*self.rows[i], *self.rows[j]) for i, j in self.pairs]
+        self.rows = list(itertools.pairwise([0, *itertools.accumulate(sizes)]))
+        self.tiles = list(itertools.combinations_with_replacement(range(len(self.rows)), 2))
         self.is_sparse = hasattr(X._meta, "tocsr")
         self.blocks = X.to_delayed()
-        _check_workers()
-        self.facts = self._look()
-
-    def _tasks(self, work: Callable[..., Any], *arguments: Iterable[Any], parts: int = 1) -> Any:
-        """Return a task for each tile: ``work`` of its block, where it is, and the arguments."""
-        task = _delayed(_on_block, nout=parts)
-        return [
-            task(work, *self._block(i, j), *rest)
-            for (i, j), *rest in zip(self.pairs, *arguments, strict=True)
-        ]
+        self.facts = self._look(across=not assume_symmetric)
 
     def _block(self, i: int, j: int) -> tuple[Any, Recipe]:
         """Return the task that makes a block, and what is to be known of it."""
@@ -124,29 +110,38 @@ class DaskMatrix(TiledMatrix):
         where = f"block ({i}, {j}), {place(square)}"
         return self.blocks[i, j], Recipe(square, self.dtype, where, self.name)
 
+    def _tasks(self, work: Callable[..., Any], *arguments: Iterable[Any], parts: int = 1) -> Any:
+        """Return a task for each tile: ``work`` of its block, where it is, and the arguments."""
+        task = _delayed(_on_block, nout=parts)
+        return [
+            task(work, *self._block(*tile), *rest)
+            for tile, *rest in zip(self.tiles, *arguments, strict=True)
+        ]
+
     def _sides(self, factor: np.ndarray) -> list[tuple[Any, Any]]:
         """Return the rows of a factor for the rows and the columns of each tile, as tasks."""
-        rows = [_constant(np.ascontiguousarray(factor[slice(*ends)])) for ends in self.rows]
-        return [(rows[i], rows[j]) for i, j in self.pairs]
+        import dask
 
-    def _look(self) -> Facts:
+        parts = (np.ascontiguousarray(factor[slice(*ends)]) for ends in self.rows)
+        rows = [dask.delayed(part, pure=False, traverse=False) for part in parts]
+        return [(rows[i], rows[j]) for i, j in self.tiles]
+
+    def _look(self, across: bool) -> Facts:
         read_once()
         mirrors = [
-            _delayed(_on_block)(_itself, *self._block(j, i)) if self._across and i != j else None
-            for i, j in self.pairs
+            _delayed(_on_block)(_itself, *self._block(j, i)) if across and i != j else None
+            for i, j in self.tiles
         ]
-        return Facts.total(_computed(self._tasks(_looked_at, mirrors)), self.dtype, self.name)
+        return total_facts(_computed(self._tasks(_looked_at, mirrors)), self.dtype, self.name)
 
     def multiply(self, V: np.ndarray) -> np.ndarray:
         shares: list[list[Any]] = [[] for _ in self.rows]
-        for (i, j), task in zip(
-            self.pairs, self._tasks(_multiplied, self._sides(V), parts=2), strict=True
-        ):
-            own, mirrored = task
+        tasks = self._tasks(_multiplied, self._sides(V), parts=2)
+        for (i, j), (own, mirrored) in zip(self.tiles, tasks, strict=True):
             shares[i].append(own)
             if i != j:
                 shares[j].append(mirrored)
-        return np.concatenate(_computed([_delayed(_added)(parts) for parts in shares]))
+        return np.concatenate(_computed([_delayed(sum)(parts) for parts in shares]))
 
     def residual_shares(self, U: np.ndarray, V: np.ndarray) -> Iterable[float]:
         first = self._sides(U)
@@ -156,15 +151,16 @@ class DaskMatrix(TiledMatrix):
     def visit(
         self, work: Work, factors: Sequence[np.ndarray], weights: Callable[[Square], np.ndarray]
     ) -> Iterator[tuple[Square, Any]]:
+        squares = [self._block(*tile)[1].square for tile in self.tiles]
         sides = [self._sides(factor) for factor in factors]
-        of_tiles = list(zip(*sides, strict=True)) if sides else [()] * len(self.tiles)
-        works = [work] * len(self.tiles)
-        tasks = self._tasks(_visited, works, map(weights, self.tiles), of_tiles)
-        yield from zip(self.tiles, _computed(tasks), strict=True)
+        of_tiles = list(zip(*sides, strict=True)) if sides else [()] * len(squares)
+        tasks = self._tasks(_visited, [work] * len(squares), map(weights, squares), of_tiles)
+        yield from zip(squares, _computed(tasks), strict=True)
 
     def parts(self) -> Iterator[tuple[Square, np.ndarray]]:
-        for (i, j), square in zip(self.pairs, self.tiles, strict=True):
-            yield square, _computed([_delayed(_on_block)(_dense, *self._block(i, j))])[0]
+        for tile in self.tiles:
+            block, recipe = self._block(*tile)
+            yield recipe.square, _computed([_delayed(_on_block)(_dense, block, recipe)])[0]
 
 
 def _delayed(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
@@ -174,31 +170,10 @@ def _delayed(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     return dask.delayed(function, pure=False, **options)
 
 
-def _constant(array: np.ndarray) -> Any:
-    import dask
-
-    return dask.delayed(array, pure=False, traverse=False)
-
-
 def _computed(tasks: list[Any]) -> Any:
     import dask
 
     return dask.compute(*tasks)
-
-
-def _check_workers() -> None:
-    """Refuse a cluster that has no worker and does not start one."""
-    from dask.base import get_scheduler
-
-    client = getattr(get_scheduler(), "__self__", None)
-    if client is None or not hasattr(client, "wait_for_workers"):
-        return
-    try:
-        client.wait_for_workers(1, timeout=PATIENCE)
-    except TimeoutError as error:
-        raise InputError(
-            f"the Dask cluster has had no workers for {PATIENCE:g} seconds; start some first."
-        ) from error
 
 
 # --- what is done on a worker
@@ -225,9 +200,7 @@ def _looked_at(block: Block, recipe: Recipe, mirror: Block | None) -> Facts:
     return tile_facts(block, recipe.square, mirror, recipe.name, recipe.where)
 
 
-def _multiplied(
-    block: Block, recipe: Recipe, V: tuple[np.ndarray, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
+def _multiplied(block: Block, recipe: Recipe, V: Sides) -> Sides:
     """Return a tile's share of the product for its own rows, and for those of its mirror image."""
     rows, columns = _aligned(V[0]), _aligned(V[1])
     out = np.zeros_like(rows), np.zeros_like(columns)
@@ -235,15 +208,7 @@ def _multiplied(
     return out
 
 
-def _added(shares: list[np.ndarray]) -> np.ndarray:
-    """Add up shares in the order given."""
-    total = np.array(shares[0])
-    for share in shares[1:]:
-        total += share
-    return total
-
-
-def _apart(block: Block, recipe: Recipe, U: Any, V: Any) -> float:
+def _apart(block: Block, recipe: Recipe, U: Sides, V: Sides | None) -> float:
     return residual_share(block, recipe.square, U, U if V is None else V)
 
 
@@ -252,8 +217,7 @@ def _dense(block: Block, recipe: Recipe) -> np.ndarray:
 
 
 def _visited(
-    block: Block, recipe: Recipe, work: Work, weights: np.ndarray, factors: Sequence[Any]
+    block: Block, recipe: Recipe, work: Work, weights: np.ndarray, factors: Sequence[Sides]
 ) -> Any:
-    """Return what ``work`` says of one tile."""
     rows, columns = ([_aligned(sides[which]) for sides in factors] for which in (0, 1))
     return work(_dense(block, recipe), weights, rows, columns, recipe.square.on_diagonal)

@@ -7,11 +7,9 @@ number of threads or workers.
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,8 +21,8 @@ from symnmf.storage.border import check_asymmetry, check_range, check_values
 from symnmf.storage.sparse import COST_OF_AN_ENTRY, RESIDUAL_UP_TO
 from symnmf.storage.symmetric import Square, SymmetricMatrix
 
-#: Rows and columns of a patch of a tile: both of its products are made while it is in the cache.
-PATCH_ROWS, PATCH_COLUMNS = 128, 512
+#: Rows of a tile: both of their products are made while they are in the cache.
+STRIP_ROWS = 128
 #: Numbers looked at, compared or subtracted at a time (512 kB).
 AT_ONCE = 65_536
 
@@ -43,99 +41,47 @@ def place(square: Square) -> str:
     return f"{rows}, columns {square.left} to {square.right - 1}"
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What one reading of X tells: all that is asked of it besides products.
-
-    Attributes
-    ----------
-    largest, sqnorm : float
-        The largest entry and ||X||_F^2.
-    stored : int
-        The number of stored entries, in both triangles.
-    content : int
-        A fingerprint of the nonzero entries, however X is cut.
-    asymmetry : float
-        The largest difference between an entry and its mirror image.
-    where : str
-        The part of X in which that is.
-    """
+class Facts(NamedTuple):
+    """What one reading of X tells; ``asymmetry`` is the largest |X - X^T|, found ``where``."""
 
     largest: float = 0.0
     sqnorm: float = 0.0
     stored: int = 0
-    content: int = 0
     asymmetry: float = 0.0
     where: str = ""
 
-    def __add__(self, other: Facts) -> Facts:
-        worse = other if other.asymmetry > self.asymmetry else self
-        return Facts(
-            max(self.largest, other.largest),
-            self.sqnorm + other.sqnorm,
-            self.stored + other.stored,
-            (self.content + other.content) % 2**64,
-            worse.asymmetry,
-            worse.where,
-        )
 
-    @staticmethod
-    def total(parts: Iterable[Facts], dtype: np.dtype, name: str) -> Facts:
-        """Add up the facts of all tiles, in order; refuse an X that is not symmetric."""
-        facts = sum(parts, start=Facts())
-        check_range(facts.largest, dtype, name)
-        check_asymmetry(facts.asymmetry, facts.largest, dtype, name, facts.where)
-        return facts
+def total_facts(tiles: Iterable[Facts], dtype: np.dtype, name: str) -> Facts:
+    """Add up the facts of all tiles, in order; refuse an X that is not symmetric."""
+    largest, sqnorms, stored, asymmetry, where = zip(*tiles, strict=True)
+    worst = int(np.argmax(asymmetry))
+    facts = Facts(max(largest), sum(sqnorms), sum(stored), asymmetry[worst], where[worst])
+    check_range(facts.largest, dtype, name)
+    check_asymmetry(facts.asymmetry, facts.largest, dtype, name, facts.where)
+    return facts
 
 
-def tile_facts(
-    block: Block, square: Square, mirror: Block | None = None, name: str = "X", where: str = ""
-) -> Facts:
+def tile_facts(block: Block, square: Square, mirror: Block | None, name: str, where: str) -> Facts:
     """Look at one tile, and at its mirror image where that is given; refuse bad entries."""
-    where = f" in {where or place(square)}"
     data = block.data if sp.issparse(block) else block
     with np.errstate(invalid="ignore"):
         smallest, largest = (float(f(data, initial=0.0)) for f in (np.min, np.max))
-    check_values(smallest, largest, name, where)
-    if square.on_diagonal:
-        mirror = block
+    check_values(smallest, largest, name, f" in {where}")
+    mirror = block if square.on_diagonal else mirror
     asymmetry = 0.0 if mirror is None else _difference(block, mirror)
-    sqnorm, content, halves = 0.0, 0, 1 if square.on_diagonal else 2
-    for first, rows in _strips(block):
-        values = rows.data if sp.issparse(rows) else rows
-        wide = values.ravel().astype(np.float64, copy=False)
-        sqnorm += halves * float(wide @ wide)
-        content += _content(rows, square.top + first, square.left)
-    return Facts(largest, sqnorm, halves * data.size, content % 2**64, asymmetry, where)
+    sqnorm, halves = 0.0, 1 if square.on_diagonal else 2
+    for _, rows in _strips(block):
+        values = (rows.data if sp.issparse(rows) else rows.ravel()).astype(np.float64, copy=False)
+        sqnorm += halves * float(values @ values)
+    return Facts(largest, sqnorm, halves * data.size, asymmetry, f" in {where}")
 
 
-def _strips(block: Block) -> Iterable[tuple[int, Block]]:
+def _strips(block: Block) -> Iterator[tuple[int, Block]]:
     """Yield a few rows at a time, with the number of the first."""
     rows, columns = block.shape
     step = max(1, AT_ONCE // max(1, columns))
     for first in range(0, rows, step):
         yield first, block[first : first + step]
-
-
-def _content(rows: Block, top: int, left: int) -> int:
-    """Return a sum over the entries on and above the diagonal, modulo 2^64, of bits and place."""
-    upper = sp.triu(rows, top - left, "coo") if sp.issparse(rows) else np.triu(rows, top - left)
-    values = upper.data if sp.issparse(rows) else upper
-    bits = values.view(np.uint64 if values.dtype == np.float64 else np.uint32).astype(np.uint64)
-    bits ^= bits >> np.uint64(29)
-    if sp.issparse(rows):
-        terms = _spread(upper.row + top) * (bits * _spread(-1 - upper.col - left))
-    else:
-        columns = _spread(-1 - np.arange(left, left + rows.shape[1]))
-        terms = _spread(np.arange(top, top + len(rows))) * (bits @ columns)
-    return int(terms.sum(dtype=np.uint64))
-
-
-def _spread(numbers: np.ndarray) -> np.ndarray:
-    """Return an odd number of 64 bits for each whole number (the steps of splitmix64)."""
-    mixed = numbers.astype(np.int64).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    return np.asarray((mixed ^ (mixed >> np.uint64(27))) | np.uint64(1))
 
 
 def _difference(block: Block, mirror: Block) -> float:
@@ -158,28 +104,22 @@ def add_products(block: Block, square: Square, V: Sides, out: Sides, threads: Th
         if not square.on_diagonal:
             out[1][...] += block.T @ V[0]
         return
-    height, width = block.shape
 
     def work(begin: int, end: int) -> list[np.ndarray]:
-        """Add what pieces have for their columns; return what each has for the tile's rows."""
-        sums = []
-        for piece in range(begin, end):
-            columns = slice(piece * PATCH_COLUMNS, min((piece + 1) * PATCH_COLUMNS, width))
-            own = np.empty_like(out[0])
-            for top in range(0, height, PATCH_ROWS):
-                rows = slice(top, top + PATCH_ROWS)
-                patch = block[rows, columns]
-                np.matmul(patch, V[1][columns], out=own[rows])
-                if not square.on_diagonal:
-                    out[1][columns] += patch.T @ V[0][rows]
-            sums.append(own)
-        return sums
+        """Add what strips have for their own rows; return what each has for its mirror image."""
+        shares = []
+        for first in range(begin * STRIP_ROWS, end * STRIP_ROWS, STRIP_ROWS):
+            rows = slice(first, first + STRIP_ROWS)
+            out[0][rows] += block[rows] @ V[1]
+            if not square.on_diagonal:
+                shares.append(block[rows].T @ V[0][rows])
+        return shares
 
-    pieces = -(-width // PATCH_COLUMNS)
-    cost = 4.0 * height * PATCH_COLUMNS * V[0].shape[1]
-    for sums in threads.run(work, threads.split(pieces, cost)):
-        for own in sums:
-            np.add(out[0], own, out=out[0])
+    strips = -(-len(block) // STRIP_ROWS)
+    cost = 4.0 * STRIP_ROWS * block.shape[1] * V[0].shape[1]
+    for shares in threads.run(work, threads.split(strips, cost)):
+        for share in shares:
+            np.add(out[1], share, out=out[1])
 
 
 def residual_share(block: Block, square: Square, U: Sides, V: Sides) -> float:
@@ -207,15 +147,11 @@ class TiledMatrix(SymmetricMatrix):
     """
 
     ops: HostOps
+    facts: Facts
     is_sparse = False
 
     def __init__(self, n: int, dtype: np.dtype, threads: Threads) -> None:
         super().__init__(n, dtype, HostOps(threads))
-        self.facts = Facts()
-
-    @property
-    def threads(self) -> Threads:
-        return self.ops.threads
 
     @abstractmethod
     def multiply(self, V: np.ndarray) -> np.ndarray:
@@ -234,10 +170,6 @@ class TiledMatrix(SymmetricMatrix):
 
     def compute_largest(self) -> float:
         return self.facts.largest
-
-    def digest(self) -> str:
-        text = f"tiles {self.shape} {self.dtype} {self.facts.content}"
-        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float | None:
         if self.is_sparse and self.shape[0] > RESIDUAL_UP_TO:
