@@ -75,6 +75,10 @@ class HostOps(Ops):
 
         return self._rows(part, len(factors[0]), cost)
 
+    def product(self, F: Any, V: np.ndarray) -> np.ndarray:
+        """Return F V for a full or a sparse F."""
+        return np.asarray(F @ V)
+
     def put(self, array: np.ndarray) -> np.ndarray:
         return np.array(array, order="C")
 

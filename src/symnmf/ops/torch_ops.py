@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
@@ -16,7 +17,7 @@ from symnmf.kernels import pairs
 from symnmf.ops.capture import Captures
 from symnmf.ops.operations import Hals, Line, Ops, RowSolver
 from symnmf.ops.torch_pivoting import pivot_factor
-from symnmf.ops.torch_sums import FullPrecision, summed_cross, summed_dot
+from symnmf.ops.torch_sums import FullPrecision, csr_tensor, summed_cross, summed_dot
 
 #: Rows and columns of the tiles that a misfit is formed from.
 TILE = 2048
@@ -64,10 +65,12 @@ class TorchOps(Ops):
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
-    def product(self, X: Tensor, V: Tensor, out: Tensor | None) -> Tensor:
-        """Return X @ V for a full X."""
+    def product(self, X: Tensor, V: Tensor, out: Tensor | None = None) -> Tensor:
+        """Return X @ V for a full X, or one in CSR form."""
         with FullPrecision():
-            return torch.mm(X, V) if out is None else torch.mm(X, V, out=out)
+            if out is None or X.layout != torch.strided:
+                return X @ V
+            return torch.mm(X, V, out=out)
 
     def misfit(self, X: Tensor, U: Tensor) -> float:
         """Return ||X - U U^T||_F^2 for a full X, from tiles of its upper triangle."""
@@ -82,13 +85,13 @@ class TorchOps(Ops):
                     total += share if left == top else 2 * share
         return float(total)
 
-    def sparse_product(self, X: Tensor, V: Tensor, out: Tensor | None) -> Tensor:
-        """Return X @ V for an X in CSR form."""
-        return X @ V
-
     # --- to and from the host
 
-    def put(self, array: np.ndarray) -> Tensor:
+    def put(self, array: Any) -> Tensor:
+        if sp.issparse(array):
+            parts = (array.indptr, array.indices, array.data)
+            indptr, indices, data = (torch.from_numpy(part) for part in parts)
+            return csr_tensor(indptr, indices, data, array.shape).to(self.device)
         return torch.tensor(np.ascontiguousarray(array), device=self.device)
 
     def get(self, T: Tensor) -> np.ndarray:

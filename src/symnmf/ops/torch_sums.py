@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 from torch import Tensor
 
@@ -18,6 +20,13 @@ class FullPrecision:
 
     def __exit__(self, *_: object) -> None:
         torch.set_float32_matmul_precision(self.before)
+
+
+def csr_tensor(indptr: Tensor, indices: Tensor, data: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return a sparse tensor, without torch's note that these may still change."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.sparse_csr_tensor(indptr, indices, data, shape)
 
 
 def summed_dot(A: Tensor, B: Tensor) -> Tensor:

@@ -53,9 +53,10 @@ class TritonOps(TorchOps):
 
     # --- products
 
-    def product(self, X: Tensor, V: Tensor, out: Tensor | None) -> Tensor:
+    def product(self, X: Tensor, V: Tensor, out: Tensor | None = None) -> Tensor:
         n, r = X.shape[1], V.shape[1]
-        if X.dtype != torch.float32 or r > WIDEST or n < SMALLEST or n % ALIGNED:
+        full = X.layout == torch.strided and X.dtype == torch.float32
+        if not full or r > WIDEST or n < SMALLEST or n % ALIGNED:
             return super().product(X, V, out)
         rows, tiles = len(X), triton.cdiv(len(X), PRODUCT_ROWS)
         parts = min(n // 512, max(PRODUCT_PARTS, round(PRODUCT_PROGRAMS / tiles)))

@@ -71,9 +71,9 @@ class Sketch:
                 return None
         image = X.matmul(block)
         core = X.ops.cross(block, image)
-        from symnmf.storage.lowrank import low_rank
+        from symnmf.storage.lowrank import ThinFactors
 
-        sketch = low_rank(X.ops, block, 0.5 * (core + core.T))
+        sketch = ThinFactors(block, 0.5 * (core + core.T), X.ops)
         return cls(sketch, basis_in(X, block, image, rank))
 
 

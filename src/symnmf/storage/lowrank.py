@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -60,12 +59,6 @@ class ThinFactors(SymmetricMatrix):
 
     def digest(self) -> str:
         return fingerprint(self, [self.ops.get(self.B), self.C])
-
-
-@singledispatch
-def low_rank(ops: Ops, B: Factor, C: np.ndarray) -> ThinFactors:
-    """Return B C B^T where B is."""
-    return ThinFactors(B, C, ops)
 
 
 class LowRank(ThinFactors):
@@ -155,13 +148,6 @@ class LowRank(ThinFactors):
         right = (self.B @ self.C).astype(self.dtype)
         sweep_factors(self.B, right, self.ops.cross(right, U), U, gram)
         return U
-
-
-@low_rank.register
-def _(ops: HostOps, B: np.ndarray, C: np.ndarray) -> LowRank:
-    matrix = LowRank.__new__(LowRank)  # nothing here needs a check
-    ThinFactors.__init__(matrix, B, C, ops)
-    return matrix
 
 
 def _finite_matrix(X: Any, name: str) -> np.ndarray:

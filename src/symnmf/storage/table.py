@@ -24,7 +24,7 @@ class Table:
     F : ndarray or csr_array
         The table on the host, checked.
     ops : Ops
-        Those of X, in this machine's memory.
+        Those of X, in this machine's memory or on a GPU.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Table:
         Whether it has negative entries.
     """
 
-    def __init__(self, F: Any, ops: Ops) -> None:
+    def __init__(self, F: Any, ops: Any) -> None:
         self.host, self.ops = F, ops
         self.shape: tuple[int, int] = F.shape
         self.dtype: np.dtype = F.dtype
@@ -43,11 +43,9 @@ class Table:
         flat = held.ravel().astype(np.float64, copy=False)
         self.sqnorm = float(np.vdot(flat, flat))
         self.signed = bool(held.min(initial=0.0) < 0)
-        self.both = self._placed(F), self._placed(sp.csr_array(F.T) if self.sparse else F.T)
-
-    def _placed(self, F: Any) -> Any:
-        """Return the table, or its transpose, where X is."""
-        return F
+        self.both = [F, sp.csr_array(F.T) if self.sparse else F.T]
+        if not isinstance(ops, HostOps):
+            self.both = [ops.put(held) for held in self.both]
 
     @property
     def _held(self) -> np.ndarray:
@@ -55,11 +53,11 @@ class Table:
 
     def times(self, W: Factor) -> Factor:
         """Return F W, with a row for each row of X."""
-        return self.both[0] @ W
+        return self.ops.product(self.both[0], W)
 
     def transposed(self, U: Factor) -> Factor:
         """Return F^T U, with a row for each column of the table."""
-        return self.both[1] @ U
+        return self.ops.product(self.both[1], U)
 
     def scaled(self, factor: float) -> Self:
         """Return ``factor`` times the table."""
@@ -108,12 +106,7 @@ def as_table(F: Any, n: int, dtype: np.dtype, ops: Ops, name: str = "attributes"
     if sp.issparse(matrix):
         matrix.sum_duplicates()
         matrix.sort_indices()
-    device = getattr(ops, "device", None)
-    if device is not None:
-        from symnmf.storage.torch_table import TorchTable
-
-        return TorchTable(matrix, ops)
-    if not isinstance(ops, HostOps):
+    if not hasattr(ops, "product"):
         raise InputError(f"{name} needs X in memory or on a GPU.")
     return Table(matrix, ops)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import warnings
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from symnmf.calls import read_once
 from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
 from symnmf.ops.torch_ops import TorchOps, as_torch_dtype, device_ops
-from symnmf.ops.torch_sums import FullPrecision
+from symnmf.ops.torch_sums import FullPrecision, csr_tensor
 from symnmf.parallel import Threads
 from symnmf.storage.border import NEGATIVE, check_asymmetry, check_range, check_shape, check_values
 from symnmf.storage.dense import DenseMatrix
@@ -33,7 +32,6 @@ from symnmf.storage.symmetric import (
     residual_by_columns,
     square_parts,
 )
-from symnmf.storage.torch_lowrank import TorchLowRank as TorchLowRank  # registers itself
 from symnmf.storage.wrapping import checked_dense, checked_sparse
 
 Rows: TypeAlias = "Tensor | StreamedRows"
@@ -278,14 +276,12 @@ class TorchSparse(TorchMatrix):
         n = len(indptr) - 1
         super().__init__(n, _float_dtype(data.dtype, "X"), ops)
         self.indptr, self.indices, self.data = indptr, indices, data
-        with quiet():
-            self.csr = torch.sparse_csr_tensor(indptr, indices, data, (n, n))
+        self.csr = csr_tensor(indptr, indices, data, (n, n))
         self._single: TorchSparse | None = None
 
     def matmul(self, V: Tensor, out: Tensor | None = None) -> Tensor:
         read_once()
-        with FullPrecision():
-            return self.ops.sparse_product(self.csr, V, out)
+        return self.ops.product(self.csr, V, out)
 
     def compute_sqnorm(self) -> float:
         return float(torch.linalg.vector_norm(self.data, dtype=torch.float64).square())
@@ -319,11 +315,3 @@ def _(X: TorchSparse) -> TorchSparse:
     if X._single is None:
         X._single = TorchSparse(X.indptr, X.indices, X.data.float(), X.ops)
     return X._single
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Hold back torch's note that its sparse tensors may still change."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        yield
