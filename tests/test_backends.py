@@ -368,6 +368,7 @@ def test_a_run_begins_where_products_of_the_backend_say_that_it_pays():
         columns.append(V.shape[1])
         return matmul(V, out)
 
+    assert X.sqnorm > 0.0  # from products too, which every start needs
     X.matmul = counted
     f = Frobenius(X)
     assert named_start("auto", f, 5) == "sketch"
