@@ -109,7 +109,8 @@ def school(H: Hypergraph, truth: np.ndarray, k: int, splits: int) -> None:
     for name, U in factors(H, k, 0).items():
         print(f"{name:20} ARI {adjusted_rand_score(truth, U.argmax(axis=1)):.3f}")
     for seed in range(splits):
-        known, held = H.split(0.2, random_state=seed)
+        chosen = np.random.default_rng(seed).random(len(H)) < 0.2
+        known, held = H.kept(~chosen), H.kept(chosen)
         random = others(H, held, np.random.default_rng(seed))
         for name, U in factors(known, k, seed).items():
             scores.setdefault(name, []).append(auc(U, held, random))

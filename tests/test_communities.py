@@ -151,6 +151,11 @@ def test_isolated_nodes_are_outside():
     assert not found.membership[-2:].any()
 
 
+def test_a_missing_number_is_asked_for():
+    with pytest.raises(InputError, match="communities needs n_clusters, a whole number"):
+        communities(nx.karate_club_graph())
+
+
 @pytest.mark.parametrize(
     ("graph", "k", "options", "said"),
     [

@@ -37,13 +37,6 @@ def planted(seed, *, n=200, k=4, pairs=0, groups=500, sizes=(3, 4), pairs_inside
     return Hypergraph(drawn, nodes=range(n)), truth
 
 
-def test_splitting_loses_nothing():
-    H, _ = planted(0, groups=2000)
-    known, held = H.split(0.25, random_state=1)
-    assert sorted([*known, *held]) == sorted(H)
-    assert 400 < len(held) < 600
-
-
 def by_definition(H, U, prior):
     value = 0.5 * np.sum(U.sum(axis=0) ** 2)
     degrees = np.zeros(len(U))
@@ -76,7 +69,7 @@ def test_names_weights_and_sizes_are_kept():
     assert (len(H), H.shape) == (3, (5, 3))
     assert list(H.of_sizes(3)) == [("a", "c", "d")]
     assert H.of_sizes(3).names == H.names
-    same = Hypergraph.from_arrays(H.members, H.indptr, H.weights, names=H.names)
+    same = Hypergraph.from_arrays(H.members, H.incidence.indptr, H.weights, names=H.names)
     assert list(same) == list(H)
     assert Hypergraph([(1, 2)], nodes=[3, 2, 1]).names == [3, 2, 1]
 
@@ -86,12 +79,12 @@ def test_names_weights_and_sizes_are_kept():
     [
         (lambda: Hypergraph([]), "hyperedges is empty"),
         (lambda: Hypergraph(["ab"]), "must be collections of nodes, but number 0 is str"),
-        (lambda: Hypergraph([(1, [2])]), "cannot be a name"),
+        (lambda: Hypergraph([(1, [2])]), "hyperedge number 0 is not usable"),
         (lambda: Hypergraph([(1, 2)], weights=[1, 2]), "one number for each of the 1 hyperedges"),
-        (lambda: Hypergraph([(1, 2)], weights=[-1]), "finite and at least 0"),
+        (lambda: Hypergraph([(1, 2)], weights=[-1]), "finite and at least"),
         (lambda: Hypergraph([(1, 2)], nodes=[1]), "holds 2, which nodes does not list"),
-        (lambda: Hypergraph.from_arrays([0, 1], [0, 3]), "end with the 2 members"),
-        (lambda: Hypergraph.from_arrays([0, 0], [0, 2]), "more than once"),
+        (lambda: Hypergraph.from_arrays([0, 1], [0, 3]), "the number of members, 2"),
+        (lambda: Hypergraph.from_arrays([0, 0], [0, 2]), "lists a node twice"),
         (lambda: Hypergraph.from_arrays([0.5, 1], [0, 2]), "whole numbers"),
         (lambda: Hypergraph([(1, 2)]).of_sizes(3), "no hyperedge has"),
         (lambda: Hypergraph([(1, 2)]).problem(prior=-1), "prior must be"),

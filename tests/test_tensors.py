@@ -298,7 +298,7 @@ def test_a_bad_tensor_is_refused_in_one_sentence(T, message):
         (lambda: tensors.from_hyperedges([]), "hyperedges is empty"),
         (lambda: tensors.from_hyperedges([("a", "b")]), "number 0 has 2"),
         (lambda: tensors.from_hyperedges(["abc"]), "number 0 is str"),
-        (lambda: tensors.from_hyperedges([(1, 2, [3])]), "cannot be a name"),
+        (lambda: tensors.from_hyperedges([(1, 2, [3])]), "number 0 is not usable"),
         (lambda: tensors.from_hyperedges([(1, 2, 3)], order=5), "order must be 3 or 4, got 5"),
         (lambda: tensors.from_hyperedges([(1, 2, 3)], weights=[1, 2]), "each of the 1 hyperedges"),
         (lambda: tensors.from_hyperedges([(1, 2)], subsets=True), "none of the hyperedges"),

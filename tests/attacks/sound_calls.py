@@ -156,9 +156,6 @@ def _of_graphs() -> dict[str, Sound]:
         "graphs.normalize": Sound(graphs.normalize, {"A": X}),
         "graphs.from_graph": Sound(graphs.from_graph, {"G": SPARSE}),
         "graphs.from_edges": Sound(graphs.from_edges, {"edges": edges}),
-        "graphs.choose_degree_offset": Sound(
-            graphs.choose_degree_offset, {"A": SPARSE, "clusters": 2}
-        ),
         "graphs.scale_attributes": Sound(graphs.scale_attributes, {"F": B}),
         "graphs.hypergraph_of": Sound(graphs.hypergraph_of, {"G": GROUPED}),
         "graphs.Hypergraph": Sound(graphs.Hypergraph, {"hyperedges": [[0, 1, 2], [2, 3]]}),

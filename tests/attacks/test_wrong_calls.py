@@ -79,7 +79,6 @@ FOUND = [
     ("storage.Blocks", "source", "storage"),
     ("SymNMF.fit", "must_link", "lists of watched"),
     ("graphs.constrained", "A", "watched sparse"),
-    ("graphs.choose_degree_offset", "A", "huge"),
     ("communities(layers)", "G", "huge"),
     ("write_report", "truth", "dates"),
     ("write_report", "truth", "objects"),

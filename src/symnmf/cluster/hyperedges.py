@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import scipy.sparse as sp
 
 from symnmf.graphs.adjacency import degrees
 from symnmf.graphs.degree_offsets import with_degree_offset
@@ -25,6 +26,11 @@ FEWEST = 50
 
 #: The part of the hyperedges that is held out: more than of pairs, since there are fewer.
 SHARE = 0.2
+
+#: Times that a node which is drawn twice for a hyperedge is drawn again.
+DRAWS = 50
+
+QUICK = Settings.of(tol=TOL, max_iter=MOST_ITERATIONS)
 
 ALL, PAIRS, LARGER = "all", "pairs", "larger"
 
@@ -65,17 +71,14 @@ def choose_sizes(H: Hypergraph, clusters: int) -> Choice:
 
 def of_sizes(H: Hypergraph, sizes: str) -> Hypergraph:
     """Return the hyperedges of these sizes."""
-    if sizes == ALL:
-        return H
-    return H.kept(H.sizes == 2 if sizes == PAIRS else H.sizes > 2)
+    return H if sizes == ALL else H.kept((H.sizes == 2) == (sizes == PAIRS))
 
 
 def _fitted(H: Hypergraph, clusters: int) -> np.ndarray:
     """Return U of the clique graph, in the units of the graph."""
     A = H.clique_graph()
     scaled = with_degree_offset(A, clusters)
-    settings = Settings.of(tol=TOL, max_iter=MOST_ITERATIONS)
-    plan = Plan(clusters, settings, n_init=1, random_state=0, basis=scaled.basis)
+    plan = Plan(clusters, QUICK, n_init=1, random_state=0, basis=scaled.basis)
     known = degrees(A)
     roots = np.sqrt(known + (scaled.tau or 0.0) * known[known > 0].mean())
     return np.asarray(to_host(plan.best(scaled.graph).U), np.float64) * roots[:, None]
@@ -83,15 +86,14 @@ def _fitted(H: Hypergraph, clusters: int) -> np.ndarray:
 
 def _drawn_by_degree(H: Hypergraph, like: Hypergraph, rng: np.random.Generator) -> Hypergraph:
     """Return random hyperedges of the sizes of ``like`` with nodes drawn by their degrees in H."""
-    members = like.members.copy()
-    own = np.repeat(np.arange(len(like)), like.sizes)
-    again = np.ones(len(members), bool)
-    for _ in range(50):
-        members[again] = rng.choice(H.members, int(again.sum()))
+    own, indptr = np.repeat(np.arange(len(like)), like.sizes), like.incidence.indptr
+    members = rng.choice(H.members, len(own))
+    for _ in range(DRAWS):
         order = np.lexsort((members, own))
-        twice = np.zeros(len(members), bool)
-        twice[order[1:]] = (np.diff(members[order]) == 0) & (np.diff(own[order]) == 0)
-        again = twice
-        if not again.any():
+        twice = order[1:][(np.diff(members[order]) == 0) & (np.diff(own[order]) == 0)]
+        if not len(twice):
             break
-    return like.with_members(members[~again], own[~again])
+        members[twice] = rng.choice(H.members, len(twice))
+    drawn = like.kept(np.ones(len(like), bool))
+    drawn.incidence = sp.csr_array((np.ones(len(own)), members, indptr), like.incidence.shape)
+    return drawn

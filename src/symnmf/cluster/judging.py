@@ -36,14 +36,10 @@ def evidence_for(
         points = data if sp.issparse(data) else np.asarray(data, dtype=np.float64)
     elif task.points is not None:
         points = task.points
-    incidence = None
-    if (H := similar.hypergraph) is not None:
-        ones = np.ones(len(H.members))
-        incidence = sp.csr_array((ones, H.members, H.indptr), shape=(len(H.sizes), len(H.names)))
     return evidence_of(
         graph,
         points=points,
-        incidence=incidence,
+        incidence=None if similar.hypergraph is None else similar.hypergraph.incidence,
         seed=seed,
         why_not=_why_not(similar, task, points, attributes),
     )

@@ -159,7 +159,7 @@ def _with_attributes(
     from symnmf.cluster.joint import OFFSETS, AttributeWeight, choose_weight
     from symnmf.run.choosing import Choice
 
-    table = aligned(task.attributes, similar.names, "attributes")
+    table = aligned(task.attributes, similar.names)
     F = scale_attributes(table, task.attribute_scaling)
     n = similar.graph.shape[0]
     if F.shape[0] != n:

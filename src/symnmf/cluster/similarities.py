@@ -260,9 +260,7 @@ def _of_hypergraph(task: Task, H: graphs.Hypergraph, clusters: int) -> Similarit
     whole = H.clique_graph()
     inside = restrict(whole, task.components, clusters)
     if inside is not whole:
-        kept = degrees(inside) > 0
-        first = H.members[np.minimum(H.indptr[:-1], len(H.members) - 1)]
-        H = H.kept((H.sizes > 1) & kept[first])
+        H = H.kept((H.sizes > 1) & (H.incidence @ (degrees(inside) > 0) > 0))
     if task.order == 3:
         from symnmf.tensors.hypergraphs import tensor_of
 

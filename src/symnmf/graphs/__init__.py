@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from symnmf.graphs.attributes import scale_attributes
     from symnmf.graphs.building import build
     from symnmf.graphs.constraints import constrained
-    from symnmf.graphs.degree_offsets import choose_degree_offset as choose_degree_offset
     from symnmf.graphs.edges import from_edges
     from symnmf.graphs.hypergraph import Hypergraph
     from symnmf.graphs.warning import GraphWarning
@@ -42,7 +41,6 @@ __getattr__, __dir__ = offered(
         "attributes": ("scale_attributes",),
         "building": ("build",),
         "constraints": ("constrained",),
-        "degree_offsets": ("choose_degree_offset",),
         "edges": ("from_edges",),
         "hypergraph": ("Hypergraph",),
         "warning": ("GraphWarning",),

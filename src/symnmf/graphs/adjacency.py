@@ -6,7 +6,6 @@ affinities that the package is given is checked here.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -14,13 +13,13 @@ import scipy.sparse as sp
 
 from symnmf.arguments import checked
 from symnmf.errors import InputError
-from symnmf.graphs.edges import is_igraph, is_networkx, read_graph
-from symnmf.interchange import is_anndata, is_dask, to_host
+from symnmf.graphs.edges import read_graph
+from symnmf.interchange import is_dask, to_host
 from symnmf.naming import USUAL_WEIGHT
 from symnmf.storage import LowRank, SymmetricArray, as_symmetric
 from symnmf.storage.indices import check_indices
 from symnmf.storage.opening import is_stored
-from symnmf.storage.wrapping import in_memory
+from symnmf.storage.wrapping import in_memory, refuse_no_matrix
 
 if TYPE_CHECKING:
     from symnmf.graphs.neighbors import Array, Points
@@ -84,16 +83,16 @@ def normalize(
     n_clusters : int, optional
         Clusters that will be looked for; tau is then chosen for them where it is not given.
     degree_offset : float, optional
-        tau, in mean degrees of the nodes that have edges. None chooses it for ``n_clusters``, see
-        ``choose_degree_offset``, and is 0 without.
+        tau, in mean degrees of the nodes that have edges. None chooses it for ``n_clusters``, and
+        is 0 without.
     allow_negative : bool, default False
         Accept negative entries, of edges that keep nodes apart.
     """
-    from symnmf.graphs.degree_offsets import choose_degree_offset
+    from symnmf.graphs.degree_offsets import with_degree_offset
 
     checked = affinities(A, "A", signed=allow_negative)
     if degree_offset is None:
-        degree_offset = 0.0 if n_clusters is None else choose_degree_offset(checked, n_clusters)
+        return with_degree_offset(checked, n_clusters or 1).graph
     return normalized(checked, degree_offset)
 
 
@@ -126,45 +125,21 @@ def degrees(A: Any) -> Array:
     """Return the row sums of ``|A|``, on every backend; NaN counts as 0."""
     if isinstance(A, SymmetricArray):
         ones = A.ops.put(np.ones((A.shape[0], 1), A.dtype))
-        sums = np.asarray(A.ops.get(A.matmul(ones)), dtype=np.float64)[:, 0]
-    else:
-        with np.errstate(over="ignore"):
-            if sp.issparse(A):
-                positive = A.format == "csr" and A.nnz > 0 and A.data.min() >= 0
-                added = (A if positive else abs(A)).sum(axis=1)
-            else:
-                added = np.nansum(np.abs(A), axis=1)
-        sums = np.asarray(added, dtype=np.float64).ravel()
-    entries = A.data if sp.issparse(A) else A if isinstance(A, np.ndarray) else 0.0
-    # an entry that is no finite number has a message of its own
-    if not np.isfinite(sums.sum()) and np.isfinite(entries).all():
-        raise InputError(
-            f"the similarities add up to more than {A.dtype} holds; divide them by a constant."
-        )
-    return sums
+        return np.asarray(A.ops.get(A.matmul(ones)), dtype=np.float64)[:, 0]
+    if not sp.issparse(A):
+        return np.asarray(np.nansum(np.abs(A), axis=1), dtype=np.float64)
+    positive = A.format == "csr" and A.nnz > 0 and A.data.min() >= 0
+    return np.asarray((A if positive else abs(A)).sum(axis=1), dtype=np.float64).ravel()
 
 
 def refuse_foreign(X: Any, name: str) -> None:
-    """Say which call takes a path, a graph object or an AnnData where a matrix is expected."""
-    if isinstance(X, str | os.PathLike):
-        raise InputError(
-            f"{name} is a path; load it first, for instance with numpy.load, or call "
-            f"symnmf.factorize, which reads matrices on disk."
-        )
-    if is_networkx(X) or is_igraph(X):
-        raise InputError(
-            f"{name} is a graph, not a matrix; call symnmf.communities({name}, n_clusters), or "
-            f"pass symnmf.graphs.from_graph({name})[0]."
-        )
+    """Refuse what is no matrix, or one that stays where it is, where entries are needed."""
+    if not sp.issparse(X):  # one of SciPy's kinds is a dict
+        refuse_no_matrix(X, name)
     if isinstance(X, SymmetricArray):
         raise InputError(
             f"{name} is a {type(X).__name__}; symnmf.factorize takes it, and here an array or a "
             f"sparse matrix is needed."
-        )
-    if is_anndata(X):
-        raise InputError(
-            f"{name} is an AnnData; call symnmf.scanpy.cluster({name}, n_clusters), or pass "
-            f"{name}.X or {name}.obsp['connectivities']."
         )
 
 
@@ -202,22 +177,22 @@ def matrix_of(X: Any, name: str, *, keep_float32: bool = False) -> Points:
     if sp.issparse(X):
         check_indices(X, name)
     single = keep_float32 and getattr(X, "dtype", None) == np.float32
-    dtype = np.float32 if single else np.float64
     try:
         entries = X if sp.issparse(X) else np.asarray(X)
-        if entries.dtype.kind in "mMc":
-            held = "complex numbers" if entries.dtype.kind == "c" else "dates or times"
-            raise InputError(f"{name} holds {held}; turn them into real numbers first.")
+        dtype = np.float32 if single else np.float64
         if sp.issparse(X):
-            checked = sp.csr_array(X, dtype=dtype, copy=True)
+            checked: Any = sp.csr_array(X, dtype=dtype, copy=True)
             checked.sum_duplicates()
             checked.eliminate_zeros()
         else:
             checked = entries.astype(dtype, copy=False)
-    except InputError:
-        raise
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name} must be a matrix of numbers: {error}.") from None
+        raise InputError(
+            f"{name} must be a matrix of numbers, in rows of one length: {error}."
+        ) from None
+    if entries.dtype.kind in "mMc":
+        held = "complex numbers" if entries.dtype.kind == "c" else "dates or times"
+        raise InputError(f"{name} holds {held}; turn them into real numbers first.")
     if checked.ndim != 2 or 0 in checked.shape:
         raise InputError(
             f"{name} must be a nonempty two-dimensional array, not of shape {checked.shape}."

@@ -44,30 +44,43 @@ def scale_attributes(F: Any, scaling: str = "auto") -> Any:
            [1.  , 0.  ]])
     """
     scaling = lookup(scaling, {name: name for name in SCALINGS}, "attribute_scaling")
-    table = _table(F)
+    refuse_text(F, "attributes")
+    F = to_host(F)
+    with said_as_input_errors("attributes"):
+        table = numbers(F if hasattr(F, "shape") else np.asarray(F), "attributes")
     held = table.data if sp.issparse(table) else table
-    if not held.any():
+    largest = float(np.abs(held).max(initial=0.0))
+    if not largest:
         raise InputError("attributes has only zeros; leave it out.")
-    if not TINY_TO_HUGE[0] <= np.abs(held).max() <= TINY_TO_HUGE[1]:
+    if not TINY_TO_HUGE[0] <= largest <= TINY_TO_HUGE[1]:
         raise InputError(
-            f"attributes has a largest entry of {np.abs(held).max():.2g}, whose square is no "
-            f"number of float64; divide it by a constant first."
+            f"attributes has a largest entry of {largest:.2g}, whose square is no number of "
+            f"float64; divide it by a constant first."
         )
+    positive = held.min(initial=0.0) >= 0
     if scaling == "auto":
         counted = sp.issparse(table) or bool((held == np.floor(held)).all())
-        scaling = TFIDF if counted and held.min(initial=0.0) >= 0 else COLUMNS
+        scaling = TFIDF if counted and positive else COLUMNS
     if scaling == NONE:
         return table.copy()
-    if scaling == TFIDF and held.min(initial=0.0) < 0:
-        raise InputError(
-            "attributes has negative entries, which attribute_scaling='tfidf' does not support; "
-            "use 'columns' or 'none'."
-        )
-    return _tfidf(table) if scaling == TFIDF else _by_column(table)
+    if scaling == TFIDF:
+        if not positive:
+            raise InputError(
+                "attributes has negative entries, which attribute_scaling='tfidf' does not "
+                "support; use 'columns' or 'none'."
+            )
+        from sklearn.feature_extraction.text import TfidfTransformer
+
+        weighted = TfidfTransformer().fit_transform(table)
+        return sp.csr_array(weighted) if sp.issparse(table) else weighted.toarray()
+    squares = table.multiply(table) if sp.issparse(table) else table**2
+    size = np.sqrt(np.asarray(squares.mean(axis=0)).ravel())
+    scaled = table @ sp.diags_array(1.0 / np.where(size > 0, size, 1.0))
+    return sp.csr_array(scaled) if sp.issparse(table) else scaled
 
 
-def aligned(F: Any, names: list[Any] | None, called: str = "attributes") -> Any:
-    """Return the rows of a DataFrame in the order of the nodes, where both have names.
+def aligned(F: Any, names: list[Any] | None) -> Any:
+    """Return the rows of a DataFrame of attributes in the order of the nodes, if both have names.
 
     Anything else is in that order already.
     """
@@ -77,45 +90,29 @@ def aligned(F: Any, names: list[Any] | None, called: str = "attributes") -> Any:
     missing = [name for name in names if name not in index]
     if missing:
         raise InputError(
-            f"{called} has no row for {missing[0]!r}; its index must have every node, or pass an "
+            f"attributes has no row for {missing[0]!r}; its index must have every node, or pass an "
             f"array in the order of the nodes."
         )
     if not index.is_unique:
-        raise InputError(f"the index of {called} has a name twice; keep one row for each node.")
+        raise InputError("the index of attributes has a name twice; keep one row for each node.")
     return F.loc[names]
 
 
-def _table(F: Any) -> Any:
-    refuse_text(F, "attributes")
-    F = to_host(F)
-    with said_as_input_errors("attributes"):
-        return numbers(F if hasattr(F, "shape") else np.asarray(F), "attributes")
-
-
 def refuse_text(X: Any, argument: str) -> None:
-    """Name what is text or dates in a data frame, or text in an array; let anything else pass."""
-    if isinstance(X, np.ndarray) and X.dtype.kind in "OSU":
-        text = next((shown(value) for value in X.ravel().tolist() if _is_text(value)), None)
-        if text is not None:
-            raise InputError(
-                f"{argument} must hold numbers, and it holds {text}; "
-                f"sklearn.feature_extraction.text.TfidfVectorizer turns texts into numbers, and "
-                f"sklearn.preprocessing.OneHotEncoder categories."
-            )
-    for name in (column_names(X) or ()) if hasattr(X, "dtypes") else ():
-        column = X[name]
+    """Name text or dates in an array or a data frame; let anything else pass."""
+    columns: dict[str, Any] = {"it": X} if isinstance(X, np.ndarray) else {}
+    if hasattr(X, "dtypes"):
+        columns = {f"its column {name!r}": X[name] for name in column_names(X) or ()}
+    for where, column in columns.items():
         values = np.asarray(column).ravel()
         kinds = {values.dtype.kind, getattr(getattr(column, "dtype", None), "kind", "")}
-        held, how = None, ""
-        if kinds & {"M", "m"}:
-            held = "dates or times"
-        elif kinds & {"O", "S", "U"}:
+        held = "dates or times" if kinds & {"M", "m"} else None
+        if not held and kinds & {"O", "S", "U"}:
             held = next((shown(value) for value in values.tolist() if _is_text(value)), None)
-            how = ", for instance with pandas.get_dummies"
-        if held is not None:
+        if held:
             raise InputError(
-                f"{argument} must hold numbers, and its column {name!r} holds {held}; leave that "
-                f"column out, or turn it into numbers{how}."
+                f"{argument} must hold numbers, and {where} holds {held}; leave it out, or turn it "
+                f"into numbers, as OneHotEncoder and TfidfVectorizer of scikit-learn do."
             )
 
 
@@ -127,18 +124,3 @@ def _is_text(value: Any) -> bool:
     except ValueError:
         return True
     return False
-
-
-def _tfidf(table: Any) -> Any:
-    """Return counts times log((1 + n) / (1 + n_j)) + 1, n_j rows having column j; unit rows."""
-    from sklearn.feature_extraction.text import TfidfTransformer
-
-    weighted = TfidfTransformer().fit_transform(table)
-    return sp.csr_array(weighted) if sp.issparse(table) else weighted.toarray()
-
-
-def _by_column(table: Any) -> Any:
-    squares = table.multiply(table) if sp.issparse(table) else table**2
-    size = np.sqrt(np.asarray(squares.mean(axis=0)).ravel())
-    scaled = table @ sp.diags_array(1.0 / np.where(size > 0, size, 1.0))
-    return sp.csr_array(scaled) if sp.issparse(table) else scaled

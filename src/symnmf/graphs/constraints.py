@@ -48,18 +48,16 @@ def constrained(
     """
     A = matrix_of(A, "A", keep_float32=True)
     check_shape(A.shape, "A")
-    n = A.shape[0]
-    together, apart = _pairs(must_link, n, "must_link"), _pairs(cannot_link, n, "cannot_link")
-    if labels is not None:
-        same, different = _labelled(labels, n)
-        together, apart = np.vstack([together, same]), np.vstack([apart, different])
     check("constraint_strength", strength, (number(0, above=True),))
+    n = A.shape[0]
+    same, different = _labelled(labels, n)
+    together = np.vstack([_pairs(must_link, n, "must_link"), same])
+    apart = np.vstack([_pairs(cannot_link, n, "cannot_link"), different])
     largest = A.max(axis=1)
     largest = largest.toarray().ravel() if sp.issparse(largest) else np.asarray(largest).ravel()
     unit = float(strength) * float(np.median(largest[largest > 0])) if largest.any() else 0.0
     signs = np.concatenate([np.ones(len(together)), -np.ones(len(apart))])
-    rows, columns = np.vstack([together, apart]).T
-    low, high = np.minimum(rows, columns), np.maximum(rows, columns)
+    low, high = np.sort(np.vstack([together, apart]), axis=1).T
     # a pair that is named twice counts once; one named both ways cannot be satisfied
     places, first, which = np.unique(low * n + high, return_index=True, return_inverse=True)
     if np.any(signs != signs[first][which]):
@@ -72,14 +70,16 @@ def constrained(
 
 
 def _pairs(given: Any, n: int, name: str) -> np.ndarray:
-    if given is None:
+    if given is None or not len(given):
         return np.empty((0, 2), dtype=np.int64)
-    with said_as_input_errors():
+    with said_as_input_errors(name):
         pairs = np.asarray(given)
-    if pairs.size == 0:
-        return np.empty((0, 2), dtype=np.int64)
     if pairs.ndim == 1:
-        return _same(groups_of(pairs, n, name))
+        groups = groups_of(pairs, n, name)
+        order = np.argsort(groups, kind="stable")
+        order = order[groups[order] != UNKNOWN]
+        parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+        return np.vstack([part[np.column_stack(np.triu_indices(len(part), 1))] for part in parts])
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
         raise InputError(
             f"{name} must be pairs of row numbers, an array of shape (m, 2), or the group of each "
@@ -90,6 +90,15 @@ def _pairs(given: Any, n: int, name: str) -> np.ndarray:
     if np.any(pairs[:, 0] == pairs[:, 1]):
         raise InputError(f"{name} pairs a row with itself; leave such pairs out.")
     return pairs.astype(np.int64)
+
+
+def _labelled(labels: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs of labelled rows with the same class, and those with different ones."""
+    known = np.full(n, UNKNOWN) if labels is None else known_classes(labels, n)
+    rows = np.flatnonzero(known != UNKNOWN)
+    pairs = rows[np.column_stack(np.triu_indices(len(rows), 1))]
+    same = known[pairs[:, 0]] == known[pairs[:, 1]]
+    return pairs[same], pairs[~same]
 
 
 def groups_of(groups: Any, n: int, name: str) -> np.ndarray:
@@ -103,15 +112,6 @@ def groups_of(groups: Any, n: int, name: str) -> np.ndarray:
             f"symnmf.graphs.constrained(A, {name}=pairs) as similarities, with allow_negative=True."
         )
     return checked
-
-
-def _same(groups: np.ndarray) -> np.ndarray:
-    """Return all pairs of rows that are in one group."""
-    order = np.argsort(groups, kind="stable")
-    order = order[groups[order] != UNKNOWN]
-    parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
-    pairs = [part[np.column_stack(np.triu_indices(len(part), 1))] for part in parts]
-    return np.vstack(pairs).astype(np.int64).reshape(-1, 2)
 
 
 def known_classes(labels: Any, n: int, clusters: int | None = None) -> np.ndarray:
@@ -138,19 +138,9 @@ def numbered_by_class(U: np.ndarray, known: np.ndarray) -> np.ndarray:
     """
     from scipy.optimize import linear_sum_assignment
 
-    clusters, told = U.shape[1], known != UNKNOWN
-    if not told.any() or known[told].min() < 0 or known[told].max() >= clusters:
+    clusters, inside = U.shape[1], known != UNKNOWN
+    if not inside.any() or known[inside].min() < 0 or known[inside].max() >= clusters:
         return np.arange(clusters)
     table = np.zeros((clusters, clusters))
-    np.add.at(table, (known[told], U[told].argmax(axis=1)), 1)
+    np.add.at(table, (known[inside], U[inside].argmax(axis=1)), 1)
     return linear_sum_assignment(table, maximize=True)[1]
-
-
-def _labelled(labels: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pairs of labelled rows with the same class, and those with different ones."""
-    known = known_classes(labels, n)
-    rows = np.flatnonzero(known != UNKNOWN)
-    i, j = np.triu_indices(len(rows), 1)
-    pairs = np.column_stack([rows[i], rows[j]]).astype(np.int64)
-    same = known[pairs[:, 0]] == known[pairs[:, 1]]
-    return pairs[same], pairs[~same]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import eigsh
 
 from symnmf import calls
-from symnmf.arguments import checked
-from symnmf.graphs.adjacency import affinities, degrees, normalized
+from symnmf.graphs.adjacency import degrees, normalized
 from symnmf.graphs.contraction import SHRINKING, coarse_rows, contracted, groups_of_neighbors
 from symnmf.graphs.partitions import Partition
 from symnmf.parallel import one_blas_thread
@@ -37,9 +36,20 @@ QUICK_TOL, QUICK_STEPS = 1e-3, 100
 SAME = 1e-6
 
 
-@checked(A=("matrix",))
-def choose_degree_offset(A: Any, clusters: int) -> float:
-    """How much to add to the degrees, in mean degrees: nothing, or 1 where the graph collapses.
+class Scaled(NamedTuple):
+    """A graph, normalised or not, with what was learnt of it on the way.
+
+    ``tau`` was added to its degrees, in mean degrees; None if the graph is as it was. ``basis`` are
+    its leading eigenvectors, where they were computed.
+    """
+
+    tau: float | None
+    graph: Any
+    basis: Basis | None = None
+
+
+def with_degree_offset(A: Any, clusters: int) -> Scaled:
+    """Return A normalised with D + tau I, tau nothing or 1 where the graph collapses.
 
     The best factorization of D^-1/2 A D^-1/2 can belong to small components and whiskers, which
     are attached to the rest by a few edges. Then all clusters but one are tiny. With D + tau I this
@@ -50,35 +60,6 @@ def choose_degree_offset(A: Any, clusters: int) -> float:
     rather split a large group. With more components than clusters it is 1, because the
     factorization with tau = 0 then finds components. A large graph is contracted first.
     """
-    if not isinstance(A, SymmetricArray):
-        A = affinities(A, "A", signed=True)
-    return with_degree_offset(A, clusters).tau or 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class Scaled:
-    """A graph, normalised or not, and what was learnt of it on the way.
-
-    Attributes
-    ----------
-    tau : float or None
-        What was added to the degrees, in mean degrees; None if the graph is as it was.
-    graph : array, csr_array or SymmetricArray
-    basis : Basis or None
-        Its leading eigenvectors, where they were computed.
-    modularity, gain : float or None
-        Those of quick labels, if any were computed; see :class:`Partition`.
-    """
-
-    tau: float | None
-    graph: Any
-    basis: Basis | None = None
-    modularity: float | None = None
-    gain: float | None = None
-
-
-def with_degree_offset(A: Any, clusters: int) -> Scaled:
-    """Return A normalised with the tau of :func:`choose_degree_offset`."""
     away = isinstance(A, SymmetricArray)
     if clusters < 2 or (A.signed if away else A.min() < 0):  # signed graphs have no such rule yet
         return Scaled(0.0, normalized(A))
@@ -88,83 +69,52 @@ def with_degree_offset(A: Any, clusters: int) -> Scaled:
     if not away:
         count, part = connected(sp.csr_array(A))
         pieces = count - int((np.bincount(part) == 1).sum())
-    coarse = Coarse.of(A, clusters)
-    tried: list[Scaled] = []
+    graph, known, rows = _contracted(A, clusters)
+    best, most = Scaled(None, A), -np.inf
     for tau in OFFSETS[1:] if pieces > clusters else OFFSETS:
-        scaled, labels = coarse.labelled(tau, clusters)
-        tried.append(scaled)
-        spread = coarse.effective_number(labels) >= SPREAD * clusters
-        if (tau == 0.0 and spread) or calls.out_of_time():
-            break
-    return coarse.whole(A, max(tried, key=lambda scaled: scaled.gain or 0.0))
-
-
-@dataclass(frozen=True, eq=False)
-class Coarse:
-    """A graph, or a contracted version of a large one, on which a tau is looked at.
-
-    Attributes
-    ----------
-    graph : csr_array, array or SymmetricArray
-        Partitions of its rows have the modularity that they have in the whole graph.
-    degrees : ndarray
-        Weight of the edges at its rows.
-    sizes : ndarray
-        How many rows of the whole graph that have an edge are in each.
-    entries : int
-        Stored entries of the whole graph.
-    """
-
-    graph: Any
-    degrees: np.ndarray
-    sizes: np.ndarray
-    entries: int
-
-    @classmethod
-    def of(cls, A: Any, clusters: int) -> Coarse:
-        """Contract a sparse graph that is large, and take any other as it is."""
-        known: np.ndarray = degrees(A)
-        sizes: np.ndarray = (known > 0).astype(np.float64)
+        mean = known.sum() / max(rows.sum(), 1.0)
+        scaled = normalized(graph, known=known + tau * mean * rows)
+        basis, labels = _quick_labels(scaled, clusters)
         entries = A.nnz if sp.issparse(A) else A.shape[0] ** 2
-        if sp.issparse(A) and A.shape[0] * clusters > LOOKED_AT:
-            A = sp.csr_array(A)
-            while A.shape[0] > coarse_rows(clusters):
-                group, count = groups_of_neighbors(A)
-                if count > SHRINKING * A.shape[0]:
-                    break
-                A = contracted(A, group, count)
-                known, sizes = (np.bincount(group, one, count) for one in (known, sizes))
-        return cls(A, known, sizes, int(entries))
+        found = replace(Partition.of(graph, labels, clusters), entries=int(entries))
+        gain = float(np.nan_to_num(found.gain, nan=-1.0))  # of weights whose sum is no number
+        if gain > most:
+            best, most = Scaled(tau, scaled, basis), gain
+        share = np.bincount(labels, rows) / max(rows.sum(), 1.0)
+        effective = np.exp(-np.sum(share * np.log(np.where(share > 0, share, 1.0))))
+        if (tau == 0.0 and effective >= SPREAD * clusters) or calls.out_of_time():
+            break
+    if graph is not A:
+        return Scaled(best.tau, normalized(A, best.tau or 0.0))
+    return best
 
-    def labelled(self, tau: float, clusters: int) -> tuple[Scaled, np.ndarray]:
-        """Return the graph normalised with D + tau I, and quick labels."""
-        mean = self.degrees.sum() / max(self.sizes.sum(), 1.0)
-        scaled = normalized(self.graph, known=self.degrees + tau * mean * self.sizes)
-        X: Any = scaled if isinstance(scaled, SymmetricArray) else stored(scaled)
-        with one_blas_thread():
-            basis = leading_subspace(X, clusters)
-            if not calls.out_of_time():
-                U = improved(X, basis.start(X, None), tol=QUICK_TOL, steps=QUICK_STEPS)
-                labels = U.argmax(axis=1)
-            else:
-                labels = basis.labels()
-        found = Partition.of(self.graph, labels, clusters)
-        found = replace(found, entries=self.entries)
-        # of weights whose sum is no number there are none
-        measures = (np.nan_to_num(one, nan=-1.0) for one in (found.modularity, found.gain))
-        return Scaled(tau, scaled, basis, *map(float, measures)), labels
 
-    def effective_number(self, labels: np.ndarray) -> float:
-        """exp(entropy of the sizes): k for k equal clusters, near 1 where one holds nearly all."""
-        share = np.bincount(labels, self.sizes) / max(self.sizes.sum(), 1.0)
-        share = share[share > 0]
-        return float(np.exp(-(share * np.log(share)).sum()))
+def _contracted(A: Any, clusters: int) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Contract a large sparse graph; return its degrees, and rows with edges in each of its rows.
 
-    def whole(self, A: Any, chosen: Scaled) -> Scaled:
-        """Return the same for the whole graph A."""
-        if A.shape == self.graph.shape:
-            return chosen
-        return replace(chosen, graph=normalized(A, chosen.tau or 0.0), basis=None)
+    Partitions of its rows have the modularity that they have in the whole graph.
+    """
+    graph, known = A, degrees(A)
+    rows: np.ndarray = (known > 0).astype(np.float64)
+    if sp.issparse(A) and A.shape[0] * clusters > LOOKED_AT:
+        while graph.shape[0] > coarse_rows(clusters):
+            group, count = groups_of_neighbors(sp.csr_array(graph))
+            if count > SHRINKING * graph.shape[0]:
+                break
+            graph = contracted(sp.csr_array(graph), group, count)
+            known, rows = (np.bincount(group, one, count) for one in (known, rows))
+    return graph, known, rows
+
+
+def _quick_labels(scaled: Any, clusters: int) -> tuple[Basis, np.ndarray]:
+    """Return the leading eigenvectors, and labels of a factorization that ends early."""
+    X: Any = scaled if isinstance(scaled, SymmetricArray) else stored(scaled)
+    with one_blas_thread():
+        basis = leading_subspace(X, clusters)
+        if calls.out_of_time():
+            return basis, basis.labels()
+        U = improved(X, basis.start(X, None), tol=QUICK_TOL, steps=QUICK_STEPS)
+        return basis, U.argmax(axis=1)
 
 
 def with_scaling(A: Any, clusters: int) -> Scaled:

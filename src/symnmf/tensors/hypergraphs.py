@@ -86,8 +86,7 @@ def tensor_of(
     H: graphs.Hypergraph, *, order: int, repeated: Repeated, n_jobs: int | None = None
 ) -> SparseTensor:
     """Return the tensor of a hypergraph, with larger hyperedges for each of their subsets."""
-    ends, members = H.indptr.tolist(), H.members.tolist()
-    groups = [members[begin:end] for begin, end in itertools.pairwise(ends)]
+    groups = [part.tolist() for part in np.split(H.members, H.incidence.indptr[1:-1])]
     return _spelt_out(groups, H.weights, len(H.names), order, repeated, n_jobs)
 
 
