@@ -61,7 +61,7 @@ def by_merging(edges: sp.csr_array, labels: np.ndarray) -> Described:
     found = Described({}, labels)
     found.add(len(sizes), length_of(between(edges, labels), sizes, degrees), labels)
     alive = np.ones(len(sizes), dtype=bool)
-    for kept, joined, ties in merges(edges, labels):
+    for kept, joined, _, ties in merges(edges, labels):
         sizes[kept] += sizes[joined]
         alive[joined] = False
         labels = np.where(labels == joined, kept, labels)

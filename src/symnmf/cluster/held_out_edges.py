@@ -15,10 +15,8 @@ from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-from symnmf.cluster.partition import as_graph, numbered
-from symnmf.graphs.adjacency import normalized
+from symnmf.cluster.partition import as_graph, halves, numbered
 
 #: The part of the edges that comes first, and the parts that the rest comes in.
 FIRST, PARTS = 0.5, 5
@@ -28,9 +26,6 @@ MANY = 100_000
 
 #: A graph with fewer edges is not judged.
 FEWEST = 8
-
-#: Nodes up to which all eigenvectors at once are cheaper.
-SMALL = 100
 
 #: Edges depend on each other where more than this part of those held out close a triangle or a
 #: square that groups do not explain. Block models and LFR graphs have 0.03, graphs that grow by
@@ -61,7 +56,7 @@ def p_value(edges: sp.csr_array, rng: np.random.Generator) -> float:
         return 1.0
     inside, expected, held = 0, 0.0, 0
     for split in splits(edges, rng):
-        labels = halves_of(split.known)
+        labels = halves(split.known)
         held += len(split.i)
         inside += int(np.count_nonzero(labels[split.i] == labels[split.j]))
         expected += len(split.i) * chance_inside(split, labels)
@@ -82,10 +77,10 @@ def p_of_hyperedges(incidence: sp.csr_array, rng: np.random.Generator) -> float:
     incidence = sp.csr_array(incidence[rng.permutation(count)])
     inside = np.zeros(ORDERS + 1)
     for begin, end in pairwise(np.linspace(FIRST * count, count, PARTS + 1).round().astype(int)):
-        halves = halves_of(clique_graph(incidence[:begin]))
+        side = halves(clique_graph(incidence[:begin])).astype(np.int64)
         held = sp.csr_array(incidence[begin:end])
         edge = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
-        ends = halves[held.indices]
+        ends = side[held.indices]
         for order in range(ORDERS + 1):
             sizes = np.bincount(edge * 2 + ends, minlength=held.shape[0] * 2)
             inside[order] += float((sizes * (sizes - 1)).sum()) / 2
@@ -128,23 +123,6 @@ def chance_inside(split: Halves, labels: np.ndarray) -> float:
     inside = float((np.bincount(labels, left) ** 2).sum()) - itself - float(taken[same].sum())
     every = float(left.sum() ** 2) - itself - float(taken.sum())
     return inside / every if every > 0.0 else 1.0
-
-
-def halves_of(graph: sp.csr_array) -> np.ndarray:
-    """Return two halves of a graph by the sign of its second eigenvector."""
-    n = graph.shape[0]
-    scaled = normalized(graph, 1.0)
-    if n <= SMALL:
-        second = np.linalg.eigh(scaled.toarray())[1][:, -2]
-    else:
-        try:
-            values, vectors = eigsh(scaled, k=2, which="LA", v0=np.ones(n), tol=1e-3)
-        except ArpackNoConvergence as error:
-            values, vectors = error.eigenvalues, error.eigenvectors
-        if len(values) < 2:
-            return np.zeros(n, dtype=np.int64)
-        second = vectors[:, np.argsort(values)[0]]
-    return (second > 0).astype(np.int64)
 
 
 def closed(edges: sp.csr_array, labels: np.ndarray, rng: np.random.Generator) -> float:

@@ -12,9 +12,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from symnmf.graphs.adjacency import normalized
 from symnmf.kernels.moves import raise_modularity
 from symnmf.run.result import OUTSIDE
+
+#: Nodes up to which all eigenvectors at once are cheaper.
+SMALL = 100
 
 #: Passes over the whole graph, each from the groups that the last one found.
 PASSES = 3
@@ -30,6 +35,15 @@ def as_graph(A: Any) -> sp.csr_array:
     return graph
 
 
+def restricted(graph: sp.csr_array, rows: np.ndarray) -> sp.csr_array:
+    """Return the graph of some rows."""
+    if len(rows) == graph.shape[0]:
+        return graph
+    part = sp.csr_array(graph[rows][:, rows])
+    part.sort_indices()
+    return part
+
+
 def fine_partition(graph: sp.csr_array, rng: np.random.Generator) -> np.ndarray:
     """Return groups of high modularity, numbered from 0; a node without edges is alone."""
     labels = np.arange(graph.shape[0])
@@ -42,11 +56,39 @@ def fine_partition(graph: sp.csr_array, rng: np.random.Generator) -> np.ndarray:
     return labels
 
 
-def merges(graph: sp.csr_array, labels: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
+def halves(graph: sp.csr_array, degree_offset: float = 1.0) -> np.ndarray:
+    """Return which nodes are in one of two halves of a graph.
+
+    It is the sign of the leading eigenvector of the modularity, divided by the roots of degrees
+    with an offset in mean degrees.
+    """
+    n, weight = graph.shape[0], np.asarray(graph.sum(axis=1)).ravel()
+    if not weight.any():
+        return np.zeros(n, dtype=bool)
+    scaled = normalized(graph, degree_offset)
+    offset = degree_offset * weight[weight > 0].mean()
+    chance = weight / np.sqrt(np.maximum(weight + offset, 1e-300) * weight.sum())
+    if n <= SMALL:
+        return np.asarray(np.linalg.eigh(scaled.toarray() - np.outer(chance, chance))[1][:, -1] > 0)
+
+    def product(v: np.ndarray) -> np.ndarray:
+        v = v.ravel()
+        return np.asarray(scaled @ v - chance * (chance @ v))
+
+    start = 1.0 + np.random.default_rng(0).random(n)
+    modularity = LinearOperator((n, n), matvec=product, dtype=np.float64)
+    try:
+        vectors = eigsh(modularity, k=1, which="LA", v0=start, tol=1e-3)[1]
+    except ArpackNoConvergence as error:
+        vectors = error.eigenvectors
+    return np.asarray(vectors[:, 0] > 0.0) if vectors.shape[1] else np.zeros(n, dtype=bool)
+
+
+def merges(graph: sp.csr_array, labels: np.ndarray) -> Iterator[tuple[int, int, float, np.ndarray]]:
     """Merge the two groups that add most to the modularity, or cost it least, until one is left.
 
-    Yields the group that stays, the one that joins it, and what is between all groups then; rows
-    and columns of groups that have joined others are zero.
+    Yields the group that stays, the one that joins it, the weight that this adds, and what is
+    between all groups then; rows and columns of groups that have joined others are zero.
     """
     ties = between(graph, labels)
     volume = ties.sum(axis=1)
@@ -55,6 +97,7 @@ def merges(graph: sp.csr_array, labels: np.ndarray) -> Iterator[tuple[int, int, 
     np.fill_diagonal(gain, -np.inf)
     for _ in range(len(volume) - 1):
         i, j = sorted(np.unravel_index(int(np.argmax(gain)), gain.shape))
+        added = 2.0 * float(gain[i, j])
         ties[i] += ties[j]
         ties[:, i] += ties[:, j]
         ties[j] = ties[:, j] = 0.0
@@ -63,7 +106,7 @@ def merges(graph: sp.csr_array, labels: np.ndarray) -> Iterator[tuple[int, int, 
         alive[j] = False
         gain[i] = gain[:, i] = np.where(alive, ties[i] - volume[i] * volume / total, -np.inf)
         gain[j] = gain[:, j] = -np.inf
-        yield int(i), int(j), ties
+        yield int(i), int(j), added, ties
 
 
 def between(graph: sp.csr_array, labels: np.ndarray) -> np.ndarray:

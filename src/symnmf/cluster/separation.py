@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from symnmf.cluster.dip import dip_test
-from symnmf.graphs.adjacency import normalized
+from symnmf.cluster.partition import halves, restricted
 
 #: Parts of the points that are held out in turn, and orders of the points that are tried.
 FOLDS, ORDERS = 5, 3
@@ -26,9 +25,6 @@ FEWEST = 4
 
 #: Points of the larger cluster for each of the smaller: the mode of a small one is lost in many.
 LARGER = 3
-
-#: Points up to which all eigenvectors at once are cheaper.
-SMALL = 150
 
 #: Leading directions of a table that are looked at, and of two clusters.
 DIRECTIONS, OF_TWO = 100, 30
@@ -51,6 +47,8 @@ def coordinates(table: Any) -> np.ndarray:
 
 def p_apart(points: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
     """Return the chance of such a gap between two clusters if they are one cloud of points."""
+    if min(len(one), len(other)) < FEWEST:
+        return 1.0
     right = np.repeat([False, True], [len(one), len(other)])
     X = _in_few_directions(points[np.r_[one, other]])
     chances = []
@@ -73,41 +71,17 @@ def p_one(points: np.ndarray, graph: sp.csr_array) -> float:
     if len(points) < 2 * FEWEST:
         return 1.0
     X = _in_few_directions(points)
-    whole = halves(graph)
+    whole = halves(graph, 0.0)
     place = np.empty(len(X))
     for held in _parts(whole, 0):
         seen = np.flatnonzero(~held)
-        part = sp.csr_array(graph[seen][:, seen])
-        side = halves(part)
+        side = halves(restricted(graph, seen), 0.0)
         right = np.zeros(len(X), dtype=bool)
         right[seen] = side if np.mean(side == whole[seen]) >= 0.5 else ~side
         place[held] = _discriminant(X, ~held, right)
         if np.isnan(place[held]).any():
             return 1.0
     return _dip_of_sides(place, place > 0.0, 0)
-
-
-def halves(graph: sp.csr_array) -> np.ndarray:
-    """Return one of the halves of a graph, by the sign of its second eigenvector."""
-    n = graph.shape[0]
-    scaled = normalized(graph)
-    first = np.sqrt(np.asarray(graph.sum(axis=1)).ravel())
-    first /= max(float(np.linalg.norm(first)), 1e-300)
-    if n <= SMALL:
-        values = scaled.toarray() - np.outer(first, first)
-        return np.asarray(np.linalg.eigh(values)[1][:, -1] > 0.0)
-
-    def product(v: np.ndarray) -> np.ndarray:
-        v = v.ravel()
-        return np.asarray(scaled @ v - first * (first @ v))
-
-    start = 1.0 + np.random.default_rng(0).random(n)
-    without = LinearOperator((n, n), matvec=product, dtype=np.float64)
-    try:
-        vectors = eigsh(without, k=1, which="LA", v0=start, tol=1e-3)[1]
-    except ArpackNoConvergence as error:
-        vectors = error.eigenvectors
-    return np.asarray(vectors[:, 0] > 0.0) if vectors.shape[1] else np.zeros(n, dtype=bool)
 
 
 def _parts(right: np.ndarray, order: int) -> Iterator[np.ndarray]:

@@ -13,9 +13,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.arguments import check, checked
-from symnmf.cluster.judgement import Evidence, restricted
+from symnmf.cluster.judgement import Evidence
 from symnmf.cluster.judging import evidence_for
-from symnmf.cluster.partition import between, fine_partition, labels_by_size, merges, numbered
+from symnmf.cluster.partition import (
+    fine_partition,
+    labels_by_size,
+    merges,
+    numbered,
+    restricted,
+)
 from symnmf.cluster.similarities import similarities
 from symnmf.cluster.task import PRECOMPUTED, Task
 from symnmf.errors import InputError
@@ -105,37 +111,36 @@ class Hierarchy:
         Parts of a cluster are merged in pairs, those first whose merging costs least modularity.
         Heights are the modularity that is lost, and never less than below.
         """
-        number = dict.fromkeys(range(len(self.branches)), -1)
-        height: dict[int, float] = {}
-        size: dict[int, int] = {}
-        for branch, one in enumerate(self.branches):
-            if not one.reason and len(one.rows):
-                number[branch] = int(self.labels[one.rows[0]])
-                height[number[branch]], size[number[branch]] = 0.0, 1
         total = max(float(self.graph.sum()), 1e-300)
         parts: dict[int, list[int]] = {}
-        for branch, one in enumerate(self.branches[1:], 1):
-            parts.setdefault(one.parent, []).append(branch)
-        joins: list[tuple[float, int, int, int]] = []
-        for parent in sorted(parts, reverse=True):
-            mine = parts[parent]
-            rows = np.concatenate([self.branches[branch].rows for branch in mine])
-            groups = np.repeat(np.arange(len(mine)), [len(self.branches[b].rows) for b in mine])
-            inner = restricted(self.graph, rows)
-            ids = [number[branch] for branch in mine]
-            before = between(inner, groups)
-            for kept, joined, ties in merges(inner, groups):
-                volume = before.sum(axis=1)
-                cost = float(volume[kept] * volume[joined] / total - before[kept, joined]) * 2
-                before = ties.copy()
-                left, right = ids[kept], ids[joined]
-                new = self.n_clusters + len(joins)
-                height[new] = max(cost / total, height[left], height[right])
-                size[new] = size[left] + size[right]
-                joins.append((height[new], left, right, new))
-                ids[kept] = new
-            number[parent] = ids[0]
-        return _in_order(joins, size, self.n_clusters)
+        for number, branch in enumerate(self.branches):
+            parts.setdefault(branch.parent, []).append(number)
+        leaves, place = self.n_clusters, np.zeros(len(self.labels), np.int64)
+        joins: list[tuple[int, int]] = []
+        height, size = [0.0] * leaves, [1] * leaves
+        node = [0] * len(self.branches)  # the leaf or the join that a cluster is
+        for number in reversed(range(len(self.branches))):
+            rows = self.branches[number].rows
+            if number not in parts:
+                node[number] = int(self.labels[rows[0]]) if len(rows) else OUTSIDE
+                continue
+            nodes = [node[part] for part in parts[number]]
+            for group, part in enumerate(parts[number]):
+                place[self.branches[part].rows] = group
+            for kept, joined, added, _ in merges(restricted(self.graph, rows), place[rows]):
+                left, right = nodes[kept], nodes[joined]
+                nodes[kept] = leaves + len(joins)
+                joins.append((left, right))
+                height.append(max(-added / total, height[left], height[right]))
+                size.append(size[left] + size[right])
+            node[number] = nodes[0]
+        order = np.argsort(height[leaves:], kind="stable")  # a join comes after those it joins
+        named = np.r_[np.arange(leaves), leaves + np.argsort(order)].astype(int)
+        table = [
+            [*sorted(named[list(joins[join])]), height[leaves + join], size[leaves + join]]
+            for join in order
+        ]
+        return np.array(table, dtype=np.float64).reshape(-1, 4)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the tree as a dendrogram over its leaves; return the matplotlib Figure."""
@@ -247,36 +252,19 @@ def hierarchy(
 
 def _parts(evidence: Evidence, rows: np.ndarray, limit: int | None) -> tuple[np.ndarray, str]:
     """Return the parts of a cluster, and why it has some; "" where it has none."""
-    one = np.zeros(len(rows), dtype=np.int64)
+    one = np.zeros(len(rows), np.int64)
     if limit is not None:
         if len(rows) <= limit:
             return one, ""
-        groups = fine_partition(
-            restricted(evidence.graph, rows), np.random.default_rng(evidence.seed)
-        )
-        reason = f"it has more than {limit} rows"
-    elif len(rows) == len(evidence.inside):
+        rng = np.random.default_rng(evidence.seed)
+        return fine_partition(restricted(evidence.graph, rows), rng), f"more than {limit} rows"
+    if len(rows) == len(evidence.inside):
         groups, reason = evidence.selection.labels[rows], evidence.selection.reason
-    elif evidence.untested or len(rows) < 2:
-        return one, ""
     else:
-        mine = evidence.part(rows)
-        groups, reason = mine.selection.labels, mine.selection.reason
-        if mine.untested:
+        part = evidence.part(rows)
+        if part.untested:
             return one, ""
-        # a row whose ties all lead elsewhere stays with the largest part
-        groups = np.where(groups == OUTSIDE, 0, groups)
-    groups = numbered(groups)
+        groups, reason = part.selection.labels, part.selection.reason
+    # a row whose ties all lead elsewhere stays with the largest part
+    groups = numbered(np.where(groups == OUTSIDE, 0, groups))
     return (groups, reason) if groups.max(initial=0) > 0 else (one, "")
-
-
-def _in_order(
-    joins: list[tuple[float, int, int, int]], size: dict[int, int], leaves: int
-) -> np.ndarray:
-    """Return joins as rows of a linkage, the lowest first."""
-    name = {leaf: leaf for leaf in range(leaves)}
-    rows: list[list[float]] = []
-    for height, one, other, new in sorted(joins, key=lambda join: (join[0], join[3])):
-        name[new] = leaves + len(rows)
-        rows.append([*sorted((name[one], name[other])), height, size[new]])
-    return np.array(rows, dtype=np.float64).reshape(-1, 4)
