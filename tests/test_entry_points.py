@@ -43,12 +43,12 @@ GRAPH = planted()
 
 def by_estimator(A, k, *, normalize=True, **options):
     model = SymNMF(k, affinity="precomputed", normalize=normalize, **options).fit(A)
-    return model.labels_, model._fitted.result.U, model.quality_
+    return model.labels_, model.embedding_, model.quality_
 
 
 def by_communities(A, k, **options):
     found = communities(A, k, **options)
-    return found.labels, found.result.U, found.quality
+    return found.labels, found._fitted.U, found.quality
 
 
 def by_scanpy(A, k, **options):

@@ -7,7 +7,6 @@ import scipy.sparse as sp
 import symnmf.scanpy
 from extras import optional
 from symnmf import graphs, metrics
-from symnmf.errors import InputError
 
 anndata, pd = optional("anndata"), optional("pandas")
 
@@ -26,16 +25,11 @@ def adata():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_restrict_to_clusters_some_cells(adata):
-    symnmf.scanpy.cluster(adata, 2, restrict_to=("tissue", ["blood"]))
-    found = adata.obs["symnmf_R"]
-    assert list(found.cat.categories) == ["blood,0", "blood,1", "skin"]
-    inside = (adata.obs["tissue"] == "blood").to_numpy()
-    assert (found[~inside] == "skin").all()
-    assert metrics.clustering_accuracy(adata.obs["kind"][inside], found[inside].cat.codes) > 0.9
-    U = adata.obsm["X_symnmf_R"]
-    assert np.isnan(U[~inside]).all()
-    assert np.isfinite(U[inside]).all()
+def test_clusters_and_the_factor_agree(adata):
+    symnmf.scanpy.cluster(adata, 3, key_added="kinds")
+    labels = adata.obs["kinds"].cat.codes
+    assert metrics.clustering_accuracy(adata.obs["kind"], labels) > 0.9
+    np.testing.assert_array_equal(adata.obsm["X_kinds"].argmax(axis=1), labels)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -44,16 +38,3 @@ def test_colours_of_an_earlier_clustering_go(adata):
     symnmf.scanpy.cluster(adata, 3)
     assert "symnmf_colors" not in adata.uns
     assert list(adata.obs["symnmf"].cat.categories) == ["0", "1", "2"]
-
-
-@pytest.mark.parametrize(
-    ("restrict_to", "said"),
-    [
-        ("tissue", "must be a pair"),
-        (("organ", ["blood"]), "'organ', which is not in adata.obs"),
-        (("tissue", ["bone"]), r"names \['bone'\], but"),
-    ],
-)
-def test_refusals(adata, restrict_to, said):
-    with pytest.raises(InputError, match=said):
-        symnmf.scanpy.cluster(adata, 2, restrict_to=restrict_to)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Unpack
 
 import numpy as np
-import scipy.sparse as sp
 
 from symnmf.arguments import checked
 from symnmf.community import communities_of
@@ -30,7 +28,6 @@ def cluster(
     *,
     neighbors_key: str | None = None,
     obsp: str | None = None,
-    restrict_to: tuple[str, Sequence[str]] | None = None,
     key_added: str = "symnmf",
     copy: bool = False,
     **options: Unpack[CommunityOptions],
@@ -46,11 +43,6 @@ def cluster(
         or ``adata.obsp["connectivities"]`` without it.
     obsp : str, optional
         The graph itself, ``adata.obsp[obsp]``, instead.
-    restrict_to : (str, sequence of str), optional
-        Cluster only the cells whose category in ``adata.obs[restrict_to[0]]`` is one of the
-        others, as in scanpy's ``leiden``. The new categories are called ``"T cells,0"`` and so on,
-        all other cells keep theirs, and the results go to ``obs[key_added + "_R"]`` unless
-        ``key_added`` is given.
     key_added : str
         The name of the results.
     copy : bool
@@ -64,7 +56,8 @@ def cluster(
     Clusters are judged by the coordinates that the graph was made of, in ``adata.obsm``.
 
     This function writes ``obs[key_added]``, the cluster as a category ("-1" for a cell in none);
-    ``obsm["X_" + key_added]``, the factor U; and ``uns[key_added]``, parameters and quality.
+    ``obsm["X_" + key_added]``, the factor U, with the largest entry of each row in its cluster;
+    and ``uns[key_added]``, parameters and quality.
     """
     if not is_anndata(adata):
         raise InputError(f"adata must be an AnnData, got {type(adata).__name__}.")
@@ -78,24 +71,15 @@ def cluster(
             f"adata.obsp has no graph {place!r} (it has {known}); run scanpy.pp.neighbors(adata) "
             f"first, or name one by obsp=."
         )
-    inside = np.ones(adata.n_obs, dtype=bool)
-    if restrict_to is not None:
-        inside = _restricted(adata, restrict_to)
-        key_added = f"{key_added}_R" if key_added == "symnmf" else key_added
     graph = adata.obsp[place]
-    graph = graph if inside.all() else graph[inside][:, inside]
     points = _coordinates(adata, neighbors_key) if obsp is None else None
-    points = None if points is None else points[inside]
     found = communities_of(graph, points, n_clusters=n_clusters, **options)
-    adata.obs[key_added] = _categories(adata, found.labels, inside, restrict_to)
+    import pandas as pd
+
+    numbers = [str(label) for label in np.unique(found.labels)]
+    adata.obs[key_added] = pd.Categorical(found.labels.astype(str), categories=numbers)
     adata.uns.pop(f"{key_added}_colors", None)  # they belong to the clusters before
-    U = found.result.U
-    if sp.issparse(U):
-        U = sp.csr_matrix(sp.eye_array(adata.n_obs, format="csr")[:, inside] @ U)
-    elif not inside.all():
-        U = np.full((adata.n_obs, U.shape[1]), np.nan, dtype=U.dtype)
-        U[inside] = found.result.U
-    adata.obsm[f"X_{key_added}"] = U
+    adata.obsm[f"X_{key_added}"] = getattr(found._fitted, "U", found.result.U)
     plain = {k: v for k, v in options.items() if isinstance(v, int | float | str)}
     adata.uns[key_added] = {
         "params": {
@@ -113,48 +97,6 @@ def cluster(
         "conductance": np.array(found.quality.conductance),
     }
     return adata if copy else None
-
-
-def _restricted(adata: Any, restrict_to: tuple[str, Sequence[str]]) -> np.ndarray:
-    """The cells of the categories that are clustered."""
-    try:
-        key, wanted = restrict_to
-        wanted = [wanted] if isinstance(wanted, str) else [str(one) for one in wanted]
-    except (TypeError, ValueError):
-        raise InputError(
-            f"restrict_to must be a pair of a name in adata.obs and a list of its categories, got "
-            f"{restrict_to!r}."
-        ) from None
-    if not isinstance(key, str) or key not in adata.obs:
-        raise InputError(f"restrict_to names {key!r}, which is not in adata.obs.")
-    there = adata.obs[key].astype(str).to_numpy()
-    unknown = sorted(set(wanted) - set(there))
-    if unknown or not wanted:
-        raise InputError(
-            f"restrict_to names {unknown or 'no category'}, but adata.obs[{key!r}] has "
-            f"{sorted(set(there))[:10]}."
-        )
-    return np.isin(there, wanted)
-
-
-def _categories(
-    adata: Any,
-    labels: np.ndarray,
-    inside: np.ndarray,
-    restrict_to: tuple[str, Sequence[str]] | None,
-) -> Any:
-    """The clusters as categories, in their order; other cells keep what they were."""
-    import pandas as pd
-
-    numbers = [str(label) for label in np.unique(labels)]
-    if restrict_to is None:
-        return pd.Categorical(labels.astype(str), categories=numbers)
-    key, wanted = restrict_to
-    prefix = wanted if isinstance(wanted, str) else "-".join(map(str, wanted))
-    values = adata.obs[key].astype(str).to_numpy().astype(object)
-    others = sorted(set(values[~inside]))
-    values[inside] = [f"{prefix},{label}" for label in labels]
-    return pd.Categorical(values, categories=[*(f"{prefix},{one}" for one in numbers), *others])
 
 
 def _graph_key(adata: Any, neighbors_key: str | None) -> str:

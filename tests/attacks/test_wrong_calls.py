@@ -85,7 +85,6 @@ FOUND = [
     ("plots.points", "labels", "pairs of watched"),
     ("compare", "solvers", "0.5"),
     ("communities", "weights", "float16"),
-    ("scanpy.cluster", "restrict_to", "2 x 12"),
     ("scanpy.cluster", "row_sparse", "True"),
     ("plots.typical_members", "labels", "pairs of watched"),
     ("plots.similarity", "labels", "12 watched"),
