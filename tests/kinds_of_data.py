@@ -112,9 +112,9 @@ def projection(rng: np.random.Generator) -> sp.csr_array:
 
 
 def neighbour_graph(rng: np.random.Generator) -> sp.csr_array:
-    from symnmf.graphs import nearest_neighbors
+    from symnmf.graphs import build
 
-    return as_graph(nearest_neighbors(rng.standard_normal((400, 5))))
+    return as_graph(build(rng.standard_normal((400, 5)), "nearest_neighbors", normalize=False))
 
 
 # Points ---------------------------------------------------------------------------------------
