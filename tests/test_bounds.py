@@ -87,7 +87,7 @@ def test_an_exact_factorization_is_the_best_possible(kind: str, tmp_path) -> Non
 @settings(max_examples=60)
 @given(st.integers(0, 2**32), st.integers(12, 60), st.integers(1, 6), st.booleans())
 def test_sums_of_squares_are_never_too_small(seed: int, n: int, rank: int, repeated: bool) -> None:
-    """By each of the three ways, for spectra with ties, gaps, and a large negative end."""
+    """By both ways, for spectra with ties, gaps, and a large negative end."""
     rng = np.random.default_rng(seed)
     spectrum = rng.standard_normal(n) * 10.0 ** rng.uniform(-2, 2)
     if repeated:
@@ -214,4 +214,4 @@ def test_the_bound_counts_an_l1_term(options):
         assert target is not None
         without = replace(target, l1=0.0)
         assert bound.value <= result.value
-        assert bound.value > without.value(without.squares(3)) + 1e-6
+        assert bound.value > without.value(without.squares(U)) + 1e-6

@@ -8,8 +8,8 @@ import numpy as np
 
 from symnmf.bounds.bound import GLOBAL_TOL, Bound, How
 from symnmf.bounds.dual_search import admm
-from symnmf.bounds.squares import ALL_UP_TO, by_factoring
-from symnmf.bounds.target import DENSE_UP_TO, SUMS, Target
+from symnmf.bounds.squares import all_eigenvalues
+from symnmf.bounds.target import SUMS, Target
 
 FIRST_LOOK = 10  # steps after which N is tried for the first time, and then each time doubled
 SETTLED_AFTER = 80  # steps from which on the search may end by itself
@@ -23,7 +23,6 @@ def best_bound(
     *,
     max_time: float | None = 10.0,
     max_steps: int | None = None,
-    quick: bool = False,
     tol: float = GLOBAL_TOL,
     plain: bool = True,
     reached_error: float | None = None,
@@ -35,15 +34,13 @@ def best_bound(
     target : Target or None
         None where no bound is known.
     U : ndarray
-        The factor at hand; a search for N starts from it.
+        The factor at hand; every search starts from it.
     reached : float
         Its objective.
     max_time : float or None
         Seconds for the search for N; 0 for the eigenvalues of X alone, None for no limit.
     max_steps : int or None
         Steps of that search at most.
-    quick : bool
-        Take the eigenvalues of all but small matrices by sampling, in a small part of the time.
     tol : float
         The gap that is small enough.
     plain : bool
@@ -55,78 +52,60 @@ def best_bound(
     unit = 1.0 if target is None or target.unit == 0.0 else target.unit
     own = reached / unit if reached_error is None else reached_error
 
-    def told(value: float, how: How, failure: float, steps: int, slack: float) -> Bound:
-        exact = reached == 0.0 or own <= slack
+    def bound(
+        value: float, how: How, failure: float = 0.0, steps: int = 0, rounding: float = 0.0
+    ) -> Bound:
+        exact = reached == 0.0 or own <= rounding
         gap = 0.0 if exact else max((reached - value) / abs(reached), 0.0)
-        return Bound(
-            value,
-            value / unit if plain else float("nan"),
-            reached,
-            own,
-            gap if how != "none" else float("nan"),
-            rank,
-            how,
-            failure,
-            steps,
-            time.perf_counter() - began,
-            slack,
-            tol,
-        )
+        error = value / unit if plain else np.nan
+        seconds = time.perf_counter() - began
+        gap = np.nan if how == "none" else gap
+        ends = failure, steps, seconds, rounding, tol
+        return Bound(value, error, reached, own, gap, rank, how, *ends)
 
     if target is None:
-        return told(float("nan"), "none", 0.0, 0, 0.0)
+        return bound(np.nan, "none")
     U = U if target.rows is None else U[target.rows]
-    squares = target.sampled if quick and target.n > ALL_UP_TO else target.squares
-    found = squares(rank, U)
+    found = target.squares(U)
     # what rounding leaves of an exact fit
-    noise = 2.0 * SUMS + (found.slack / (2.0 * unit) if found.failure == 0.0 else 0.0)
-    if not plain:
-        noise = 0.0
-    bound = told(target.value(found), "eigenvalues", found.failure, 0, noise)
-    seconds = np.inf if max_time is None else max_time - (time.perf_counter() - began)
+    proved = found.failure == 0.0
+    noise = (2.0 * SUMS + (found.slack / (2.0 * unit) if proved else 0.0)) if plain else 0.0
+    known = bound(target.value(found), "eigenvalues", found.failure, 0, noise)
+    until = np.inf if max_time is None else began + max_time
     with np.errstate(over="ignore", invalid="ignore"):
+        # a run that diverged says nothing of where prices should be
         astray = not np.isfinite(np.square((U.astype(np.float64) ** 2).sum()))
-    # a run that diverged says nothing of where prices should be
-    if bound.gap <= tol or seconds <= 0.0 or max_steps == 0 or astray:
-        return bound
-    if target.array is None or target.n > DENSE_UP_TO:
-        return bound
-    value, steps = _with_prices(target, U, reached, bound, (seconds, max_steps), tol)
-    if not value > bound.value:
-        return told(bound.value, "eigenvalues", bound.failure, steps, noise)
-    return told(value, "prices", 0.0, steps, noise)
+    settled = known.gap <= tol or time.perf_counter() >= until or max_steps == 0 or astray
+    if settled or target.array is None:
+        return known
+    value, steps = _with_prices(target, U, known, until, max_steps)
+    if value > known.value:
+        return bound(value, "prices", 0.0, steps, noise)
+    return bound(known.value, "eigenvalues", found.failure, steps, noise)
 
 
 def _with_prices(
-    target: Target,
-    U: np.ndarray,
-    reached: float,
-    known: Bound,
-    limits: tuple[float, int | None],
-    tol: float,
+    target: Target, U: np.ndarray, known: Bound, until: float, most: int | None
 ) -> tuple[float, int]:
     """Look for an N >= 0; return the best value, and the steps it took."""
     assert target.array is not None
-    A, rank = target.array(), U.shape[1]
-    seconds, most = limits
-    until, look = time.perf_counter() + seconds, FIRST_LOOK
-    best, before, evaluation = known.value, known.value, 0.0
-    step = 0
+    A, look = target.array, FIRST_LOOK
+    best, evaluation, step = known.value, 0.0, 0
     root = np.sqrt(target.factor)  # of the multiplier, which stands for the rank-r part of A + N
     for step, Y in enumerate(admm(A, U / root), 1):
         late = time.perf_counter() + evaluation >= until or step == most
         if step < look and not late:
             continue
         began = time.perf_counter()
-        raised = np.maximum(Y - A.astype(Y.dtype), 0.0).astype(np.float64)
-        raised += raised.T
-        raised *= 0.5
-        raised += A
-        before, best = best, max(best, target.value(by_factoring(raised, rank, start=U)))
+        N = np.maximum(Y - A, 0.0)
+        before, best = (
+            best,
+            max(best, target.value(all_eigenvalues(A + 0.5 * (N + N.T), known.rank))),
+        )
         evaluation = time.perf_counter() - began
-        left = reached - best
+        left = known.reached - best
         settled = step >= SETTLED_AFTER and best - before <= GAIN * left
-        if late or settled or left <= tol * abs(reached):
+        if late or settled or left <= known.tol * abs(known.reached):
             break
         look *= 2
     return best, step

@@ -23,118 +23,54 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.bounds.squares import (
-    EPS,
-    HOST,
-    Multiply,
-    Squares,
-    all_eigenvalues,
-    by_factoring,
-    by_sampling,
-)
-from symnmf.ops import Factor, Ops
-from symnmf.storage import DenseMatrix, LowRank, SparseMatrix, SymmetricMatrix
+from symnmf.bounds.squares import Squares, all_eigenvalues, by_sampling
+from symnmf.ops import Factor
+from symnmf.storage import SparseMatrix, SymmetricArray, SymmetricMatrix
+from symnmf.storage.wrapping import in_memory
 
 #: Up to this n the matrix is formed as an array: eigenvalues are proved, and N may be any matrix.
-DENSE_UP_TO = 5000
-
-#: Up to this n a matrix whose entries cannot be read is formed by its products with the identity.
-FORMED_UP_TO = 1000
+FORMED_UP_TO = 1500
 
 #: Rounding of the sums that the bound is the difference of, relative to them.
 SUMS = 1e-13
-
-#: Rounding of B C B^T with k columns, over k eps ||B||^2 ||C||: about 1 was seen.
-FORMING = 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
     """A bound in waiting; see the module.
 
-    Attributes
-    ----------
-    n : int
-        Rows of A.
-    multiply : callable
-        A times an n x k factor in float64.
-    size : float
-        ||A||_F or more.
-    constant, factor : float
-        What the bound is made of.
-    unit : float
-        What the objective is divided by to give E: half the squared norm of the data.
-    rounding : float
-        How far a product with a unit vector may be off.
-    array : callable or None
-        Returns A as a float64 array of its own, where that is affordable.
-    core : ndarray or None
-        A small matrix with the nonzero eigenvalues of A, if there is one.
-    nonnegative : bool
-        Whether the objective is never negative.
-    rows : ndarray or None
-        The rows of U that A covers; None for all.
-    blur : float
-        How far A and its norm may be off since A was formed from factors.
-    l1 : float
-        The weight of the sum of the entries of U, where that is added.
-    ops : Ops
-        The operations on what ``multiply`` takes and gives.
+    ``array`` is A; where that is too large, ``sample`` takes a rank and a factor to begin with and
+    bounds the sum for N = 0. ``unit`` is what the objective is divided by to give E, half the
+    squared norm of the data; it is never negative where ``nonnegative``. A covers ``rows`` of U,
+    None for all. ``l1`` is the weight of the sum of the entries of U.
     """
 
-    n: int
-    multiply: Multiply
-    size: float
     constant: float
     unit: float
-    rounding: float
+    array: np.ndarray | None = None
+    sample: Callable[[int, np.ndarray], Squares] | None = None
     factor: float = 1.0
-    array: Callable[[], np.ndarray] | None = None
-    core: np.ndarray | None = None
     nonnegative: bool = True
     rows: np.ndarray | None = None
-    blur: float = 0.0
     l1: float = 0.0
-    ops: Ops = HOST
 
     def value(self, squares: Squares) -> float:
         """Return the bound on the objective, less what the sums may be off by rounding."""
-        size = np.sqrt(squares.total)
-        explained = explained_at_a_price(squares.raised, self.l1 / np.sqrt(self.factor))
-        # by no more than that does it change where A does by the blur
-        sum_ = self.factor * (explained + 2.0 * self.blur * (size + self.blur))
-        constant = self.constant - 2.0 * self.blur * np.sqrt(abs(self.constant))
-        bound = float(0.5 * (constant - sum_ - SUMS * (abs(constant) + sum_)))
+        sum_ = self.factor * explained_at_a_price(squares.raised, self.l1 / np.sqrt(self.factor))
+        bound = 0.5 * (self.constant - sum_ - SUMS * (abs(self.constant) + sum_))
         return max(bound, 0.0) if self.nonnegative else bound
 
-    def squares(self, rank: int, start: np.ndarray | None = None) -> Squares:
-        """Return the sum for N = 0: proved where A can be formed, else by sampling."""
-        if self.core is not None:
-            return all_eigenvalues(self.core, rank, self.n)
+    def squares(self, U: np.ndarray) -> Squares:
+        """Return the sum for N = 0: proved where A is at hand, else by sampling from U on."""
         if self.array is not None:
-            # residuals from products in float32 would prove nothing
-            precise = self.rounding <= self.n * EPS * self.size
-            return by_factoring(self.array(), rank, self.multiply if precise else None, start)
-        return self.sampled(rank, start)
-
-    def sampled(self, rank: int, start: np.ndarray | None = None) -> Squares:
-        """Return the sum for N = 0 from some tens of products, except with a small probability."""
-        if self.n <= 2 * rank and self.array is not None:
-            return all_eigenvalues(self.array(), rank)
-        return by_sampling(
-            self.multiply,
-            self.n,
-            rank,
-            self.size,
-            self.rounding,
-            constant=self.constant / self.factor,
-            start=start,
-            ops=self.ops,
-        )
+            return all_eigenvalues(self.array, U.shape[1])
+        assert self.sample is not None
+        return self.sample(U.shape[1], U)
 
 
 def explained_at_a_price(values: np.ndarray, price: float) -> float:
@@ -169,53 +105,37 @@ def frobenius(
     ``ridge`` is a, for all rows or for each; ``links`` are matrices that add up to Q. ``l1`` times
     the sum of the entries of U may be added to that.
     """
-    n, X = X.shape[0], _wider(X)
+    n = X.shape[0]
+    target = partial(
+        Target,
+        X.sqnorm,
+        0.5 * X.sqnorm,
+        nonnegative=not any(link.signed for link in links),
+        l1=l1,
+    )
+    if n <= FORMED_UP_TO:
+        return target(_formed(X) - _half(ridge, links, n))
     shift = np.full(n, 0.5 * np.asarray(ridge, dtype=np.float64))
-    shifted = bool(shift.any())
-    eps = float(np.finfo(X.dtype).eps)
+    if isinstance(X, SparseMatrix) and X.dtype != np.float64:
+        X = SparseMatrix(X.indptr, X.indices, X.data.astype(np.float64), X.threads)
 
     def multiply(V: Factor) -> Factor:
         ops, wide = X.ops, np.dtype(np.float64)
         tall = ops.cast(V, X.dtype)
         parts = [(-0.5, ops.cast(link.matmul(tall), wide)) for link in links]
-        if shifted:
+        if shift.any():
             parts.append((-1.0, ops.weigh_rows(V, shift)))
-        image = ops.cast(X.matmul(tall), wide)
-        return ops.combine((1.0, image), *parts) if parts else image
+        return ops.combine((1.0, ops.cast(X.matmul(tall), wide)), *parts)
 
-    forming = [_formed(matrix) for matrix in (X, *links)]
-
-    def array() -> np.ndarray:
-        own, *others = (form() for form in forming if form is not None)
-        own.flat[:: n + 1] -= shift
-        for other in others:
-            own -= 0.5 * other
-        return own
-
-    core = None
-    if isinstance(X, LowRank) and not links and shift.min() == shift.max():
-        core = X.core()
-        core.flat[:: len(core) + 1] -= shift[0]
-    blur = 0.0
-    if isinstance(X, LowRank):
-        blur = FORMING * len(X.C) * EPS * float(np.linalg.norm(X.B) ** 2 * np.linalg.norm(X.C))
     size = X.norm + float(np.linalg.norm(shift)) + 0.5 * sum(link.norm for link in links)
     # sums of n terms: n eps at worst, and sqrt(n) eps as they come
     grown = n if X.dtype == np.float64 else np.sqrt(n)
-    return Target(
-        n,
-        multiply,
-        size,
-        X.sqnorm,
-        0.5 * X.sqnorm,
-        grown * eps * size,
-        array=None if None in forming else array,
-        core=core,
-        nonnegative=not any(link.signed for link in links),
-        blur=blur,
-        l1=l1,
-        ops=X.ops,
-    )
+    rounding = grown * float(np.finfo(X.dtype).eps) * size
+
+    def sample(rank: int, U: np.ndarray) -> Squares:
+        return by_sampling(multiply, n, rank, size, rounding, constant=X.sqnorm, start=U, ops=X.ops)
+
+    return target(sample=sample)
 
 
 def weighted(
@@ -233,36 +153,24 @@ def weighted(
     entries (w = 0) are left out one after another, those with most of them first, until none is
     left; what the rest says holds for the whole.
     """
-    n = len(X)
     unit = 0.5 * float(np.vdot(W, np.where(W > 0.0, X, 0.0) ** 2))
     rows = observed_block(W > 0.0)
     signed = any(link.signed for link in links)
-    if len(rows) <= U.shape[1] or (signed and len(rows) < n):
+    if len(rows) <= U.shape[1] or (signed and len(rows) < len(X)):
         return None
-    added = np.diag(np.broadcast_to(0.5 * np.asarray(ridge, dtype=np.float64), (n,))).copy()
-    for link in links:
-        form = _formed(link)
-        if form is None:
-            return None
-        added += 0.5 * form()
+    added = _half(ridge, links, len(X))
     X, W, added = (full[np.ix_(rows, rows)] for full in (X, W, added))
     misfit = X - U[rows] @ U[rows].T
     least = float(W.min())
     Y = (W - least) * misfit
     A = least * X + Y - added
-    A = 0.5 * (A + A.T)
-    size = float(np.linalg.norm(A))
     # sum y^2 / (w - c), and 0 where w = c, is <Y, misfit>
     constant = least * float(np.vdot(X, X)) + 2.0 * float(np.vdot(Y, X)) - float(np.vdot(Y, misfit))
     return Target(
-        len(rows),
-        lambda V: A @ V,
-        size,
         constant,
         unit,
-        n * EPS * size,
+        0.5 * (A + A.T),
         factor=1.0 / least,
-        array=A.copy,
         nonnegative=not signed,
         rows=rows,
         l1=l1,
@@ -285,30 +193,16 @@ def observed_block(observed: np.ndarray) -> np.ndarray:
     return rows[kept]
 
 
-def _wider(X: SymmetricMatrix) -> SymmetricMatrix:
-    """Return a sparse X in float64; others as they are."""
-    if isinstance(X, SparseMatrix) and X.dtype != np.float64:
-        return SparseMatrix(X.indptr, X.indices, X.data.astype(np.float64), X.threads)
-    return X
-
-
-def _formed(X: SymmetricMatrix) -> Callable[[], np.ndarray] | None:
-    """Return what forms X as a float64 array, or None where that would cost too much."""
-    n = X.shape[0]
-    if n > DENSE_UP_TO:
-        return None
-    if isinstance(X, DenseMatrix):
-        return lambda: X.array.astype(np.float64)
-    if isinstance(X, SparseMatrix):
-        return lambda: sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape).toarray()
-    if isinstance(X, LowRank):
-        return lambda: X.B.astype(np.float64) @ X.C @ X.B.astype(np.float64).T
-    if n > FORMED_UP_TO or getattr(X, "products", "float32") != "float32":
-        return None
-
-    def by_products() -> np.ndarray:
+def _formed(X: SymmetricMatrix) -> np.ndarray:
+    """Return X as a float64 array."""
+    held = in_memory(X)
+    if isinstance(held, SymmetricArray):
         # a product with a column of the identity rounds nothing
-        tall = X.ops.put(np.eye(n, dtype=X.dtype))
-        return np.array(X.ops.get(X.matmul(tall)), dtype=np.float64)
+        held = X.ops.get(X.matmul(X.ops.put(np.eye(X.shape[0], dtype=X.dtype))))
+    return np.asarray(held.toarray() if sp.issparse(held) else held, dtype=np.float64)
 
-    return by_products
+
+def _half(ridge: float | np.ndarray, links: tuple[SymmetricMatrix, ...], n: int) -> np.ndarray:
+    """Return Q / 2 as an array."""
+    shift = np.diag(np.full(n, 0.5 * np.asarray(ridge, dtype=np.float64)))
+    return sum((0.5 * _formed(link) for link in links), start=shift)

@@ -8,7 +8,7 @@ import numpy as np
 
 from symnmf.bounds.bound import Bound
 from symnmf.bounds.computing import best_bound
-from symnmf.bounds.target import Target, frobenius, weighted
+from symnmf.bounds.target import FORMED_UP_TO, Target, frobenius, weighted
 from symnmf.objectives import (
     L1,
     Attributed,
@@ -21,10 +21,6 @@ from symnmf.objectives import (
 from symnmf.parallel import one_blas_thread
 from symnmf.run.problem import Problem
 from symnmf.run.result import Result
-
-#: Up to this n the weights of all entries are formed as an array.
-WEIGHTS_UP_TO = 2000
-
 
 #: Rows up to which a certificate has a bound at all, and up to which it looks for an N, and the
 #: steps of that search: a certificate is to take less than the run.
@@ -40,7 +36,7 @@ def quick_bound(problem: Problem, result: Result) -> Bound | None:
     if n > QUICK_UP_TO:
         return None
     steps = QUICK_STEPS if n <= SEARCHED_UP_TO else 0
-    return bound_result(problem, result, max_time=None, max_steps=steps, quick=True)
+    return bound_result(problem, result, max_time=None, max_steps=steps)
 
 
 def bound_result(problem: Problem, result: Result, **options: Any) -> Bound:
@@ -77,7 +73,7 @@ def target_of(f: Objective, U: np.ndarray) -> Target | None:
             return None
     if isinstance(f, Frobenius):
         return frobenius(f.storage, ridge=ridge, links=tuple(links), l1=l1)
-    if f.shape[0] > WEIGHTS_UP_TO or f.dtype != np.float64 or f.sqnorm == 0.0:
+    if f.shape[0] > FORMED_UP_TO or f.dtype != np.float64 or f.sqnorm == 0.0:
         return None
     X, W = entries_and_weights(f)
     return weighted(X, W, U, ridge=ridge, links=tuple(links), l1=l1)
