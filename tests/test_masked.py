@@ -13,7 +13,7 @@ import symnmf
 from conftest import synthetic_problem
 from symnmf.objectives import Weighted
 from symnmf.objectives.observing import by_hidden, by_observed
-from symnmf.objectives.parts import Parts, Weights
+from symnmf.objectives.parts import Parts
 from symnmf.solvers import SOLVERS
 from symnmf.state import Point, State
 from symnmf.storage import as_symmetric
@@ -38,8 +38,8 @@ def both_forms(X, W):
     yield by_observed(as_symmetric(X), sp.csr_array(W))
     yield by_hidden(as_symmetric(X, n_jobs=2), sp.csr_array(1 - W))
     yield by_hidden(as_symmetric(sp.csr_array(X)), sp.csr_array(1 - W))
-    storage, weights = as_symmetric(X), Weights(as_symmetric(X), W)
-    yield Weighted(storage, Parts(storage, weights), False, *weights.sums())
+    parts = Parts(as_symmetric(X), W)
+    yield Weighted(parts.storage, parts, False, *parts.row_sums())
 
 
 def misfit(X, W, U, V=None):

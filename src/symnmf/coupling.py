@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from symnmf.arguments import check_fields
+from symnmf.arguments import TINY_TO_HUGE, check_fields, check_ranges
 from symnmf.errors import InputError
 from symnmf.kinds import is_number
 from symnmf.naming import lookup, shown
@@ -23,11 +23,6 @@ __all__ = ["Adaptive", "Geometric", "Rising", "Shrinking"]
 
 #: Least computed lambda, in units of ||X||_F: strong convexity is what the theorems stand on.
 LEAST = 1e-8
-
-
-def _require_positive(value: float, argument: str) -> None:
-    if not (is_number(value) and np.isfinite(float(value)) and value > 0):
-        raise InputError(f"{argument} must be a positive number, got {shown(value)}.")
 
 
 class Coupling(ABC):
@@ -76,7 +71,7 @@ class Adaptive(Coupling):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require_positive(self.initial, "coupling's initial value")
+        check_ranges(self, initial=TINY_TO_HUGE)
 
     def start(self, f: Objective, state: State) -> float:
         return self.initial
@@ -98,7 +93,8 @@ class Fixed(Coupling):
     value: float
 
     def __post_init__(self) -> None:
-        _require_positive(self.value, "coupling")
+        if not (is_number(self.value) and np.isfinite(float(self.value)) and self.value > 0):
+            raise InputError(f"coupling must be a positive number, got {shown(self.value)}.")
 
     def start(self, f: Objective, state: State) -> float:
         return float(self.value)
@@ -114,11 +110,7 @@ class Geometric(Coupling):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require_positive(self.initial, "coupling's initial value")
-        if not self.factor > 1.0:
-            raise InputError(f"coupling's factor must be above 1, got {self.factor!r}.")
-        if not self.until >= 0.0:
-            raise InputError(f"coupling's until must be at least 0, got {self.until!r}.")
+        check_ranges(self, initial=TINY_TO_HUGE, factor=(1.0, 1e100), until=(0.0, 1e100))
 
     def start(self, f: Objective, state: State) -> float:
         return self.initial
@@ -278,5 +270,4 @@ def as_coupling(coupling: str | float | Coupling) -> Coupling:
         return coupling
     if isinstance(coupling, str):
         return lookup(coupling, COUPLINGS, "coupling")()
-    _require_positive(coupling, "coupling")
-    return Fixed(float(coupling))
+    return Fixed(coupling)

@@ -33,6 +33,8 @@ def with_table(f: MatrixObjective, F: Any, weight: Any) -> Attributed:
 class Hidden:
     """A block that is not observed, whose zeros are taken out of the misfit again."""
 
+    sqnorm = 0.0
+
     def __init__(self, ops: Ops) -> None:
         self.ops = ops
 
@@ -48,14 +50,6 @@ class Hidden:
         """Return c_1 to c_4 of -1/2 ||U U^T||^2 along U + t D."""
         ops = self.ops
         return tuple(-c for c in quartic_sums(ops.gram(U), ops.cross(U, D), ops.gram(D)))
-
-    def sqnorm(self) -> float:
-        """Return the part of the zeros in ||X||^2."""
-        return 0.0
-
-    def flops(self, rank: int) -> float:
-        """Return nothing: it is thin."""
-        return 0.0
 
 
 class Blocks:
@@ -75,13 +69,10 @@ class Blocks:
         parts = [part.quartic(U[at], D[at]) for at, part in self.parts]
         return tuple(map(sum, zip(*parts, strict=True)))
 
+    @property
     def sqnorm(self) -> float:
-        """Return the sum of w x^2."""
-        return float(sum(part.sqnorm() for _, part in self.parts))
-
-    def flops(self, rank: int) -> float:
-        """Return the floating point operations of a pass."""
-        return float(sum(part.flops(rank) for _, part in self.parts))
+        """The sum of w x^2."""
+        return float(sum(part.sqnorm for _, part in self.parts))
 
 
 class Attributed(Weighted):

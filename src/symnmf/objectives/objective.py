@@ -33,30 +33,17 @@ Coefficients = tuple[float, ...]
 class Measurement:
     """One evaluation of a state.
 
-    Attributes
-    ----------
-    objective : float
-        g(U, V), what a split method minimises: the objective of the two factors and
-        lambda/2 ||U - V||^2. For a method with one factor it is ``value``.
-    value : float
-        f(U), what is minimised: half the misfit and the added terms.
-    error : float
-        E = ||X - U U^T||^2 / ||X||^2, the misfit to the data alone.
-    consensus : float
-        ||U - V||_F.
-    disagreement : float
-        ||U - V||_F / ||V||_F.
-    stationarity : float
-        How far U is from a critical point of f, whatever the run began with: the natural residual
-        ||U - max(U - t grad f(U), 0)||_F / t with t = 1/||X||_F, over a tenth of ||X||_F ||U||_F.
-        Infinite at U = 0, which is critical and never an answer.
+    For a method with one factor ``objective`` is ``value``, and both measures of ||U - V|| are 0.
     """
 
-    objective: float
-    value: float
-    error: float
-    consensus: float
-    disagreement: float
+    objective: float  # g(U, V), what a split method minimises: with lambda/2 ||U - V||^2
+    value: float  # f(U), what is minimised: half the misfit and the added terms
+    error: float  # E = ||X - U U^T||^2 / ||X||^2, the misfit to the data alone
+    consensus: float  # ||U - V||_F
+    disagreement: float  # ||U - V||_F / ||V||_F
+    #: How far U is from a critical point of f, whatever the run began with: the natural residual
+    #: ||U - max(U - t grad f(U), 0)||_F / t with t = 1/||X||_F, over a tenth of ||X||_F ||U||_F.
+    #: Infinite at U = 0, which is critical and never an answer.
     stationarity: float
 
 
@@ -369,10 +356,6 @@ class Objective(ABC):
     def with_threads(self, threads: Threads) -> Self:
         """Return the same f for use on these threads of the host."""
         return self.with_storage(self.storage.with_threads(threads))
-
-    def cost(self, rank: int) -> float:
-        """Return about how many seconds one thread takes for a product with ``rank`` columns."""
-        return self.storage.cost(rank)
 
     def for_rank(self, rank: int, *, warn: bool = True) -> Objective:
         """Return f ready for factors of ``rank`` columns; warn of rows that are hardly observed."""

@@ -84,7 +84,7 @@ def weigh(storage: SymmetricMatrix, W: Any, skip_diagonal: bool = False) -> Matr
 
     The entries are reached in whichever of the ways of :class:`Weighted` is the cheapest.
     """
-    from symnmf.objectives.parts import Parts, Weights
+    from symnmf.objectives.parts import Parts
     from symnmf.objectives.weighted import Weighted
 
     n, ops = storage.shape[0], storage.ops
@@ -103,8 +103,8 @@ def weigh(storage: SymmetricMatrix, W: Any, skip_diagonal: bool = False) -> Matr
     elif skip_diagonal:
         others = ops.put(~np.eye(n, dtype=bool))
         W = ops.cast(W, storage.dtype) * ops.cast(others, storage.dtype)
-    weights = Weights(storage, W)
-    seen, counts = weights.sums()
+    parts = Parts(storage, W)
+    seen, counts = parts.row_sums()
     if not counts.any():
         raise InputError("no entry of X is observed; at least one must be.")
     if on_host:
@@ -118,7 +118,7 @@ def weigh(storage: SymmetricMatrix, W: Any, skip_diagonal: bool = False) -> Matr
             return by_observed(storage, sp.csr_array(W))
         if altered <= most:
             return by_hidden(storage, _complement(W.toarray() if sp.issparse(W) else W))
-    return Weighted(storage, Parts(storage, weights), False, seen, counts)
+    return Weighted(storage, parts, False, seen, counts)
 
 
 def _complement(W: np.ndarray) -> sp.csr_array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from symnmf.kernels.weighted import quartic_rows, residual_product_rows
 from symnmf.objectives.objective import Coefficients
 from symnmf.parallel import SMALLEST_SHARE, Bounds, Threads
 from symnmf.state import Sums
-from symnmf.storage.sparse import COST_OF_AN_ENTRY
 
 
 @dataclass
@@ -51,10 +51,6 @@ class Pairs:
         affordable = int(4.0 * len(self.indices) * width // SMALLEST_SHARE)
         return balanced_chunks(self.indptr, max(1, min(self.threads.count, affordable)))
 
-    def flops(self, rank: int) -> float:
-        """Return the floating point operations of a pass, in units of a dense product's."""
-        return COST_OF_AN_ENTRY * 8.0 * len(self.indices) * rank
-
     # --- the passes
 
     def add(self, F: np.ndarray, V: np.ndarray, T: np.ndarray, out: np.ndarray) -> Sums:
@@ -77,8 +73,9 @@ class Pairs:
 
     # --- the same pairs elsewhere
 
+    @cached_property
     def sqnorm(self) -> float:
-        """Return the sum of w x^2."""
+        """The sum of w x^2."""
         x = self.x.astype(np.float64, copy=False)
         w = self.w.astype(np.float64, copy=False)
         if len(x) == 1:

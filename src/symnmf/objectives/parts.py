@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,28 +19,29 @@ from symnmf.storage.symmetric import Square, SymmetricMatrix, Work
 SUMMED = 2**24
 
 
-class Weights:
-    """Weights of all entries, cut as X is cut and where X is.
+class Parts:
+    """Passes over a storage and weights of all its entries, each part on its own device.
 
     Parameters
     ----------
-    X : SymmetricMatrix
-        What they are the weights of.
+    storage : SymmetricMatrix
+        X.
     values : array where the factors of X are, or csr_array
         The weights.
     """
 
-    def __init__(self, X: SymmetricMatrix, values: Any) -> None:
-        self.ops, self.dtype, self.values = X.ops, X.dtype, values
+    def __init__(self, storage: SymmetricMatrix, values: Any) -> None:
+        self.storage, self.values = storage, values
 
-    def __call__(self, square: Square) -> Factor:
+    def weights(self, square: Square) -> Factor:
+        """Return the weights of a part."""
         block = self.values[square.top : square.bottom, square.left : square.right]
         block = block.toarray() if sp.issparse(block) else block
-        return block if _is_mask(block) else self.ops.cast(block, self.dtype)
+        return block if _is_mask(block) else self.storage.ops.cast(block, self.storage.dtype)
 
-    def sums(self) -> tuple[np.ndarray, np.ndarray]:
+    def row_sums(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the row sums, and how many entries of each row have a weight."""
-        W, ops, wide = self.values, self.ops, np.dtype(np.float64)
+        W, ops, wide = self.values, self.storage.ops, np.dtype(np.float64)
         if sp.issparse(W):
             return np.asarray(W.sum(axis=1)).ravel(), np.diff(W.indptr).astype(np.int64)
         n, step = W.shape[0], max(1, SUMMED // W.shape[0])
@@ -53,39 +55,21 @@ class Weights:
 
     @property
     def arrays(self) -> list[np.ndarray]:
-        """What there is to them, for a fingerprint."""
+        """What there is to the weights, for a fingerprint."""
         W = self.values
-        return [W.indptr, W.indices, W.data] if sp.issparse(W) else [self.ops.get(W)]
+        return [W.indptr, W.indices, W.data] if sp.issparse(W) else [self.storage.ops.get(W)]
 
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """Passes over a storage and its weights; each part is processed on its own device."""
-
-    storage: SymmetricMatrix
-    weights: Weights
-    known_sqnorm: float | None = None
-
+    @cached_property
     def sqnorm(self) -> float:
-        """Return the sum of w x^2."""
-        if self.known_sqnorm is None:
-            (sqnorm,) = self._totals(_squared, [])
-            object.__setattr__(self, "known_sqnorm", sqnorm)
-        assert self.known_sqnorm is not None
-        return self.known_sqnorm
+        """The sum of w x^2."""
+        (sqnorm,) = self._totals(_squared, [])
+        return sqnorm
 
     def over(self, storage: SymmetricMatrix) -> Parts:
         """Return the same passes over another storage of X."""
-        return Parts(storage, self.weights, self.known_sqnorm)
-
-    @property
-    def arrays(self) -> list[np.ndarray]:
-        """What there is to the weights, for a fingerprint."""
-        return self.weights.arrays
-
-    def flops(self, rank: int) -> float:
-        """Return the floating point operations of a pass."""
-        return 4.0 * self.storage.shape[0] ** 2 * rank
+        other = copy.copy(self)
+        other.storage = storage
+        return other
 
     def add(self, F: Factor, V: Factor, T: Factor, out: Factor) -> Sums:
         """Add S T to ``out``, S = W o (X - F V^T); return the sums."""
@@ -100,7 +84,7 @@ class Parts:
             misfit, explained = misfit + apart, explained + along
         misfit, explained = float(misfit), float(explained)
         # what is explained is the sum of w (x - m) m: that of w x m less that of w m^2
-        fit = self.sqnorm() - misfit - explained
+        fit = self.sqnorm - misfit - explained
         return misfit, fit, fit - explained
 
     def quartic(self, U: Factor, D: Factor) -> Coefficients:

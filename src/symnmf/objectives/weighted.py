@@ -60,14 +60,11 @@ class Weighted(MatrixObjective):
     ) -> None:
         super().__init__(storage)
         self.passes, self.corrects, self.seen, self.counts = passes, corrects, seen, counts
-        self._sqnorm: float | None = None
 
     @property
     def sqnorm(self) -> float:
-        if self._sqnorm is None:
-            own = self.storage.sqnorm if self.corrects else 0.0
-            self._sqnorm = max(own + self.passes.sqnorm(), 0.0)
-        return self._sqnorm
+        own = self.storage.sqnorm if self.corrects else 0.0
+        return float(max(own + self.passes.sqnorm, 0.0))
 
     @property
     def unseen(self) -> np.ndarray | None:
@@ -206,11 +203,8 @@ class Weighted(MatrixObjective):
 
     def with_storage(self, storage: Any) -> Weighted:
         other = copy.copy(self)
-        other.storage, other.passes, other._sqnorm = storage, self.passes.over(storage), None
+        other.storage, other.passes = storage, self.passes.over(storage)
         return other
-
-    def cost(self, rank: int) -> float:
-        return super().cost(rank) + self.passes.flops(rank) / self.ops.rate
 
     def for_rank(self, rank: int, *, warn: bool = True) -> Objective:
         few = self.counts < rank

@@ -236,7 +236,7 @@ class Plan:
 
     def _small(self, f: Objective) -> bool:
         """Whether an iteration is too small for several threads."""
-        return f.cost(int(self.rank)) < SMALL_PRODUCT
+        return f.storage.cost(int(self.rank)) < SMALL_PRODUCT
 
 
 def _in_order(

@@ -48,6 +48,7 @@ class ADMM(Solver):
 
     second_factor: ClassVar[bool] = True
     free_second_factor: ClassVar[bool] = True
+    rows = Nnls()
 
     first: float = 0.01
     limit: float = 10.0
@@ -66,10 +67,6 @@ class ADMM(Solver):
             APART: Kept(least=0.0, infinite=True),
             RHO: Kept(least=0.0),
         }
-
-    @property
-    def rows(self) -> Nnls:
-        return Nnls()
 
     def start(self, f: Objective, U0: Factor) -> State:
         memory = {MULTIPLIER: f.ops.zeros(U0.shape, f.dtype), APART: np.array(np.inf)}

@@ -55,6 +55,7 @@ class HalsNewton(Solver):
     cost: ClassVar[str] = "1 product and 6nr^2, or 10 inner steps of 6nr^2"
     starts_at_random: ClassVar[bool] = False
     requires: ClassVar[tuple[str, ...]] = ("along",)
+    rows = Hals()
 
     depth: int | None = None
     newton_below: float = 0.05
@@ -64,10 +65,6 @@ class HalsNewton(Solver):
         check_ranges(self, newton_below=(0.0, 1.0))
         if self.depth is not None:
             check_ranges(self, depth=(0, 1e6))
-
-    @property
-    def rows(self) -> Hals:
-        return Hals()
 
     def _pairs(self, f: Objective, rank: int) -> int:
         """Return the steps remembered."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from symnmf.errors import InputError
+from symnmf.arguments import check_ranges
 from symnmf.objectives import Objective
 from symnmf.solvers.original import Move, OriginalSolver, gradient, move_to
 from symnmf.state import Point, State
@@ -39,9 +39,7 @@ class LBFGS(OriginalSolver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for argument, value in (("iterations", self.iterations), ("pairs", self.pairs)):
-            if not isinstance(value, int) or value < 1:
-                raise InputError(f"{argument} must be a whole number of at least 1, got {value!r}.")
+        check_ranges(self, iterations=(1, 1e9), pairs=(1, 1e6))
 
     def step(self, f: Objective, state: State) -> None:
         from scipy.optimize import Bounds, minimize

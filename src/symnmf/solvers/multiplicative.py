@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from symnmf.errors import InputError
+from symnmf.arguments import TINY_TO_HUGE, check_ranges
 from symnmf.objectives import Objective
 from symnmf.solvers.original import OriginalSolver, move_to
 from symnmf.state import State
@@ -56,8 +56,7 @@ class BetaSNMF(MultiplicativeSolver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.0 < self.beta <= 1.0:
-            raise InputError(f"beta must be above 0 and at most 1, got {self.beta!r}.")
+        check_ranges(self, beta=(TINY_TO_HUGE[0], 1.0))
 
     @property
     def shape(self) -> tuple[float, float]:
@@ -81,8 +80,7 @@ class AlphaSNMF(MultiplicativeSolver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.0 < self.alpha <= 1.0:
-            raise InputError(f"alpha must be above 0 and at most 1, got {self.alpha!r}.")
+        check_ranges(self, alpha=(TINY_TO_HUGE[0], 1.0))
 
     @property
     def shape(self) -> tuple[float, float]:

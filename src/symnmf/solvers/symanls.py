@@ -17,6 +17,4 @@ class SymANLS(SplitSolver):
     summary: ClassVar[str] = "alternating exact nonnegative least squares (the paper's Algorithm 1)"
     cost: ClassVar[str] = "2 products, 2n small nonnegative least squares of size r"
 
-    @property
-    def rows(self) -> Nnls:
-        return Nnls()
+    rows = Nnls()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from symnmf.errors import InputError
+from symnmf.arguments import check_ranges
 from symnmf.ops import Hals
 from symnmf.solvers.solver import SplitSolver
 
@@ -18,9 +18,7 @@ class SymHALS(SplitSolver):
     summary: ClassVar[str] = "one column at a time (the paper's Algorithm 2)"
     cost: ClassVar[str] = "2 products, 2 sweeps of 2nr^2"
 
-    @property
-    def rows(self) -> Hals:
-        return Hals(1)
+    rows = Hals(1)
 
 
 @dataclass(frozen=True)
@@ -41,10 +39,7 @@ class ASymHALS(SplitSolver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.inner_sweeps, int) or self.inner_sweeps < 1:
-            raise InputError(
-                f"inner_sweeps must be a whole number of at least 1, got {self.inner_sweeps!r}."
-            )
+        check_ranges(self, inner_sweeps=(1, 1e6))
 
     @property
     def rows(self) -> Hals:

@@ -32,10 +32,7 @@ class TensorNewton(Solver):
     cost: ClassVar[str] = "2 products, 3 of order 4, and 20 inner steps of 8nr^2"
     starts_at_random: ClassVar[bool] = False
     requires: ClassVar[tuple[str, ...]] = ("change_along",)
-
-    @property
-    def rows(self) -> Hals:
-        return Hals()
+    rows = Hals()
 
     def memory(self, f: Objective, rank: int) -> Layout:
         return {
