@@ -157,7 +157,7 @@ def test_a_checkpoint_of_another_fit_is_refused(affinity, tmp_path):
     _reader(path, max_iter=2, random_state=5).fit(affinity)
     for other, X, said in (
         ({"random_state": 6}, affinity, r"random_state 6 \(it has 5\)"),
-        ({"random_state": 5, "n_clusters": 3}, affinity, r"n_clusters 3 \(it has 4\)"),
+        ({"random_state": 5, "n_clusters": 3}, affinity, r"rank 3 \(it has 4\)"),
         ({"random_state": 5, "init": "random"}, affinity, "init 'random'"),
         ({"random_state": 5}, 2 * affinity, "this X;"),
     ):

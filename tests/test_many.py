@@ -110,9 +110,9 @@ def test_caves_are_found_and_counted():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"order": 3}, "order cannot be combined with row_sparse=True"),
+        ({"order": 3}, "order=3 cannot be combined with row_sparse=True"),
         ({"ignore_diagonal": True}, "ignore_diagonal cannot be combined with row_sparse=True"),
-        ({"n_clusters": 10**6}, "n_clusters=1000000 is not between 1 and the 42 nodes of G"),
+        ({"n_clusters": 10**6}, "n_clusters=1000000 is more than the 42 nodes of G"),
         ({"row_sparse": "yes"}, "row_sparse must be True or False or None, got 'yes'"),
     ],
 )

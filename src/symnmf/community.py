@@ -18,7 +18,6 @@ from symnmf.cluster.quality import Quality
 from symnmf.cluster.task import PRECOMPUTED, Task
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.edges import read_graph
-from symnmf.notebook import card
 from symnmf.options import ClusterOptions, documented
 from symnmf.run.result import OUTSIDE, Result
 from symnmf.run.start import RandomState
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from symnmf.cluster.judgement import RankSelection
     from symnmf.cluster.sparse import SparseFitted
     from symnmf.run.choosing import Choice
-
-#: What a notebook shows at most.
-SHOWN_SETS, SHOWN_NODES = 20, 8
 
 
 class Communities(Sequence[frozenset[Hashable]]):
@@ -130,22 +126,6 @@ class Communities(Sequence[frozenset[Hashable]]):
         """U in units of the background."""
         strength = self._fitted.strengths
         return None if strength is None else strength[:, : len(self._sets)]
-
-    def _repr_html_(self) -> str:
-        rows: list[tuple[Any, int, str]] = []
-        for number, nodes in enumerate(self._sets[:SHOWN_SETS]):
-            # sets have no order of their own, so members are shown in that of the graph
-            members = [name for name in self.names if name in nodes][:SHOWN_NODES]
-            more = ", …" if len(nodes) > len(members) else ""
-            rows.append((number, len(nodes), ", ".join(map(str, members)) + more))
-        if len(self) > SHOWN_SETS:
-            rows.append(("…", sum(map(len, self._sets[SHOWN_SETS:])), "in the other communities"))
-        if self.outside:
-            rows.append(
-                ("none", len(self.outside), ", ".join(map(str, self.outside[:SHOWN_NODES])))
-            )
-        title = f"{len(self)} communities of {len(self.names)} nodes"
-        return card(title, "", rows, ("community", "nodes", "such as"))
 
     @property
     def quality(self) -> Quality:

@@ -76,7 +76,8 @@ def check_output(path: AnyPath, name: str = "path") -> None:
     target = Path(os.path.realpath(place))
     try:
         if target.is_dir() or target.is_socket() or target.is_block_device():
-            raise OSError(errno.EINVAL, "it is no file")
+            what = "a folder" if target.is_dir() else "no file"
+            raise OSError(errno.EINVAL, f"it is {what}")
         if not target.parent.is_dir():
             raise InputError(
                 f"{name} {str(place)!r} cannot be written: the folder {str(target.parent)!r} does "

@@ -17,7 +17,7 @@ from symnmf.rowsparse.certificate import SparseCertificate
 from symnmf.rowsparse.factor import RowSparse
 from symnmf.rowsparse.fitting import RowSparseLikelihood, RowSparseSteps, SparseRun
 from symnmf.rowsparse.sparse_loss import Loss, Point
-from symnmf.run.checkpoint import Checkpointing
+from symnmf.run.checkpoint import Checkpoint
 from symnmf.run.interrupts import watching
 from symnmf.run.problem import Problem
 from symnmf.run.result import OUTSIDE, Callback, Result, Status
@@ -112,9 +112,11 @@ def find_many(
         start = RowSparse.of_sets(seeds.sets, np.sqrt(seeds.density), A.shape[0], width)
         problem = Problem.around(RowSparseLikelihood(loss, start))
         settings = Settings(RowSparseSteps(), None, limits)
-        keeper, saved = Checkpointing(checkpoint).open(
-            problem, width, settings, lambda: {"count": count}, (problem.objective,)
-        )
+        keeper = None if checkpoint is None else Checkpoint(checkpoint)
+        saved = None
+        if keeper is not None:
+            f = problem.objective
+            saved = keeper.resume(problem, width, settings, {"count": count}, [f])
         run = SparseRun(problem, settings, callback, keeper)
         signals = [signal.SIGINT, *([signal.SIGTERM] if keeper else [])]
         with watching(call, *signals):

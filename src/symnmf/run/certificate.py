@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,7 +13,6 @@ from symnmf.arguments import checked
 from symnmf.bounds.bound import Bound
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
-from symnmf.notebook import card
 from symnmf.objectives import Objective
 from symnmf.objectives.objective import REFERENCE_SHARE, rounding_level
 from symnmf.parallel import one_blas_thread
@@ -270,10 +268,6 @@ class Certificate:
         when = " while lambda did not" if self.splits else ""
         lines.append(f"  the objective {rose}{when}; run ended: {self.status}")
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        rest = [re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in str(self).split("\n")[1:]]
-        return card("Certificate", self.verdict, rest)
 
     def _on_lambda(self) -> list[str]:
         relation, holds = ("<", "holds") if self.theorem1 else (">=", "does not hold")

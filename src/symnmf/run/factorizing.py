@@ -11,7 +11,7 @@ from symnmf import calls
 from symnmf.arguments import checked
 from symnmf.bars import bar, together
 from symnmf.options import ProblemOptions, documented
-from symnmf.run.checkpoint import Checkpointing
+from symnmf.run.checkpoint import Checkpoint
 from symnmf.run.problem import Problem
 from symnmf.run.result import Callback, Result
 from symnmf.run.settings import Settings
@@ -97,7 +97,7 @@ def factorize(
             device=device,
             checkpoint=checkpoint,
         )
-    checkpointing = Checkpointing(checkpoint)
+    kept = None if checkpoint is None else Checkpoint(checkpoint)
     of_each = None if callback is None else lambda _, now: callback(now)
     with calls.opened(max_time) as call, bar(progress, n_init) as shown:
         watcher = together(shown, of_each)
@@ -116,7 +116,7 @@ def factorize(
                 init=init,
                 random_state=random_state,
                 callback=None if watcher is None else partial(watcher, 0),
-                checkpointing=checkpointing,
+                checkpoint=kept,
             ).as_given(posed.given)
         else:
             result = replace(plan, rank=rank, progress=watcher).search(posed).best

@@ -212,11 +212,8 @@ class Run:
 
     def _save(self) -> None:
         assert self.checkpoint is not None
-        self.checkpoint.write(
-            SavedRun(self.state, self.history, self.seconds, self.start_misfit),
-            self.f.ops,
-            with_product=not self.solver.has_coupling,
-        )
+        saved = SavedRun(self.state, self.history, self.seconds, self.start_misfit)
+        self.checkpoint.write(saved.arrays(self.f.ops, with_product=not self.solver.has_coupling))
 
     def result(self, status: Status) -> Result:
         """Return where a run is, that ended like this."""

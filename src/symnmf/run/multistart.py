@@ -18,8 +18,7 @@ from symnmf.objectives import Objective
 from symnmf.ops import HostOps
 from symnmf.outputs import check_output
 from symnmf.parallel import Threads
-from symnmf.run.checkpoint import NOWHERE, Checkpointing
-from symnmf.run.fits import open_fit
+from symnmf.run.checkpoint import Checkpoint
 from symnmf.run.interrupts import watching
 from symnmf.run.problem import Problem
 from symnmf.run.result import Result, Snapshot
@@ -155,7 +154,7 @@ class Plan:
         apart, workers = self._apart(f), 1
         if apart:
             workers = min(self.starts, Threads(self.n_jobs).count)
-        keeping, seed = self._opened(problem)
+        seed = drawn_seed() if self.random_state is None else self.random_state
         first = as_generator(seed)
         generators = [first, *first.spawn(self.starts - 1)] if self.starts > 1 else [first]
         spectral = SpectralStarts(self.basis)
@@ -177,7 +176,7 @@ class Plan:
                 init=spectral.start(start) if self.from_eigenvectors else self.init,
                 random_state=generators[start],
                 callback=callback,
-                checkpointing=keeping(start),
+                checkpoint=self._kept(start, self.random_state),
             )
 
         results: list[Result] = []
@@ -211,15 +210,13 @@ class Plan:
         best = _without_remainders(best, problem).as_given(problem.given)
         return Search(best, tuple(results), len(results), seed, spectral.least_error(X))
 
-    def _opened(self, problem: Problem) -> tuple[Callable[[int], Checkpointing], RandomState]:
-        """Return how a start is kept or resumed, and the seed of them all."""
+    def _kept(self, start: int, seed: RandomState) -> Checkpoint | None:
+        """Return where a start is saved, and resumed from if it was saved before."""
         if self.checkpoint is None:
-            seed = drawn_seed() if self.random_state is None else self.random_state
-            return lambda start: NOWHERE, seed
-        identity = {"X": problem.digest, "n_clusters": int(self.rank)}
-        identity |= origin_of(self.init, self.random_state)
-        fit = open_fit(Path(self.checkpoint), identity, self.random_state)
-        return fit.checkpointing, fit.seed
+            return None
+        path = Path(self.checkpoint)
+        file = f"{path.stem}.start-{start}{path.suffix}" if start else path.name
+        return Checkpoint(path.with_name(file), start=start, **origin_of(self.init, seed))
 
     def _seconds(self, at_once: int) -> float | None:
         seconds = self.settings.limits.max_time

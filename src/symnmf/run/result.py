@@ -15,7 +15,6 @@ from symnmf.calls import Call, Seconds
 from symnmf.errors import InputError
 from symnmf.interchange import as_given, is_dlpack, is_tensor, to_host
 from symnmf.naming import lookup
-from symnmf.notebook import card
 from symnmf.storage.indices import check_indices
 
 if TYPE_CHECKING:
@@ -286,17 +285,6 @@ class Result:
             return solved
         start = min(self.seconds.start, self.seconds.total)
         return start + solved * ((self.seconds.total - start) / solved[-1])
-
-    def _repr_html_(self) -> str:
-        n, r = self.U.shape
-        rows = [
-            ("U", f"{n} x {r}"),
-            ("relative squared error", f"{self.error:.6g}"),
-            ("ended", f"{self.status} after {self.n_iter} iterations"),
-            ("solver", self.solver),
-            ("seconds", f"{self.seconds.total:.3g}"),
-        ]
-        return card("Result", "X ≈ U Uᵀ, U ≥ 0", rows)
 
     @property
     def W(self) -> np.ndarray | None:

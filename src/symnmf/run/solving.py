@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from symnmf import calls, errors
 from symnmf.objectives import Objective
 from symnmf.objectives.objective import rounding_level
 from symnmf.parallel import one_blas_thread
-from symnmf.run.checkpoint import NOWHERE, Checkpointing
+from symnmf.run.checkpoint import Checkpoint
 from symnmf.run.inspection import grown_rows
 from symnmf.run.interrupts import watching
 from symnmf.run.loop import Run
@@ -45,7 +44,7 @@ def solve(
     init: str | Any = "scaled-random",
     random_state: RandomState = None,
     callback: Callback | None = None,
-    checkpointing: Checkpointing = NOWHERE,
+    checkpoint: Checkpoint | None = None,
 ) -> Result:
     """Do one run, without warnings."""
     problem = problem.for_rank(rank, warn=False)
@@ -53,15 +52,17 @@ def solve(
     f, init = problem.objective, as_start(init)
     if isinstance(init, str):
         init = named_start(init, f, rank, at_random=settings.solver.starts_at_random)
-    signals = [signal.SIGINT, *([signal.SIGTERM] if checkpointing.checkpoint else [])]
+    signals = [signal.SIGINT, *([signal.SIGTERM] if checkpoint else [])]
     limit = settings.limits.max_time
     with calls.opened(limit) as call, one_blas_thread(), watching(call, *signals):
         narrow = None if settings.solver.starts_at_random else _in_float32(f)
         readers = [f] if narrow is None else [f, narrow]
-        origin = partial(origin_of, init, random_state)
-        keeper, saved = checkpointing.open(problem, rank, settings, origin, readers)
+        saved = None
+        if checkpoint is not None:
+            origin = origin_of(init, random_state)
+            saved = checkpoint.resume(problem, rank, settings, origin, readers)
         had_a_run = isinstance(init, str) and init == SKETCH
-        run = Run(problem, settings, callback, keeper, had_a_run)
+        run = Run(problem, settings, callback, checkpoint, had_a_run)
         if saved is None:
             with calls.timed("start"):
                 U0 = f.ops.put(starting_point(f, rank, init, random_state))
@@ -70,7 +71,7 @@ def solve(
             first = narrow if saved.dtype != f.dtype else None
         if first is not None:
             # a start of its own: what float32 says of X, from where the run goes on
-            before = Run(Problem.around(first), settings, callback, keeper, had_a_run)
+            before = Run(Problem.around(first), settings, callback, checkpoint, had_a_run)
             if saved is None:
                 before.begin(f.ops.cast(U0, FLOAT32))
             else:
