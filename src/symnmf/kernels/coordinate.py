@@ -142,35 +142,6 @@ def sweep_csr(
 
 
 @compiled(fastmath={"contract", "nsz"})
-def sweep_factors(
-    left: np.ndarray, right: np.ndarray, inner: np.ndarray, U: np.ndarray, gram: np.ndarray
-) -> None:
-    """Go through all rows of X = left right^T; ``inner`` = right^T U in float64 follows."""
-    r = U.shape[1]
-    product = np.empty(r)
-    moved = np.empty(r)
-    scratch = np.empty(3 * r)
-    for i in range(U.shape[0]):
-        diagonal = 0.0
-        product[:] = 0.0
-        for k in range(left.shape[1]):
-            x = np.float64(left[i, k])
-            diagonal += x * np.float64(right[i, k])
-            for j in range(r):
-                product[j] += x * inner[k, j]
-        for j in range(r):
-            moved[j] = -np.float64(U[i, j])
-            product[j] += diagonal * moved[j]
-        minimise_row(i, diagonal, product, U, gram, scratch)
-        for j in range(r):
-            moved[j] += np.float64(U[i, j])
-        for k in range(right.shape[1]):
-            x = np.float64(right[i, k])
-            for j in range(r):
-                inner[k, j] += x * moved[j]
-
-
-@compiled(fastmath={"contract", "nsz"})
 def sweep_block(
     X: np.ndarray,
     origin: int,

@@ -69,6 +69,9 @@ class Ops(ABC):
     #: Floating point operations a second, about, of products with factors that live here.
     rate = 1e10
 
+    #: Numbers in a block of dense columns that is formed at a time.
+    block = 262_144
+
     def supports(self, rows: RowSolver) -> bool:
         """Whether rows can be solved this way here."""
         return True

@@ -19,14 +19,12 @@ from symnmf.ops.operations import Hals, Line, Ops, RowSolver
 from symnmf.ops.torch_pivoting import pivot_factor
 from symnmf.ops.torch_sums import FullPrecision, csr_tensor, summed_cross, summed_dot
 
-#: Rows and columns of the tiles that a misfit is formed from.
-TILE = 2048
-
 DTYPES = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float64}
 NAMES = {torch.float32: np.float32, torch.float64: np.float64}
 
-#: Floating point operations a second of float32 products on an H200, rather too few.
-GPU_RATE = 4e13
+#: Floating point operations a second of float32 products on an H200, rather too few, and numbers in
+#: a block: so many that launching costs little beside the work.
+GPU_RATE, GPU_BLOCK = 4e13, 2**24
 
 
 class TorchOps(Ops):
@@ -42,7 +40,7 @@ class TorchOps(Ops):
         self.device = torch.device(device)
         self._captures = Captures() if self.device.type == "cuda" else None
         if self.device.type == "cuda":
-            self.rate = GPU_RATE
+            self.rate, self.block = GPU_RATE, GPU_BLOCK
 
     def _small(self, array: np.ndarray, like: Tensor) -> Tensor:
         """Return an r x r matrix of the host on the device, in the precision of ``like``."""
@@ -72,18 +70,9 @@ class TorchOps(Ops):
                 return X @ V
             return torch.mm(X, V, out=out)
 
-    def misfit(self, X: Tensor, U: Tensor) -> float:
-        """Return ||X - U U^T||_F^2 for a full X, from tiles of its upper triangle."""
-        total = torch.zeros((), dtype=torch.float64, device=U.device)
-        with FullPrecision():
-            for top in range(0, len(U), TILE):
-                first = U[top : top + TILE]
-                for left in range(top, len(U), TILE):
-                    part = X[top : top + TILE, left : left + TILE]
-                    gap = torch.addmm(part, first, U[left : left + TILE].T, alpha=-1)
-                    share = torch.linalg.vector_norm(gap, dtype=torch.float64).square()
-                    total += share if left == top else 2 * share
-        return float(total)
+    def misfit(self, X: Tensor, U: Tensor) -> float | None:
+        """Return ||X - U U^T||_F^2 for a full X; None where no kernel of its own does that."""
+        return None
 
     # --- to and from the host
 

@@ -77,7 +77,7 @@ class TritonOps(TorchOps):
             torch.sum(own, 0, out=result[first : first + count])
         return result
 
-    def misfit(self, X: Tensor, U: Tensor) -> float:
+    def misfit(self, X: Tensor, U: Tensor) -> float | None:
         if X.dtype != torch.float32 or not X.is_contiguous() or not self._fits(U):
             return super().misfit(X, U)
         n, r = U.shape

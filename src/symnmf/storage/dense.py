@@ -9,7 +9,7 @@ import numpy as np
 from symnmf.kernels.dense_products import NARROW, times_rows
 from symnmf.parallel import Bounds, Threads
 from symnmf.storage.host import HostMatrix
-from symnmf.storage.symmetric import BLOCK_SIZE, Square, residual_by_columns, square_parts
+from symnmf.storage.symmetric import Square, residual_by_columns, square_parts
 
 #: Rows of the squares that X is looked at in: a few of them fit into the cache.
 PART_SIDE = 512
@@ -19,18 +19,17 @@ MEMORY_BYTES = 5e9
 
 
 class DenseMatrix(HostMatrix):
-    """A symmetric C-contiguous array; a Fortran-ordered one is its own transpose."""
+    """A symmetric array with its rows one after the other, as they are in the transpose if not."""
 
     def __init__(self, X: np.ndarray, threads: Threads) -> None:
         super().__init__(X.shape[0], X.dtype, threads)
-        self.array = X
+        self.array = X if X.flags.c_contiguous else X.T
 
     def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
-        X = _rows(self.array)
-        if V.shape[1] <= NARROW and X.flags.c_contiguous:
-            times_rows(X, V, out, begin, end)
+        if V.shape[1] <= NARROW and self.array.flags.c_contiguous:
+            times_rows(self.array, V, out, begin, end)
         else:
-            np.matmul(X[begin:end], V, out=out[begin:end])
+            np.matmul(self.array[begin:end], V, out=out[begin:end])
 
     def chunks(self, width: int) -> list[Bounds]:
         n = self.shape[0]
@@ -50,7 +49,7 @@ class DenseMatrix(HostMatrix):
         return sum(self.threads.run(task, self.threads.split(n, 2.0 * n)))
 
     def columns(self, begin: int, end: int) -> np.ndarray:
-        return _rows(self.array)[begin:end].T
+        return self.array[begin:end].T
 
     def residual_sqnorm(self, U: np.ndarray, V: np.ndarray) -> float | None:
         return residual_by_columns(self, U, V)
@@ -63,12 +62,7 @@ class DenseMatrix(HostMatrix):
         yield from self._blocks(0, self.shape[0])
 
     def _blocks(self, begin: int, end: int) -> Iterator[np.ndarray]:
-        """Yield some rows, or columns where these are what follows each other, a few at a time."""
-        array, rows = _rows(self.array), max(1, BLOCK_SIZE // self.shape[0])
+        """Yield some rows, a few at a time."""
+        rows = max(1, self.ops.block // self.shape[0])
         for first in range(begin, end, rows):
-            yield array[first : min(first + rows, end)]
-
-
-def _rows(X: np.ndarray) -> np.ndarray:
-    """Return X, or its transpose, which is the same, with its rows one after the other."""
-    return X if X.flags.c_contiguous else X.T
+            yield self.array[first : min(first + rows, end)]

@@ -141,14 +141,6 @@ class LowRank(ThinFactors):
         core = R[:, :k] @ self.C @ R[:, :k].T - R[:, k : k + r] @ R[:, -r:].T
         return float(np.vdot(core, core))
 
-    def coordinate_sweep(self, U: np.ndarray, gram: np.ndarray) -> np.ndarray:
-        from symnmf.kernels.coordinate import sweep_factors
-
-        read_once()
-        right = (self.B @ self.C).astype(self.dtype)
-        sweep_factors(self.B, right, self.ops.cross(right, U), U, gram)
-        return U
-
 
 def _finite_matrix(X: Any, name: str) -> np.ndarray:
     try:

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from symnmf.parallel import Threads
 
 
-#: Numbers in a block of dense columns that is formed at a time (2 MB).
-BLOCK_SIZE = 262_144
-
 #: The share of ||X||_F^2 below which differences in float32, each off by about 1e-7 of the entry,
 #: have fewer than six digits left.
 SINGLE_ABOVE = 1e-8
@@ -162,7 +159,7 @@ class SymmetricMatrix(SymmetricArray):
     def column_blocks(self) -> Iterator[tuple[int, int, Factor]]:
         """Yield all columns, a few at a time, with the first of them and the first of the next."""
         n = self.shape[0]
-        width = max(1, BLOCK_SIZE // n)
+        width = max(1, self.ops.block // n)
         for begin in range(0, n, width):
             end = min(begin + width, n)
             yield begin, end, self.columns(begin, end)
@@ -271,12 +268,10 @@ def _from_columns(X: SymmetricMatrix, U: Factor, V: Factor, dtype: np.dtype) -> 
     n, ops, same = X.shape[0], X.ops, V is U
     left = ops.cast(U, dtype)
     right = left if same else ops.cast(V, dtype)
-    width = max(1, BLOCK_SIZE // n)
-    strips = -(-n // width)
+    width = max(1, ops.block // n)
 
-    def strip(number: int) -> float:
-        begin, end = number * width, min((number + 1) * width, n)
-        first = begin if same else 0
+    def strip(begin: int) -> float:
+        end, first = min(begin + width, n), begin if same else 0
         rows = ops.cast(X.columns(begin, end).T[:, first:], dtype)
         gap = rows - right[begin:end] @ left[first:].T
         if not same:
@@ -284,16 +279,10 @@ def _from_columns(X: SymmetricMatrix, U: Factor, V: Factor, dtype: np.dtype) -> 
         square = gap[:, : end - begin]
         return 2.0 * ops.inner(gap, gap) - ops.inner(square, square)
 
-    def task(begin: int, end: int) -> float:
-        # a strip from the left and one from the right, so that every pair has as many entries
-        pairs = ({number, strips - 1 - number} for number in range(begin, end))
-        return sum(strip(number) for pair in pairs for number in pair)
-
-    half = -(-strips // 2)
-    if not isinstance(ops, HostOps):
-        return task(0, half)
-    cost = 2.0 * n * U.shape[1] * width * (1.0 if same else 2.0)
-    return sum(ops.threads.run(task, ops.threads.split(half, cost)))
+    parts = [(begin,) for begin in range(0, n, width)]
+    if isinstance(ops, HostOps):
+        return sum(ops.threads.run(strip, parts))
+    return sum(strip(*part) for part in parts)
 
 
 @singledispatch

@@ -15,8 +15,8 @@ from torch import Tensor
 from symnmf.calls import read_once
 from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
-from symnmf.ops.torch_ops import TorchOps, as_torch_dtype, device_ops
-from symnmf.ops.torch_sums import FullPrecision, csr_tensor
+from symnmf.ops.torch_ops import GPU_BLOCK, TorchOps, as_torch_dtype, device_ops
+from symnmf.ops.torch_sums import csr_tensor
 from symnmf.parallel import Threads
 from symnmf.storage.border import NEGATIVE, check_asymmetry, check_range, check_shape, check_values
 from symnmf.storage.dense import DenseMatrix
@@ -24,29 +24,18 @@ from symnmf.storage.dtypes import float_dtype
 from symnmf.storage.sparse import COST_OF_AN_ENTRY, RESIDUAL_UP_TO, SparseMatrix
 from symnmf.storage.streamed_rows import StreamedRows, room_on
 from symnmf.storage.symmetric import (
-    Square,
     SymmetricMatrix,
     as_float32,
     fingerprint,
     has_digits,
     residual_by_columns,
-    square_parts,
 )
 from symnmf.storage.wrapping import checked_dense, checked_sparse
 
 Rows: TypeAlias = "Tensor | StreamedRows"
 
-#: Entries of X that are processed together if a pass needs extra memory.
-BLOCK_SIZE = 2**21
-
-#: Rows of the squares that a weighted X is looked at in.
-PART_SIDE = 4096
-
 #: Bytes a second that come from the memory of the host.
 STREAMED_BYTES = 5e10
-
-#: Entries of X - U V^T that are formed at a time, and the most columns of them.
-MISFIT_SIZE, MISFIT_COLUMNS = 2**20, 2**11
 
 #: Arrays of these become tensors as they are.
 SHARED = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
@@ -172,9 +161,9 @@ def _asymmetry(rows: Rows) -> float:
     return float(largest)
 
 
-def _row_blocks(rows: Rows, count: int | None = None) -> Iterator[Tensor]:
-    """Yield the rows of X from the first to the last, ``count`` at a time, on the device."""
-    count = max(1, BLOCK_SIZE // rows.shape[1]) if count is None else count
+def _row_blocks(rows: Rows) -> Iterator[Tensor]:
+    """Yield the rows of X from the first to the last, some at a time, on the device."""
+    count = max(1, GPU_BLOCK // rows.shape[1])
     if isinstance(rows, StreamedRows):
         for _, block in rows:
             yield from block.split(count)
@@ -186,10 +175,6 @@ class TorchMatrix(SymmetricMatrix):
     """A matrix whose products are computed by torch."""
 
     ops: TorchOps
-
-    def _largest_of(self, values: Tensor) -> Tensor:
-        """Return the largest of some entries of X in size."""
-        return torch.maximum(values.max(), -values.min()) if self.signed else values.max()
 
 
 class TorchDense(TorchMatrix):
@@ -218,51 +203,13 @@ class TorchDense(TorchMatrix):
         rows = self.rows.host if isinstance(self.rows, StreamedRows) else self.rows
         return rows[begin:end].to(self.ops.device).T
 
-    def parts(self) -> Iterator[tuple[Square, Tensor]]:
-        if isinstance(self.rows, Tensor):
-            for square in square_parts(len(self.rows), PART_SIDE):
-                yield square, self.rows[square.top : square.bottom, square.left : square.right]
-            return
-        top, n = 0, self.shape[0]
-        for block in _row_blocks(self.rows):
-            bottom = top + len(block)
-            yield Square(top, bottom, top, bottom), block[:, top:bottom]
-            if bottom < n:
-                yield Square(top, bottom, bottom, n), block[:, bottom:]
-            top = bottom
-
-    def compute_sqnorm(self) -> float:
-        norms = [
-            torch.linalg.vector_norm(block, dtype=torch.float64) for block in _row_blocks(self.rows)
-        ]
-        return float(torch.stack(norms).square().sum())
-
     def residual_sqnorm(self, U: Tensor, V: Tensor) -> float | None:
-        read_once()
         if V is U and isinstance(self.rows, Tensor):
             quick = self.ops.misfit(self.rows, U.to(self.rows.dtype))
-        else:
-            quick = self._misfit(U, V, self.rows.dtype)
-        if has_digits(self.dtype, quick, self.sqnorm):
-            return quick
-        return self._misfit(U, V, torch.float64)
-
-    def _misfit(self, U: Tensor, V: Tensor, dtype: torch.dtype) -> float:
-        """Return ||X - U V^T||_F^2 from tiles in a precision."""
-        total, begin = torch.zeros((), dtype=torch.float64, device=U.device), 0
-        width = min(len(V), MISFIT_COLUMNS)
-        with FullPrecision():
-            for block in _row_blocks(self.rows, MISFIT_SIZE // width):
-                first = U[begin : begin + len(block)].to(dtype)
-                for part, second in zip(block.split(width, 1), V.split(width), strict=True):
-                    misfit = torch.addmm(part.to(dtype), first, second.to(dtype).T, alpha=-1)
-                    total += torch.linalg.vector_norm(misfit, dtype=torch.float64).square()
-                begin += len(block)
-        return float(total)
-
-    def compute_largest(self) -> float:
-        blocks = _row_blocks(self.rows)
-        return float(torch.stack([self._largest_of(block) for block in blocks]).max())
+            if quick is not None and has_digits(self.dtype, quick, self.sqnorm):
+                read_once()
+                return quick
+        return residual_by_columns(self, U, V)
 
     def digest(self) -> str:
         blocks = (block.cpu().numpy() for block in _row_blocks(self.rows))
@@ -301,7 +248,7 @@ class TorchSparse(TorchMatrix):
         return residual_by_columns(self, U, V) if self.shape[0] <= RESIDUAL_UP_TO else None
 
     def compute_largest(self) -> float:
-        return float(self._largest_of(self.data)) if len(self.data) else 0.0
+        return float(self.data.abs().max()) if len(self.data) else 0.0
 
     def digest(self) -> str:
         pattern = (part.long().cpu().numpy() for part in (self.indptr, self.indices))

@@ -14,6 +14,7 @@ from symnmf.arguments import checked
 from symnmf.calls import read_once
 from symnmf.errors import InputError
 from symnmf.interchange import is_anndata, is_dask, is_tensor, to_host
+from symnmf.ops import HostOps
 from symnmf.parallel import Threads
 from symnmf.storage.border import (
     NAN_IN_ARRAY,
@@ -87,7 +88,12 @@ def as_symmetric(
 
         return DaskMatrix(X, n_jobs=n_jobs, name=name)
     if is_stored(X):
-        return _stored(X, n_jobs, threads, name, allow_negative)
+        X = open_stored(X, name)
+        if is_small(X):
+            return checked_dense(X[:], threads, name, allow_negative)
+        from symnmf.storage.blocks import Blocks
+
+        return Blocks(X, n_jobs=n_jobs, name=name)
     return checked_dense(X, threads, name, allow_negative)
 
 
@@ -112,13 +118,12 @@ def stored(A: Any, n_jobs: int | None = None) -> HostMatrix:
 
     The other way round than :func:`in_memory`, without a second check.
     """
-    threads = Threads(n_jobs)
-    if sp.issparse(A):
-        if not A.has_canonical_format:
-            A = A.copy()
-            A.sum_duplicates()
-        return SparseMatrix(A.indptr, A.indices, A.data, threads)
-    return DenseMatrix(A, threads)
+    if not sp.issparse(A):
+        return DenseMatrix(A, Threads(n_jobs))
+    if not A.has_canonical_format:
+        A = A.copy()
+        A.sum_duplicates()
+    return SparseMatrix(A.indptr, A.indices, A.data, Threads(n_jobs))
 
 
 def on_device(X: Any, device: Any = "cuda") -> SymmetricMatrix:
@@ -158,18 +163,6 @@ def _usable(device: Any) -> Any:
             f"device={device!r} needs torch, which is not installed: pip install 'symnmf[gpu]'."
         ) from None
     return usable_device(device)
-
-
-def _stored(
-    X: Any, n_jobs: int | None, threads: Threads, name: str, signed: bool
-) -> SymmetricMatrix:
-    """Take a matrix on disk in blocks, or whole where it is no larger than a block."""
-    source = open_stored(X, name)
-    if is_small(source):
-        return checked_dense(source[:], threads, name, signed)
-    from symnmf.storage.blocks import Blocks
-
-    return Blocks(source, n_jobs=n_jobs, name=name)
 
 
 def is_small(source: Any) -> bool:
@@ -218,7 +211,7 @@ def checked_dense(X: Any, threads: Threads, name: str, signed: bool = False) -> 
     array = np.ascontiguousarray(array, dtype=dtype)
     n = array.shape[0]
     with np.errstate(invalid="ignore"):
-        rows = max(1, 262_144 // n)
+        rows = max(1, HostOps.block // n)
         smallest, largest, asymmetry = np.inf, -np.inf, 0.0
         for first in range(0, n, rows):
             block = array[first : first + rows]
@@ -255,9 +248,11 @@ def checked_sparse(
         smallest, largest = float(matrix.data.min()), float(matrix.data.max())
         check_values(smallest, largest, name, signed=signed, nan=nan, negative=NEGATIVE)
         check_range(max(largest, -smallest), dtype, name)
-        mapped = is_mapped(matrix.data)
-        mirror = None if mapped else _mirror(matrix)
-        asymmetry = _seen_asymmetry(matrix) if mirror is None else _asymmetry(matrix, mirror)
+        mirror = None if is_mapped(matrix.data) else matrix.T.tocsr()
+        if mirror is None:
+            asymmetry = _seen_asymmetry(matrix)
+        else:
+            asymmetry = float(abs(mirror - matrix).max())
         rounded = check_asymmetry(asymmetry, max(largest, -smallest), dtype, name)
         if rounded and mirror is not None:
             matrix = sp.csr_array((matrix + mirror) * dtype.type(0.5))
@@ -275,21 +270,6 @@ def is_mapped(array: Any) -> bool:
             return True
         array = array.base
     return False
-
-
-def _mirror(matrix: sp.csr_array) -> sp.csr_array:
-    mirror = matrix.T.tocsr()
-    mirror.sort_indices()
-    return mirror
-
-
-def _asymmetry(matrix: sp.csr_array, mirror: sp.csr_array) -> float:
-    """Return the largest difference between an entry and its mirror image."""
-    if np.array_equal(mirror.indptr, matrix.indptr) and np.array_equal(
-        mirror.indices, matrix.indices
-    ):
-        return float(np.abs(mirror.data - matrix.data).max())
-    return float(abs(mirror - matrix).max())
 
 
 def _seen_asymmetry(matrix: sp.csr_array) -> float:

@@ -16,7 +16,6 @@ from symnmf.ops import HostOps
 from symnmf.parallel import Bounds, Threads
 from symnmf.storage.host import HostArray
 from symnmf.storage.sparse import COST_OF_AN_ENTRY
-from symnmf.storage.symmetric import BLOCK_SIZE
 from symnmf.tensors import kernels
 from symnmf.tensors.model import Model
 
@@ -97,7 +96,7 @@ class DenseTensor(SymmetricTensor):
         n, r = factors[0].shape
         out = np.empty((n, r), self.dtype)
         # the ranges of rows do not depend on the number of threads
-        rows = max(1, BLOCK_SIZE // (n ** (self.order - 2) * r))
+        rows = max(1, self.ops.block // (n ** (self.order - 2) * r))
 
         def task(begin: int, end: int) -> None:
             for first in range(begin * rows, min(end * rows, n), rows):
