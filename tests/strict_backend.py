@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from symnmf.kernels import directions, pairs
-from symnmf.ops import Hals, Line, Ops
+from symnmf.ops import Line, Ops
 from symnmf.storage import SymmetricMatrix
 from symnmf.storage.symmetric import as_float32
 
@@ -32,8 +32,7 @@ def get(T):
 
 
 class StrictOps(Ops):
-    def supports(self, rows):
-        return isinstance(rows, Hals)
+    exact_rows = False
 
     def put(self, array):
         return put(array)
@@ -126,12 +125,6 @@ class StrictOps(Ops):
         held = (U > 0) & (curvature * U <= self.times(U, gram) - product)
         U[held] = 0.0
         return int(xp.sum(xp.astype(held, xp.int64)))
-
-    def slot(self, ring, number):
-        return ring[number, ...]
-
-    def write_slot(self, ring, number, T):
-        ring[number, ...] = T
 
     def pair_sums(self, U, product, gram, level, reach, gradient, steps, changes, newest, slots):
         sums = np.zeros((6, max(steps.shape[0], 3)))

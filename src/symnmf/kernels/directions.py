@@ -54,28 +54,6 @@ def direction_rows(
 
 
 @compiled(fastmath=REORDER)
-def advance_rows(
-    U: np.ndarray,
-    product: np.ndarray,
-    D: np.ndarray,
-    image: np.ndarray,
-    step: float,
-    begin: int,
-    end: int,
-) -> None:
-    """Add ``step`` D to U and ``step`` X D (``image``) to X U; D becomes the step made."""
-    at, size = begin * U.shape[1], (end - begin) * U.shape[1]
-    u, xu = span(U, at, size), span(product, at, size)
-    d, xd = span(D, at, size), span(image, at, size)
-    t, zero = U.dtype.type(step), U.dtype.type(0)
-    for k in range(size):
-        d[k] *= t
-        # rounding could leave a crumb below zero where the step goes all the way to it
-        u[k] = max(u[k] + d[k], zero)
-        xu[k] += t * xd[k]
-
-
-@compiled(fastmath=REORDER)
 def prepare_rows(
     U: np.ndarray,
     product: np.ndarray,

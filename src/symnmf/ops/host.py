@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +16,7 @@ from symnmf.kernels.hals import hals_rows
 from symnmf.ops.operations import Line, Nnls, Ops, RowSolver
 from symnmf.parallel import Threads
 
-BLOCK_ROWS = 2048  # that stay in cache while several things are done to them
+BLOCK_ROWS = 2048  # of the factors that are worked on at a time
 READING = 8.0  # floating point operations that take as long as to read an entry of two factors
 
 #: Solves rows ``begin..end`` of a factor in place, given product, anchor, gram and coupling.
@@ -63,17 +64,18 @@ class HostOps(Ops):
             found = found + other
         return found
 
-    def _sum(self, block: Callable[..., Any], cost: float, *factors: np.ndarray) -> Any:
-        """Add up what ``block`` makes of a few rows of the factors at a time, in float64."""
+    def _over(self, block: Callable[[slice], Any], n: int, cost: float) -> list[Any]:
+        """Do a few of n rows at a time, which cost so much each; return what that gives, in order.
 
-        def part(begin: int, end: int) -> Any:
-            total = 0.0
-            for first in range(begin, end, BLOCK_ROWS):
-                last = min(first + BLOCK_ROWS, end)
-                total = total + block(*(factor[first:last] for factor in factors))
-            return total
+        They stay in cache while several things are done to them.
+        """
 
-        return self._rows(part, len(factors[0]), cost)
+        def part(begin: int, end: int) -> list[Any]:
+            tops = range(begin, end, BLOCK_ROWS)
+            return [block(slice(top, min(top + BLOCK_ROWS, end))) for top in tops]
+
+        parts = self.threads.run(part, self.threads.split(n, cost))
+        return list(itertools.chain.from_iterable(parts))
 
     def product(self, F: Any, V: np.ndarray) -> np.ndarray:
         """Return F V for a full or a sparse F."""
@@ -107,12 +109,18 @@ class HostOps(Ops):
         n, r = terms[0][1].shape
         total = np.empty_like(terms[0][1])
 
-        def rows(begin: int, end: int) -> None:
-            for top in range(begin, end, BLOCK_ROWS):
-                place = slice(top, min(top + BLOCK_ROWS, end))
-                _combine(total[place], [(weight, T[place]) for weight, T in terms], plus)
+        kind = total.dtype.type
 
-        self.threads.run(rows, self.threads.split(n, 2.0 * r * len(terms)))
+        def block(rows: slice) -> None:
+            (first, T), *others = terms
+            own = total[rows]
+            np.multiply(T[rows], kind(first), out=own)
+            for weight, other in others:
+                own += other[rows] if weight == 1.0 else kind(weight) * other[rows]
+            if plus:
+                own += kind(plus)
+
+        self._over(block, n, 2.0 * r * len(terms))
         return total
 
     def weigh_rows(self, T: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -143,14 +151,8 @@ class HostOps(Ops):
         return U * ratio
 
     def inner(self, A: np.ndarray, B: np.ndarray) -> float:
-        return float(self._sum(_inner, READING * A.shape[1], A, B))
-
-    def apart(self, U: np.ndarray, V: np.ndarray) -> float:
-        def block(u: np.ndarray, v: np.ndarray) -> float:
-            gap = u - v
-            return _inner(gap, gap)
-
-        return float(self._sum(block, READING * U.shape[1], U, V))
+        cost = READING * A.shape[1]
+        return sum(self._over(lambda rows: _inner(A[rows], B[rows]), len(A), cost))
 
     def cross(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         A, B = np.ascontiguousarray(A), np.ascontiguousarray(B)
@@ -165,14 +167,15 @@ class HostOps(Ops):
     ) -> float:
         small, twice = gram.astype(U.dtype, copy=False), U.dtype.type(2.0 * step)
 
-        def block(u: np.ndarray, p: np.ndarray) -> float:
+        def block(rows: slice) -> float:
+            u = U[rows]
             move = u @ small
-            move -= p
+            move -= product[rows]
             move *= twice
             np.minimum(u, move, out=move)  # u - max(u - move, 0)
             return _inner(move, move)
 
-        return math.sqrt(self._sum(block, 2.0 * U.shape[1] ** 2, U, product))
+        return math.sqrt(sum(self._over(block, len(U), 2.0 * U.shape[1] ** 2)))
 
     def solve_rows(
         self,
@@ -197,8 +200,17 @@ class HostOps(Ops):
     def advance(
         self, U: np.ndarray, product: np.ndarray, line: Line, t: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        kernel = partial(directions.advance_rows, U, product, line.D, line.image, t)
-        self.threads.run(kernel, self.threads.split(len(U), 3.0 * READING * U.shape[1]))
+        step = U.dtype.type(t)
+
+        def block(rows: slice) -> None:
+            own, moved = U[rows], line.D[rows]
+            moved *= step
+            own += moved
+            # rounding could leave a crumb below zero where the step goes all the way to it
+            np.maximum(own, 0, out=own)
+            product[rows] += step * line.image[rows]
+
+        self._over(block, len(U), 3.0 * READING * U.shape[1])
         return U, product, line.D
 
     def put_at_zero(
@@ -207,13 +219,6 @@ class HostOps(Ops):
         held = (U > 0) & (curvature * U <= self.times(U, gram) - product)
         U[held] = 0
         return int(np.count_nonzero(held))
-
-    def slot(self, ring: np.ndarray, number: int) -> np.ndarray:
-        return ring[number]
-
-    def write_slot(self, ring: np.ndarray, number: int, T: np.ndarray) -> None:
-        if not np.may_share_memory(ring[number], T):
-            ring[number] = T
 
     def pair_sums(
         self,
@@ -294,14 +299,3 @@ class HostOps(Ops):
 def _inner(a: np.ndarray, b: np.ndarray) -> float:
     """Return <a, b>, summed in float64."""
     return float(np.vdot(a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)))
-
-
-def _combine(total: np.ndarray, terms: list[tuple[float, np.ndarray]], plus: float) -> None:
-    """Write the sum of weighted arrays and a number."""
-    kind = total.dtype.type
-    (first, T), *others = terms
-    np.multiply(T, kind(first), out=total)
-    for weight, other in others:
-        total += other if weight == 1.0 else kind(weight) * other
-    if plus:
-        total += kind(plus)

@@ -72,9 +72,8 @@ class Ops(ABC):
     #: Numbers in a block of dense columns that is formed at a time.
     block = 262_144
 
-    def supports(self, rows: RowSolver) -> bool:
-        """Whether rows can be solved this way here."""
-        return True
+    #: Whether rows can be solved exactly here, not by sweeps alone.
+    exact_rows = True
 
     # --- to and from the host
 
@@ -222,14 +221,6 @@ class Ops(ABC):
     @abstractmethod
     def put_at_zero(self, U: Factor, product: Factor, gram: np.ndarray, curvature: float) -> int:
         """Set the entries 0 < u <= (U G - X U) / curvature of U to zero; return how many."""
-
-    @abstractmethod
-    def slot(self, ring: Factor, number: int) -> Factor:
-        """Return factor ``number`` of a stack, to be overwritten."""
-
-    @abstractmethod
-    def write_slot(self, ring: Factor, number: int, T: Factor) -> None:
-        """Make T factor ``number`` of a stack."""
 
     @abstractmethod
     def pair_sums(

@@ -206,13 +206,6 @@ class TorchOps(Ops):
         U.masked_fill_(held, 0)
         return int(held.sum())
 
-    def slot(self, ring: Tensor, number: int) -> Tensor:
-        return ring[number]
-
-    def write_slot(self, ring: Tensor, number: int, T: Tensor) -> None:
-        if ring[number].data_ptr() != T.data_ptr():
-            ring[number].copy_(T)
-
     def pair_sums(
         self,
         U: Tensor,

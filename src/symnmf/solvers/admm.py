@@ -48,6 +48,7 @@ class ADMM(Solver):
 
     second_factor: ClassVar[bool] = True
     free_second_factor: ClassVar[bool] = True
+    requires: ClassVar[tuple[str, ...]] = ("plain_misfit", "exact_rows")
     rows = Nnls()
 
     first: float = 0.01

@@ -21,6 +21,7 @@ NEEDED = {
     "nonnegative": "X >= 0",
     "improved": "loss='poisson' or 'bernoulli'",
     "change_along": "a tensor",
+    "exact_rows": "rows of a factor that can be solved exactly",
     "swept": "a loss that is a sum over pairs of rows",
 }
 
@@ -40,7 +41,7 @@ class Solver(ABC):
     default_coupling: ClassVar[str | None] = None
     #: whether this is a method of the literature, whose runs begin from random numbers
     starts_at_random: ClassVar[bool] = True
-    #: attributes that an objective must have, and that must not be None or False: see NEEDED
+    #: attributes that an objective or its operations must have, not None or False: see NEEDED
     requires: ClassVar[tuple[str, ...]] = ("plain_misfit",)
     #: whether V is a second factor, and whether it may have negative entries
     second_factor: ClassVar[bool] = False
@@ -50,26 +51,16 @@ class Solver(ABC):
         if is_dataclass(self):
             check_fields(self)
 
-    @property
-    def rows(self) -> RowSolver | None:
-        """How this method solves rows of a factor; None where it does not."""
-        return None
-
     def check(self, f: Objective) -> None:
         """Refuse an objective this method cannot work on, before any work is done."""
         for name in self.requires:
-            value = getattr(f, name, None)
+            value = getattr(f if hasattr(f, name) else f.ops, name, None)
             if value is None or value is False:
                 raise InputError(
                     f"solver {self.name!r} needs {NEEDED.get(name, name)}, which this problem does "
                     f"not have (minimise {f.describe()} for a {type(f.storage).__name__}); use "
                     f"'auto' or another solver."
                 )
-        if self.rows is not None and not f.ops.supports(self.rows):
-            raise InputError(
-                f"solver {self.name!r} solves rows by {type(self.rows).__name__}, which "
-                f"{type(f.storage).__name__} does not offer; use 'auto' or 'a-symhals'."
-            )
 
     def start(self, f: Objective, U0: Factor) -> State:
         """Return the state before the first iteration; V_0 = U_0 always."""

@@ -16,5 +16,6 @@ class SymANLS(SplitSolver):
     name: ClassVar[str] = "symanls"
     summary: ClassVar[str] = "alternating exact nonnegative least squares (the paper's Algorithm 1)"
     cost: ClassVar[str] = "2 products, 2n small nonnegative least squares of size r"
+    requires: ClassVar[tuple[str, ...]] = ("split_step", "exact_rows")
 
     rows = Nnls()

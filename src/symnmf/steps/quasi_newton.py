@@ -55,13 +55,13 @@ def leave_out(state: State) -> None:
 
 def next_slot(state: State) -> Factor:
     """Return where the next target may be written; the step found there is remembered."""
-    return state.U.ops.slot(state.memory["steps"], int(state.memory["counters"][SLOT]))
+    return state.memory["steps"][int(state.memory["counters"][SLOT]), ...]
 
 
 def stepped(state: State, step: Factor) -> None:
     """Say that U has moved by ``step``."""
     counters = state.memory["counters"]
-    state.U.ops.write_slot(state.memory["steps"], int(counters[SLOT]), step)
+    state.memory["steps"][int(counters[SLOT]), ...] = step
     counters[PENDING] = 1
 
 
