@@ -1,4 +1,4 @@
-"""A bar for terminals and notebooks."""
+"""What watches a fit: a bar for terminals and notebooks, and the caller's function."""
 
 from __future__ import annotations
 
@@ -9,12 +9,23 @@ from typing import Any
 
 from symnmf.errors import InputError
 
+#: Called with the number of a start and its latest snapshot; a true return value stops the fit.
+Watcher = Callable[[int, Any], Any]
+
 
 @contextmanager
-def bar(shown: bool, starts: int) -> Iterator[Callable[[int, Any], None] | None]:
-    """Show how far a fit is inside a ``with`` block (needs the extra ``progress``)."""
-    if not shown:
-        yield None
+def watched(
+    progress: bool, starts: int, callback: Callable[[Any], Any] | None, *others: Watcher | None
+) -> Iterator[Watcher | None]:
+    """Give one watcher for all inside a ``with`` block, or None where there is none.
+
+    A bar shows ``progress`` (needs the extra ``progress``); ``callback`` takes snapshots alone.
+    """
+    watchers = [watcher for watcher in others if watcher is not None]
+    if callback is not None:
+        watchers.append(lambda _, now: callback(now))
+    if not progress:
+        yield _together(watchers)
         return
     try:
         from tqdm.auto import tqdm
@@ -34,17 +45,11 @@ def bar(shown: bool, starts: int) -> Iterator[Callable[[int, Any], None] | None]
                     refresh=False,
                 )
 
-        yield show
+        yield _together([show, *watchers])
 
 
-def together(*watchers: Any) -> Callable[[int, Any], bool] | None:
-    """Return one watcher that calls those that are not None, or None without any."""
-    present = [watcher for watcher in watchers if watcher is not None]
-    if not present:
+def _together(watchers: list[Watcher]) -> Watcher | None:
+    if not watchers:
         return None
-
-    def see(start: int, now: Any) -> bool:
-        answers = [bool(watcher(start, now)) for watcher in present]  # each sees every snapshot
-        return any(answers)
-
-    return see
+    # each sees every snapshot
+    return lambda start, now: any(tuple(watcher(start, now) for watcher in watchers))

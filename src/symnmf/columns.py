@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from symnmf.arguments import checked
-from symnmf.bars import bar
+from symnmf.bars import watched
 from symnmf.cluster.fitted import in_order
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
@@ -141,8 +141,8 @@ def consensus(
     problem = Problem.of(X, n_jobs=run["n_jobs"], device=run["device"], **posed).for_rank(rank)
     if not isinstance(problem.X, SymmetricMatrix):
         raise InputError("X is a tensor; consensus is for matrices.")
-    with bar(run["progress"], n_runs) as shown:
-        search = replace(plan, progress=shown).search(problem)
+    with watched(run["progress"], n_runs, None) as watcher:
+        search = replace(plan, progress=watcher).search(problem)
     if len(search.finished) < 2:
         raise InputError(
             "max_time ended before two runs were made, and there is nothing to compare; raise it."

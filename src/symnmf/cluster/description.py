@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from symnmf.cluster.partition import between, merges, numbered
 from symnmf.graphs.adjacency import normalized
-from symnmf.run.centres import nearest_centres
 from symnmf.run.spectral import leading_subspace
 from symnmf.storage import as_symmetric
 
@@ -44,7 +43,7 @@ def by_eigenvectors(edges: sp.csr_array) -> Described:
     while True:
         basis = leading_subspace(scaled, min(reach, most))
         for count in range(seen + 1, len(basis.values) + 1):
-            labels = numbered(nearest_centres(basis.leading(count)))
+            labels = numbered(basis.leading(count).labels())
             found.add(int(labels.max()) + 1, description_length(edges, labels), labels)
         seen = max(seen, len(basis.values))
         inside = found.labels.max() + 1 <= INSIDE * seen

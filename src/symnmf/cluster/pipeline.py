@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import calls, graphs
-from symnmf.bars import bar, together
+from symnmf.bars import Watcher, watched
 from symnmf.cluster.fitted import Fitted, fitted_of
 from symnmf.cluster.judgement import LEVEL, Evidence, RankSelection
 from symnmf.cluster.judging import count_overlapping, evidence_for
@@ -24,7 +24,7 @@ from symnmf.graphs.attributes import aligned, scale_attributes
 from symnmf.interchange import column_names
 from symnmf.membership import BACKGROUND
 from symnmf.objectives.losses import FROBENIUS
-from symnmf.run.multistart import Plan, StartProgress
+from symnmf.run.multistart import Plan
 from symnmf.run.problem import Problem
 from symnmf.run.solving import warn_unless_converged
 from symnmf.run.spectral import SpectralStarts
@@ -36,7 +36,7 @@ from symnmf.storage.wrapping import in_memory
 SEARCH_SHARE = 0.9
 
 
-def find_clusters(task: Task, data: Any, *watchers: StartProgress | None) -> Fitted:
+def find_clusters(task: Task, data: Any, *watchers: Watcher | None) -> Fitted:
     """Cluster the data, with a bar where one is asked for, and warn of what should be known.
 
     Watchers are called with the number of a start and its latest snapshot; a true answer ends the
@@ -47,9 +47,7 @@ def find_clusters(task: Task, data: Any, *watchers: StartProgress | None) -> Fit
             with calls.timed("check"):
                 similar, count, evidence, selection = _look_at(task, data)
                 similar, problem, plan = _pose(task, similar, count)
-            with bar(task.progress, plan.starts) as shown:
-                on_each = None if task.callback is None else (lambda _, now: task.callback(now))
-                watcher = together(shown, on_each, *watchers)
+            with watched(task.progress, plan.starts, task.callback, *watchers) as watcher:
                 search = replace(plan, progress=watcher).search(problem)
             if task.loss != FROBENIUS:
                 search, similar, problem = refined(

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import errors, graphs
-from symnmf.bars import bar, together
+from symnmf.bars import watched
 from symnmf.cluster.judgement import UNKNOWN, Judgement
 from symnmf.cluster.quality import Quality, assess
 from symnmf.cluster.task import Task
@@ -61,9 +61,7 @@ def fit_row_sparse(task: Task, G: Any) -> SparseFitted:
             UserWarning,
         )
     limits = task.plan.settings.limits
-    with bar(bool(task.progress), 1) as shown:
-        on_each = None if task.callback is None else (lambda _, now: task.callback(now))
-        watcher = together(shown, on_each)
+    with watched(task.progress, 1, task.callback) as watcher:
         found = find_many(
             restrict(A, task.components),
             count,

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from symnmf import calls
 from symnmf.arguments import checked
-from symnmf.bars import bar, together
+from symnmf.bars import watched
 from symnmf.options import ProblemOptions, documented
 from symnmf.run.checkpoint import Checkpoint
 from symnmf.run.problem import Problem
@@ -98,9 +98,7 @@ def factorize(
             checkpoint=checkpoint,
         )
     kept = None if checkpoint is None else Checkpoint(checkpoint)
-    of_each = None if callback is None else lambda _, now: callback(now)
-    with calls.opened(max_time) as call, bar(progress, n_init) as shown:
-        watcher = together(shown, of_each)
+    with calls.opened(max_time) as call, watched(progress, n_init, callback) as watcher:
         with calls.timed("check"):
             posed = Problem.of(X, **problem, n_jobs=n_jobs, device=device)
             if isinstance(rank, str):

@@ -14,6 +14,7 @@ import numpy as np
 
 from symnmf import calls
 from symnmf.arguments import check_options
+from symnmf.bars import Watcher
 from symnmf.objectives import Objective
 from symnmf.ops import HostOps
 from symnmf.outputs import check_output
@@ -36,9 +37,6 @@ from symnmf.run.start import (
 )
 from symnmf.state import Point
 from symnmf.storage.wrapping import torch_device
-
-#: Called with the number of the start and its latest snapshot; a true return value stops them all.
-StartProgress = Callable[[int, Snapshot], Any]
 
 #: Part of what the leading eigenvectors explain that makes more starts pointless: on twenty data
 #: sets the best of twelve others then was lower by at most a ten thousandth of the error.
@@ -101,7 +99,7 @@ class Plan:
     n_jobs: int | None = None
     device: Any = None
     checkpoint: str | Path | None = None
-    progress: StartProgress | None = None
+    progress: Watcher | None = None
     basis: Basis | None = None
 
     def __post_init__(self) -> None:

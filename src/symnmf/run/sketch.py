@@ -8,7 +8,6 @@ reading of X. It ends near a minimum of the problem on X, and few iterations on 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,47 +44,34 @@ LEAST_TOL, MISSED = 1e-4, 0.003
 LOOKS, SPENT_BEFORE = 5, 0.2
 
 
-@dataclass(frozen=True, eq=False)
-class Sketch:
-    """B C B^T in place of X, and what it says of X's leading eigenvectors.
+def sketch_of(X: SymmetricMatrix, rank: int) -> tuple[SymmetricMatrix, Basis] | None:
+    """Return B C B^T in place of X, where X is, and its leading eigenvectors; None if time is up.
 
-    Attributes
-    ----------
-    X : SymmetricMatrix
-        The sketch, kept where X is.
-    basis : Basis
-        The leading eigenpairs of the sketch.
+    X is read a few times.
     """
+    block = random_block(X, min(WIDTH * rank, X.shape[0]))
+    for _ in range(POWERS):
+        block = orthonormal(X.ops, X.matmul(block))
+        if calls.out_of_time():
+            return None
+    image = X.matmul(block)
+    core = X.ops.cross(block, image)
+    from symnmf.storage.lowrank import ThinFactors
 
-    X: SymmetricMatrix
-    basis: Basis
-
-    @classmethod
-    def of(cls, X: SymmetricMatrix, rank: int) -> Sketch | None:
-        """Read X a few times; None where time is up."""
-        width = min(WIDTH * rank, X.shape[0])
-        block = random_block(X, width)
-        for _ in range(POWERS):
-            block = orthonormal(X.ops, X.matmul(block))
-            if calls.out_of_time():
-                return None
-        image = X.matmul(block)
-        core = X.ops.cross(block, image)
-        from symnmf.storage.lowrank import ThinFactors
-
-        sketch = ThinFactors(block, 0.5 * (core + core.T), X.ops)
-        return cls(sketch, basis_in(X, block, image, rank))
+    sketch = ThinFactors(block, 0.5 * (core + core.T), X.ops)
+    return sketch, basis_in(X, block, image, rank)
 
 
 def sketch_start(f: Objective, rank: int, random_state: Any) -> np.ndarray:
     """Return the end of a run on a sketch of X, or a spectral start if X has no sketch."""
-    sketch = Sketch.of(f.storage, rank) if affordable(f.shape[0], rank) else None
-    if sketch is None:
+    found = sketch_of(f.storage, rank) if affordable(f.shape[0], rank) else None
+    if found is None:
         return spectral_start(f, rank, random_state)
-    missed = math.sqrt(max(1.0 - sketch.X.sqnorm / f.sqnorm, 0.0)) if f.sqnorm > 0.0 else 0.0
+    sketch, basis = found
+    missed = math.sqrt(max(1.0 - sketch.sqnorm / f.sqnorm, 0.0)) if f.sqnorm > 0.0 else 0.0
     tol = max(LEAST_TOL, MISSED * missed)
     with calls.opened(apart=True):  # readings of the sketch are not of X
-        U = improved(sketch.X, sketch.basis.start(sketch.X, None), tol=tol).astype(f.dtype)
+        U = improved(sketch, basis.start(sketch, None), tol=tol).astype(f.dtype)
     return (f.best_multiple(Point(f.ops, f.ops.put(U))) * U).astype(f.dtype)
 
 
