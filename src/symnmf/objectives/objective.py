@@ -71,8 +71,6 @@ class Objective(ABC):
     default_solver: ClassVar[Any] = "auto"
     #: factors of the split problem that a coupling holds together
     split_factors: int = 2
-    #: what a sentence calls the problem
-    problem_name: ClassVar[str] = "symmetric NMF"
     #: the rule for lambda where neither the caller nor the solver names one
     default_coupling: str = "rising"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -30,69 +29,39 @@ ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
 #: By how much of ||X||^2 two values of one problem may differ through rounding.
 SAME_VALUE = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}
 
-#: The objective without weights and terms.
-PLAIN = "1/2 ||X - U U^T||^2"
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Certificate:
     """How good a result is, in numbers and in one sentence.
 
     Attributes
     ----------
-    consensus : float
-        ||U - V||_F / ||V||_F.
     stationarity : float
         Natural residual of the original problem at U, relative to a tenth of ||X||_F ||U||_F.
-    penalized_stationarity : float
-        The same for the split problem at (U, V) with the run's last lambda.
-    curvature : float
-        mu, the largest eigenvalue of (U V^T + V U^T) / 2 - X, with weights of W o that. If it is
-        below d lambda, d = 2, a critical point of the split problem has U = V and is critical for
-        the original one (Theorem 1', docs/theory/coupling.md). For a tensor of order d, see
-        docs/howto/hypergraphs.md. NaN for a method without lambda.
-    consensus_bound : float
-        The bound of Theorem 1' on ||U - V||_F / ||V||_F, from the gradients; infinite if its
-        condition does not hold.
-    coupling, coupling_bound : float
-        The run's last lambda, and the objective's bound for the start, 1/2 ||X - U_0 U_0^T||_F for
-        the plain one: a constant lambda above it guarantees U = V (Theorem 3'). NaN if there is
-        none.
-    constant_coupling : bool
-        Whether lambda was constant.
-    monotone : bool
-        Whether the recorded objective never rose while lambda did not.
-    status : str
-        How the run ended.
-    splits : bool
-        Whether the method had several factors; otherwise the theorems on lambda do not apply.
-    factors : int
-        How many the method had: 1, 2 for a split method, d for one on a tensor of order d.
-    problem_name : str
-        What the sentences call the problem.
+    tol : float
+        The tolerance to be met.
     objective : str
         What was minimised.
+    monotone : bool
+        Whether the recorded objective never rose while lambda did not.
+    factors : int
+        How many the method had: 1, 2 for a split method, d for one on a tensor of order d. With one
+        there is no lambda, and the numbers that concern it say nothing.
     dead_columns : tuple of int
         Columns of U that are zero.
     at_rounding : bool
         Whether the residual is as small as the precision of X allows.
-    precision : str
-        That precision: "float32" or "float64".
-    worst_component : float
-        The largest stationarity of a connected component of X, each at its own scale; that of X
-        itself if it is connected. The norm of X would hide a small component. An entry connects two
-        rows if it is above a thousandth of the largest entry of both, or a tenth of that of one.
-    components : int
-        The number of components.
+    worst_component, components : float and int
+        The largest stationarity of a connected component of X, each at its own scale, which the
+        norm of X could hide, and the number of components. An entry connects two rows if it is
+        above a thousandth of the largest entry of both, or a tenth of that of one.
     lowest_curvature : float
         The lowest curvature of the objective at U that was found, relative to ||X||_F: on the
-        entries above 0, and within a column on entries that are 0 with gradient 0. NaN if it was
-        not computed: for tensors, and if U is not stationary to 1e-4.
+        entries above 0, and within a column on entries that are 0 with gradient 0. The true
+        minimum may be slightly lower. NaN for tensors, and if U is not stationary to 1e-4.
     strict : bool
         Whether every entry that is 0 has a positive gradient, so that the curvature on the others
         says whether U is a local minimum.
-    curvature_steps : int
-        Lanczos steps, with one product with X each; the true minimum may be slightly lower.
     falls : bool
         Whether the objective falls along some direction: one of negative curvature, or a new
         column instead of a zero one.
@@ -105,48 +74,56 @@ class Certificate:
     bound : Bound or None
         A lower bound on the error of every U >= 0 with as many columns; see
         :meth:`symnmf.Result.bound`, which searches longer. None for more than 50 000 rows.
-    tol : float
-        The tolerance to be met.
+    coupling, coupling_bound : float
+        The run's last lambda, and the objective's bound for the start, 1/2 ||X - U_0 U_0^T||_F for
+        the plain one: a constant lambda above it guarantees U = V (Theorem 3'). NaN if there is
+        none, or lambda was not constant.
+    consensus : float
+        ||U - V||_F / ||V||_F.
+    penalized_stationarity : float
+        The stationarity of the split problem at (U, V) with that lambda.
+    curvature : float
+        mu, the largest eigenvalue of (U V^T + V U^T) / 2 - X, with weights of W o that. If it is
+        below d lambda, d = 2, a critical point of the split problem has U = V and is critical for
+        the original one (Theorem 1', docs/theory/coupling.md). For a tensor of order d, see
+        docs/howto/hypergraphs.md.
+    consensus_bound : float
+        The bound of Theorem 1' on ||U - V||_F / ||V||_F, from the gradients; infinite if its
+        condition does not hold.
     """
 
-    consensus: float
     stationarity: float
-    penalized_stationarity: float
-    curvature: float
-    consensus_bound: float
-    coupling: float
-    coupling_bound: float
-    constant_coupling: bool
-    monotone: bool
-    status: str
-    splits: bool
-    factors: int
-    problem_name: str
-    objective: str
-    dead_columns: tuple[int, ...]
-    at_rounding: bool
-    precision: str
-    worst_component: float
-    components: int
-    lowest_curvature: float
-    strict: bool
-    curvature_steps: int
-    falls: bool
-    grown_rows: tuple[int, ...]
-    zero_is_best: bool
-    uniqueness: Uniqueness | None
-    bound: Bound | None
     tol: float
+    objective: str
+    monotone: bool
+    factors: int = 1
+    dead_columns: tuple[int, ...] = ()
+    at_rounding: bool = False
+    worst_component: float = 0.0
+    components: int = 1
+    lowest_curvature: float = np.nan
+    strict: bool = False
+    falls: bool = False
+    grown_rows: tuple[int, ...] = ()
+    zero_is_best: bool = False
+    uniqueness: Uniqueness | None = None
+    bound: Bound | None = None
+    coupling: float = 0.0
+    coupling_bound: float = np.nan
+    consensus: float = 0.0
+    penalized_stationarity: float = np.inf
+    curvature: float = np.nan
+    consensus_bound: float = np.inf
 
     @property
     def theorem1(self) -> bool:
         """Whether the condition of Theorem 1' holds: mu < d lambda, d = 2 for a matrix."""
-        return self.splits and self.curvature < self.factors * self.coupling
+        return self.curvature < self.factors * self.coupling
 
     @property
     def theorem3(self) -> bool:
         """Whether that of Theorem 3' does: lambda constant and above the bound for the start."""
-        return self.splits and self.constant_coupling and self.coupling > self.coupling_bound
+        return self.coupling > self.coupling_bound
 
     @property
     def ground(self) -> Literal["residual", "theorem"] | None:
@@ -164,9 +141,7 @@ class Certificate:
             return "residual"
         everywhere = self.components == 1 or self.worst_component <= self.tol
         small = self.penalized_stationarity <= self.tol and self.consensus_bound <= self.tol
-        if small and everywhere:
-            return "theorem"
-        return None
+        return "theorem" if small and everywhere else None
 
     @property
     def certified(self) -> bool:
@@ -182,26 +157,13 @@ class Certificate:
         """The outcome in one sentence."""
         if self.zero_is_best:
             return "Certified: U = 0 is the answer, since no column v >= 0 lowers the objective."
-        reached = f"to the tolerance {self.tol:.2g}"
-        if self._only_rounding:
-            reached = f"to {self.stationarity:.2g}, which is all that {self.precision} allows"
-        point = f"U is a critical point of {self.problem_name} {reached}{self._order_two}"
-        if self.ground == "theorem":
-            return f"Certified by Theorem 1': U = V to {self.consensus_bound:.2g}, so {point}."
-        if self.certified and not self.splits:
-            return f"Certified: {point}."
-        if self.certified and self.consensus <= self.tol:
-            return f"Certified by its residual: U = V and {point}."
         if self.certified:
-            return (
-                f"Certified by its residual: {point}, though V still differs from it by "
-                f"{self.consensus:.2g}."
-            )
+            return self._what_holds()
         if self.grown_rows:
             return (
-                f"Not certified: U grows without limit in {rows_named(self.grown_rows)}, since "
-                f"entries of X are hidden there; add ridge= to the problem, or observe the "
-                f"diagonal."
+                f"Not certified: U grows without limit in {len(self.grown_rows)} rows (the first "
+                f"is {self.grown_rows[0]}), since entries of X are hidden there; add ridge= to the "
+                f"problem, or observe the diagonal."
             )
         if self.falls:
             return (
@@ -210,80 +172,73 @@ class Certificate:
             )
         if not np.isfinite(self.stationarity):
             return "Not certified: U is zero or not finite; start from another point."
-        apart = self.consensus > self.tol
-        if self.stationarity <= self.tol and not apart:
-            return (
-                f"Not certified: U is not stationary in a component of X "
-                f"({self.worst_component:.2g} at its own scale, above {self.tol:.2g}); let the run "
-                f"go on."
-            )
+        where, reached, advice = "", self.stationarity, "let the run go on"
+        if self.consensus > self.tol:
+            advice = f"U and V differ by {self.consensus:.2g}; {advice} or raise the coupling"
+        elif self.stationarity <= self.tol:
+            where, reached = " in a component of X", self.worst_component
         return (
-            f"Not certified: U is not stationary ({self.stationarity:.2g}, above {self.tol:.2g})"
-            + (f" and U and V differ by {self.consensus:.2g}" if apart else "")
-            + "; let the run go on"
-            + (" or raise the coupling." if apart else ".")
+            f"Not certified: U is not stationary{where} ({reached:.2g}, above {self.tol:.2g}); "
+            f"{advice}."
         )
 
-    @property
-    def _order_two(self) -> str:
-        """What the curvature adds to the sentence."""
+    def _what_holds(self) -> str:
+        point = f"U is a critical point to the tolerance {self.tol:.2g}"
+        if self._only_rounding:
+            point = f"U is a critical point to {self.stationarity:.2g}, as far as rounding allows"
         if self.lowest_curvature >= NEGATIVE:
             local = "a local minimum to second order"
-            return f", and {local}" if self.strict else ", with no way down to second order found"
-        return ""
+            point += f", and {local}" if self.strict else ", with no way down to second order found"
+        if self.ground == "theorem":
+            return f"Certified by Theorem 1': U = V to {self.consensus_bound:.2g}, so {point}."
+        apart = ""
+        if self.consensus > self.tol:
+            apart = f", though V still differs from it by {self.consensus:.2g}"
+        return f"Certified{' by its residual' if self.factors > 1 else ''}: {point}{apart}."
 
     def __str__(self) -> str:
+        return "\n".join([self.verdict, *(f"  {name:<38} {text}" for name, text in self._lines())])
+
+    def _lines(self) -> list[tuple[str, str]]:
+        """Return what there is to say beside the verdict, with a name for each."""
+        lines = [("minimised", self.objective)]
         if self.zero_is_best:
-            return self.verdict
-        lines = [
-            self.verdict,
-            f"  stationarity of the original problem   {self.stationarity:.3e}"
-            + (" (the precision of X allows no less)" if self._only_rounding else ""),
-        ]
+            return lines
+        least = " (rounding allows no less)" if self._only_rounding else ""
+        lines.append(("stationarity of the original problem", f"{self.stationarity:.3e}{least}"))
         if self.components > 1:
-            lines.append(
-                f"  the worst of {self.components} components of X      "
-                f"{self.worst_component:.3e} at its own scale"
-            )
+            worst = f"{self.worst_component:.3e} at its own scale"
+            lines.append((f"the worst of {self.components} components of X", worst))
         if np.isfinite(self.lowest_curvature):
-            lines.append(
-                f"  lowest curvature found                 {self.lowest_curvature:.3e} "
-                f"({self.curvature_steps} Lanczos steps)"
-            )
-        if self.splits:
+            lines.append(("lowest curvature found", f"{self.lowest_curvature:.3e}"))
+        if self.factors > 1:
             lines += self._on_lambda()
         if self.bound is not None and self.bound.known:
-            lines.append(f"  {self.bound.sentence}")
+            lines.append(("the best possible", self.bound.sentence))
         if self.uniqueness is not None:
-            lines.append(f"  {self.uniqueness}")
+            lines.append(("uniqueness", str(self.uniqueness)))
         if self.dead_columns:
-            count, names = len(self.dead_columns), ", ".join(map(str, self.dead_columns))
+            names = ", ".join(map(str, self.dead_columns))
             better = "a column there lowers" if self.falls else "no column was found that lowers"
-            lines.append(
-                f"  {count} zero column{'s' if count > 1 else ''} ({names}): {better} the objective"
-            )
-        if self.objective != PLAIN:
-            lines.append(f"  minimised: {self.objective}")
+            lines.append(("zero columns", f"{names}: {better} the objective"))
         rose = "never rose" if self.monotone else "ROSE"
-        when = " while lambda did not" if self.splits else ""
-        lines.append(f"  the objective {rose}{when}; run ended: {self.status}")
-        return "\n".join(lines)
+        when = " while lambda did not" if self.factors > 1 else ""
+        return [*lines, ("the objective", f"{rose}{when}")]
 
-    def _on_lambda(self) -> list[str]:
+    def _on_lambda(self) -> list[tuple[str, str]]:
         relation, holds = ("<", "holds") if self.theorem1 else (">=", "does not hold")
         bounded = f", so ||U - V|| / ||V|| <= {self.consensus_bound:.3g}" if self.theorem1 else ""
+        most = self.factors * self.coupling
+        condition = f"mu = {self.curvature:.4g} {relation} {self.factors} lambda = {most:.4g}"
         lines = [
-            f"  stationarity of the penalised problem  {self.penalized_stationarity:.3e}",
-            f"  consensus ||U - V|| / ||V||            {self.consensus:.3e}",
-            f"  Theorem 1' {holds}: mu = {self.curvature:.4g} {relation} {self.factors} lambda = "
-            f"{self.factors * self.coupling:.4g}{bounded}",
+            ("stationarity of the penalised problem", f"{self.penalized_stationarity:.3e}"),
+            ("consensus ||U - V|| / ||V||", f"{self.consensus:.3e}"),
+            (f"Theorem 1' {holds}", f"{condition}{bounded}"),
         ]
-        if self.constant_coupling and np.isfinite(self.coupling_bound):
+        if np.isfinite(self.coupling_bound):
             above = "above" if self.theorem3 else "not above"
-            lines.append(
-                f"  Theorem 3': lambda = {self.coupling:.4g}, {above} the bound "
-                f"{self.coupling_bound:.4g} of the start"
-            )
+            bound = f"{above} the bound {self.coupling_bound:.4g} of the start"
+            lines.append(("Theorem 3'", f"lambda = {self.coupling:.4g}, {bound}"))
         return lines
 
 
@@ -295,47 +250,26 @@ def certify(problem: Any, result: Result, *, tol: float = 1e-5) -> Certificate:
     the problem that the result remembers.
     """
     problem = problem_of(problem, result).for_rank(result.U.shape[1], warn=False)
-    f = problem.objective
-    splits = result.coupling > 0.0
+    f, splits = problem.objective, result.coupling > 0.0
     given = (*result.factors, *result.others) if splits else result.factors[:1]
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         points = [Point(f.ops, f.ops.put(to_host(factor))) for factor in given]
         state = State(points[0], points[1] if splits else points[0], others=points[2:])
         state.coupling = result.coupling if splits else 0.0
-        bound = np.nan
-        if f.bounded and splits:
-            start = result.start_misfit
-            bound = f.coupling_bound(start * start)  # ** raises where it overflows
         return Certificate(
-            **_measured(f, state, splits),
-            coupling=result.coupling,
-            coupling_bound=bound,
-            constant_coupling=bool(np.all(result.history["coupling"] == result.coupling)),
+            **_measured(f, state),
+            **(_on_lambda(f, state, result) if splits else {}),
             monotone=_never_rose(result.history, ROUNDING[f.dtype]),
-            status=result.status,
-            splits=splits,
-            factors=len(state.factors),
-            problem_name=f.problem_name,
-            objective=problem.objective.describe(),
+            objective=f.describe(),
             dead_columns=tuple(map(int, result.dead_columns)),
-            precision=str(f.dtype),
             **looked_at(f, points[0], tol),
             bound=quick_bound(problem, result),
             tol=tol,
         )
 
 
-def rows_named(rows: Sequence[int]) -> str:
-    """Return "row 3" or "rows 3, 7 and 12 more" for a sentence."""
-    shown = ", ".join(map(str, rows[:3]))
-    more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
-    return f"row{'s' if len(rows) > 1 else ''} {shown}{more}"
-
-
 def problem_of(given: Any, result: Result) -> Problem:
     """Return what a result is to be checked against; refuse what it was not fitted to."""
-    if not isinstance(result, Result):
-        raise InputError(f"result must be a symnmf.Result, got {type(result).__name__}.")
     if given is None:
         if result.problem is None:
             raise InputError(
@@ -366,51 +300,45 @@ def _same_problem(problem: Problem, result: Result) -> bool:
     return bool(abs(value - result.value) <= SAME_VALUE[f.dtype] * (f.sqnorm + abs(result.value)))
 
 
-def _measured(f: Objective, state: State, splits: bool) -> dict[str, Any]:
-    """Return what is computed from the factors."""
-    found = {"at_rounding": False, "curvature": np.nan, "consensus_bound": np.inf}
+def _measured(f: Objective, state: State) -> dict[str, Any]:
+    """Return what concerns the original problem at U, and how far the factors are apart."""
     if f.sqnorm == 0.0:
         number = 0.0 if not state.U.gram.any() else np.inf
-        return found | dict.fromkeys(
-            ("consensus", "stationarity", "penalized_stationarity"), number
-        )
+        return {"consensus": number, "stationarity": number}
     now = f.measure(state)
-    found |= {
+    return {
         "consensus": now.disagreement,
         "stationarity": now.stationarity if np.isfinite(now.error) else np.inf,
-        "penalized_stationarity": now.stationarity,
         "at_rounding": now.stationarity <= rounding_level(f.dtype),
     }
-    if splits and np.isfinite(now.error):
-        found |= _split_measured(f, state)
-    return found
 
 
-def _split_measured(f: Objective, state: State) -> dict[str, Any]:
+def _on_lambda(f: Objective, state: State, result: Result) -> dict[str, Any]:
     """Return what concerns the split problem at its factors with lambda."""
+    known = {"factors": len(state.factors), "coupling": state.coupling}
+    if f.bounded and bool(np.all(result.history["coupling"] == state.coupling)):
+        known["coupling_bound"] = f.coupling_bound(result.start_misfit * result.start_misfit)
     factors = [f.ops.get(point.values).astype(np.float64) for point in state.factors]
+    if f.sqnorm == 0.0 or not all(np.isfinite(factor).all() for factor in factors):
+        return known
     slopes, step = f.split_gradients(state), f.step_length()
-    moved = [np.minimum(own, step * slope) for own, slope in zip(factors, slopes, strict=True)]
-    curvature = f.split_curvature(state)
-    left = [_unbalanced(own, slope) for own, slope in zip(factors, slopes, strict=True)]
-    margin, bound = len(factors) * state.coupling - curvature, float("inf")
+    both = list(zip(factors, slopes, strict=True))
+    moved = np.hstack([np.minimum(own, step * slope) for own, slope in both])
+    # the part of a gradient that the bounds do not balance; zero at a critical point
+    left = [np.where(own > 0.0, slope, np.minimum(slope, 0.0)) for own, slope in both]
+    curvature, bound = f.split_curvature(state), np.inf
+    margin = len(factors) * state.coupling - curvature
     if margin > 0.0:
         bound = max(
             float(np.linalg.norm(left[p] - left[q]) / np.linalg.norm(factors[q])) / margin
             for p, q in itertools.combinations(range(len(factors)), 2)
         )
-    return {
-        "penalized_stationarity": float(
-            np.linalg.norm(np.hstack(moved)) / (REFERENCE_SHARE * np.linalg.norm(factors[0]))
-        ),
+    moved_by = np.linalg.norm(moved) / (REFERENCE_SHARE * np.linalg.norm(factors[0]))
+    return known | {
+        "penalized_stationarity": float(moved_by),
         "curvature": curvature,
         "consensus_bound": bound,
     }
-
-
-def _unbalanced(factor: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """Return the part of a gradient that the bounds do not balance; zero at a critical point."""
-    return np.where(factor > 0.0, slope, np.minimum(slope, 0.0))
 
 
 def _never_rose(history: History, slack: float) -> bool:

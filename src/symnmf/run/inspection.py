@@ -140,24 +140,15 @@ def grown_rows(f: Objective, U: np.ndarray) -> np.ndarray:
 
 def looked_at(f: Objective, U: Point, tol: float) -> dict[str, Any]:
     """Return what one look at U alone shows: components, curvature, growth, uniqueness."""
+    if not isinstance(f, MatrixObjective):
+        return {}
     values, inspection = f.ops.get(U.values), Inspection(f)
-    matrix = isinstance(f, MatrixObjective)
-    known: dict[str, Any] = {
-        "worst_component": 0.0,
-        "components": 1,
-        "lowest_curvature": np.nan,
-        "strict": False,
-        "curvature_steps": 0,
-        "falls": False,
-        "grown_rows": (),
-        "zero_is_best": False,
-        "uniqueness": uniqueness(values) if matrix and values.any() else None,
-    }
-    if not matrix or f.sqnorm == 0.0 or not np.isfinite(values).all():
+    known: dict[str, Any] = {"uniqueness": uniqueness(values) if values.any() else None}
+    if f.sqnorm == 0.0 or not np.isfinite(values).all():
         return known
-    known["grown_rows"] = tuple(map(int, grown_rows(f, values)))
     if not values.any():
         return known | {"zero_is_best": inspection.vanishes(U)}
+    known["grown_rows"] = tuple(map(int, grown_rows(f, values)))
     worst = inspection.worst(U)
     parts = inspection.components
     known |= {"worst_component": worst, "components": 1 if parts is None else len(parts.norms)}
@@ -173,6 +164,5 @@ def looked_at(f: Objective, U: Point, tol: float) -> dict[str, Any]:
     return known | {
         "lowest_curvature": curvature.lowest,
         "strict": curvature.strict,
-        "curvature_steps": curvature.steps,
         "falls": falls or dead,
     }

@@ -58,11 +58,9 @@ class Curvature:
     Attributes
     ----------
     lowest : float
-        <H D, D> over ||X||_F, for the unit D found.
+        <H D, D> over ||X||_F, for the unit D found; that of all D may be somewhat lower.
     direction : ndarray of shape (n, r)
         D; where U counts as 0 it is 0 too, or positive where the gradient is 0 as well.
-    steps : int
-        Steps of Lanczos; the lowest curvature of all may be somewhat lower.
     strict : bool
         Whether every entry that is 0 has a positive gradient, so that the free entries are all
         that can move. Directions that mix other entries were not looked at.
@@ -70,7 +68,6 @@ class Curvature:
 
     lowest: float
     direction: np.ndarray
-    steps: int
     strict: bool
 
     @property
@@ -89,7 +86,7 @@ def suspicious(gram: np.ndarray) -> bool:
     return bool(cosines.max() >= ALIKE)
 
 
-def lowest_curvature(f: Any, point: Point, *, steps: int = STEPS) -> Curvature:
+def lowest_curvature(f: Any, point: Point) -> Curvature:
     """Look for the lowest curvature of an objective of matrices on the entries that can move."""
     ops = f.ops
     gradient = ops.gradient(point.values, point.product(f), point.gram)
@@ -97,25 +94,25 @@ def lowest_curvature(f: Any, point: Point, *, steps: int = STEPS) -> Curvature:
     free = ZERO * U.max(axis=0) < U
     held = ~free & (0.5 * slope <= FLAT * f.norm * np.linalg.norm(U) / np.sqrt(U.size))
     hessian = Hessian(f, ops.put(U))
-    lowest, direction, taken = _on_free_entries(hessian, free, steps)
+    lowest, direction = _on_free_entries(hessian, free)
     if held.any():
         other, entering = _on_held_entries(hessian, held)
         if other < lowest:
             lowest, direction = other, entering
     norm = float(f.norm)
     lowest = lowest / norm if norm > 0.0 else 0.0
-    return Curvature(lowest, ops.get(direction), taken, not held.any())
+    return Curvature(lowest, ops.get(direction), not held.any())
 
 
-def _on_free_entries(hessian: Hessian, free: np.ndarray, steps: int) -> tuple[float, Factor, int]:
-    """Return the lowest curvature by Lanczos, its direction and the steps taken.
+def _on_free_entries(hessian: Hessian, free: np.ndarray) -> tuple[float, Factor]:
+    """Return the lowest curvature by Lanczos, and its direction.
 
     The vectors are orthogonalised against all earlier ones.
     """
     ops, size = hessian.f.ops, free.size
-    steps = min(int(np.clip(KEPT // max(size, 1), FEWEST, steps)), int(free.sum()))
+    steps = min(int(np.clip(KEPT // max(size, 1), FEWEST, STEPS)), int(free.sum()))
     if steps == 0:
-        return 0.0, ops.zeros(free.shape, WIDE), 0
+        return 0.0, ops.zeros(free.shape, WIDE)
     start = np.where(free, np.random.default_rng(0).standard_normal(free.shape), 0.0)
     current, movable = ops.put(start / np.linalg.norm(start)), ops.put(free.astype(np.float64))
     reshape = namespace(current).reshape
@@ -144,7 +141,7 @@ def _on_free_entries(hessian: Hessian, free: np.ndarray, steps: int) -> tuple[fl
     )
     weights = ops.put(vectors[:, 0].astype(kept))
     direction = ops.cast(reshape(weights @ basis[: len(diagonal), :], free.shape), WIDE)
-    return float(values[0]), direction / max(_norm(ops, direction), TINY), len(diagonal)
+    return float(values[0]), direction / max(_norm(ops, direction), TINY)
 
 
 def _on_held_entries(hessian: Hessian, held: np.ndarray) -> tuple[float, Factor]:

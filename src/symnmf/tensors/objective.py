@@ -33,7 +33,6 @@ class TensorMisfit(Objective):
     is that of T without gaps.
     """
 
-    problem_name: ClassVar[str] = "symmetric tensor factorization"
     default_solver: ClassVar[Any] = TensorNewton()
     homogeneous = False
     spectral = False
