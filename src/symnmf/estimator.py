@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +21,6 @@ from symnmf.arguments import check_options, checked_names
 from symnmf.cluster.fitted import Fitted
 from symnmf.cluster.outside import outlier_scores
 from symnmf.cluster.pipeline import find_clusters
-from symnmf.cluster.quality import Quality
 from symnmf.cluster.task import PRECOMPUTED, Task
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.adjacency import check_order, refuse_foreign
@@ -33,13 +32,19 @@ from symnmf.placing import Places, top_features
 from symnmf.run.problem import Problem
 from symnmf.run.result import Callback, Snapshot
 from symnmf.run.start import RandomState
-from symnmf.storage import as_symmetric
 from symnmf.storage.indices import check_indices
 from symnmf.storage.layers import is_layers
 from symnmf.storage.wrapping import is_storage
 
-if TYPE_CHECKING:
-    from symnmf.run.certificate import Certificate
+
+def _of_fit(name: str, text: str) -> Any:
+    """Return an attribute that is computed when it is first read."""
+
+    def read(self: SymNMF) -> Any:
+        check_is_fitted(self)
+        return getattr(self._fitted, name)
+
+    return property(read, doc=text)
 
 
 @documented
@@ -100,8 +105,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Whether U is a critical point, and on what grounds; computed on first access. It is about
         the optimization, not about the clusters.
     quality_ : Quality
-        The quality of the clusters: a verdict whether they are better than chance, sizes,
-        modularity, conductance, agreement of the starts; computed on first access.
+        The quality of the clusters: sizes, modularity, conductance, agreement of the starts, and
+        whether they are real, in one word, ``quality_.verdict.word``; computed on first access.
     probabilities_ : ndarray of shape (n_samples,)
         The share of each sample's row of U in its own cluster, from 0 to 1; 0 for a sample in no
         cluster. As for HDBSCAN, it says how strongly a sample belongs to its cluster.
@@ -227,7 +232,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         :func:`symnmf.graphs.constrained`.
         """
         task = self._task(labels=labels, must_link=must_link, cannot_link=cannot_link)
-        data = self._samples(X, reset=True)
+        whole = self._precomputed and (is_storage(X) or isinstance(X, Problem) or is_layers(X))
+        data = X if whole else self._samples(X, reset=True)
         task.column_names = getattr(self, "feature_names_in_", None)
         try:
             fitted = find_clusters(task, data, _printer(int(self.verbose)))
@@ -240,6 +246,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self._outlier_score: np.ndarray | None = None
         self._places = Places(data, self.affinity, fitted.similarities.compare)
         result = fitted.result
+        if whole:
+            self.n_features_in_ = result.U.shape[0]
         self.n_clusters_ = self._n_features_out = result.U.shape[1]
         if fitted.selection is not None:
             self.rank_selection_ = fitted.selection
@@ -259,25 +267,17 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         return Task(**options, **known)
 
     def _samples(self, X: Any, *, reset: bool) -> Any:
-        if self._precomputed and reset and (is_storage(X) or isinstance(X, Problem)):
-            data = X if isinstance(X, Problem) else as_symmetric(X, n_jobs=self.n_jobs)
-            self.n_features_in_ = data.X.shape[0] if isinstance(data, Problem) else data.shape[0]
-            return data
-        if self._precomputed and reset and is_layers(X):
-            self.n_features_in_ = X[0].shape[0]
-            return list(X)
+        """Return a table of samples, or of similarities, checked as scikit-learn does."""
         X = to_host(X) if is_dlpack(X) else received(X)
         refuse_foreign(X, "X")
         if sp.issparse(X):
             check_indices(X, "X")
         if self._precomputed and reset:
             check_order(X, "X")
-        # NaN in similarities that are fitted gets its own message when they are checked
         with said_as_input_errors("X"):
             shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
-        square = len(set(shape)) == 1
-        ours = self._precomputed and reset and square
-        with said_as_input_errors("X"):
+            # NaN in similarities that are fitted gets its own message when they are checked
+            ours = self._precomputed and reset and len(set(shape)) == 1
             try:
                 return validate_data(
                     self,
@@ -288,15 +288,18 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                     ensure_min_samples=2 if reset else 1,
                     ensure_all_finite="allow-nan" if ours else True,
                 )
-            except (ValueError, TypeError):
+            except (ValueError, TypeError) as error:
                 refuse_text(X if hasattr(X, "dtypes") else np.asarray(X), "X")
                 if len(shape) == 1:
                     raise InputError(
                         "X must be a table, got 1 dimension. Reshape your data: X.reshape(-1, 1) "
                         "is a table of one column, X.reshape(1, -1) of one row."
                     ) from None
-                if not ours:
-                    _refuse_not_finite(X)
+                if "NaN" in str(error) or "infinity" in str(error):
+                    raise InputError(
+                        "X has NaN or infinite entries; fill them, as sklearn.impute.SimpleImputer "
+                        "does, or leave out their rows or columns."
+                    ) from None
                 raise
 
     def fit_transform(self, X: Any, y: Any = None, **told: Any) -> np.ndarray:
@@ -344,29 +347,11 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             names = getattr(X, "columns", getattr(self, "feature_names_in_", None))
         return top_features(X, self.membership_, names, k)
 
-    @property
-    def membership_(self) -> np.ndarray:
-        """Shares of U in the clusters that a sample belongs to."""
-        check_is_fitted(self)
-        return self._fitted.membership
-
-    @property
-    def strength_(self) -> np.ndarray | None:
-        """U in units of the background: a sample belongs where it is above 1."""
-        check_is_fitted(self)
-        return self._fitted.strengths
-
-    @property
-    def probabilities_(self) -> np.ndarray:
-        """How strongly each sample belongs to its own cluster: its share of the row of U."""
-        check_is_fitted(self)
-        return self._fitted.probabilities
-
-    @property
-    def quality_(self) -> Quality:
-        """Sizes, separation, and whether the clusters are real; computed on first access."""
-        check_is_fitted(self)
-        return self._fitted.quality
+    membership_ = _of_fit("membership", "Shares of U in the clusters that a sample belongs to.")
+    strength_ = _of_fit("strengths", "U in units of the background; above 1 a sample belongs.")
+    probabilities_ = _of_fit("probabilities", "The share of each sample in its own cluster.")
+    quality_ = _of_fit("quality", "Sizes, separation, and whether the clusters are real.")
+    certificate_ = _of_fit("certificate", "Whether U is a critical point.")
 
     @property
     def outlier_score_(self) -> np.ndarray:
@@ -378,12 +363,6 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             graph = self._fitted.similarities.graph
             self._outlier_score = outlier_scores(graph, self.labels_, points)
         return self._outlier_score
-
-    @property
-    def certificate_(self) -> Certificate:
-        """Whether U is a critical point, see :class:`symnmf.run.certificate.Certificate`."""
-        check_is_fitted(self)
-        return self._fitted.certificate
 
     @property
     def _precomputed(self) -> bool:
@@ -416,26 +395,3 @@ def _printer(verbose: int) -> Callable[[int, Snapshot], None] | None:
             )
 
     return show
-
-
-def _refuse_not_finite(X: Any) -> None:
-    """Name the first entry that is no finite number; what is no table of numbers is left alone."""
-    stored = X.tocoo() if sp.issparse(X) else None
-    try:
-        values = np.asarray(X if stored is None else stored.data)
-        values = values.astype(np.float64) if values.dtype.kind == "O" else values
-    except (ValueError, TypeError):
-        return
-    if (
-        values.dtype.kind != "f"
-        or values.ndim != (2 if stored is None else 1)
-        or np.isfinite(values).all()
-    ):
-        return
-    place = np.unravel_index(int(np.argmin(np.isfinite(values))), values.shape)
-    what = "NaN" if np.isnan(values[place]) else "an infinite number"
-    row, column = place if stored is None else (stored.row[place], stored.col[place])
-    raise InputError(
-        f"X has {what} in row {int(row)}, column {int(column)} (counted from 0); fill such "
-        f"entries, as sklearn.impute.SimpleImputer does, or leave out their rows or columns."
-    )
