@@ -214,7 +214,7 @@ def test_in_a_grid_search_the_rows_and_columns_are_cut_alike(affinity, blobs):
         ({"random_state": -1}, "random_state must be"),
         ({"init": np.ones((90, 3))}, "init must have shape 90 x 4"),
         ({"checkpoint": "nowhere/fit.npz"}, "does not exist; create it first"),
-        ({"checkpoint": "."}, "it is no file"),
+        ({"checkpoint": "."}, "it is a folder"),
         ({"checkpoint": 3}, "checkpoint must be the path of a file"),
         ({"verbose": "a"}, "verbose must be a whole number of at least 0 or True or False, got"),
         ({"affinity": lambda a, b, c: a}, "affinity is called as affinity(X) and must return the"),

@@ -52,14 +52,9 @@ class Quality:
         for no cluster at all. NaN for a cluster without members.
     errors : tuple of float
         The error of every start that ran to its end.
-    starts : int
-        The number of starts; those that could not beat the best were stopped early.
     agreement : float
         Mean adjusted mutual information between the labels of the best start and those of the
         other starts; NaN with one start.
-    explained : float
-        The fraction of X that U explains, relative to what the leading eigenvectors explain: at
-        most 1 for any U of this rank. NaN if the eigenvectors were not computed.
     verdict : Judgement
         Whether the clusters are real, of all and of each: "clear", "weak", "no more than chance",
         or "cannot tell"; with the reason, the null hypothesis and the p-value.
@@ -71,9 +66,7 @@ class Quality:
     modularity: float
     conductance: tuple[float, ...]
     errors: tuple[float, ...]
-    starts: int
     agreement: float
-    explained: float
     verdict: Judgement = UNJUDGED
     _bound: Callable[[], float] | None = field(default=None, repr=False, compare=False)
 
@@ -177,7 +170,6 @@ def assess(A: Any, labels: np.ndarray, search: Search, verdict: Judgement = UNJU
     kept = int(np.argmin(np.nan_to_num(search.errors, nan=np.inf)))
     others = [result.labels for i, result in enumerate(search.finished) if i != kept]
     scores = _agreements(labels, others)
-    left = 1.0 - search.bound
     return Quality(
         asked,
         tuple(found.sizes.tolist()),
@@ -185,9 +177,7 @@ def assess(A: Any, labels: np.ndarray, search: Search, verdict: Judgement = UNJU
         found.modularity,
         tuple(found.conductance.tolist()),
         tuple(search.errors.tolist()),
-        search.begun,
         float(np.mean(scores)) if scores else float("nan"),
-        float((1.0 - search.best.error) / left) if left > 0 else float("nan"),
         verdict,
         lambda: search.gap,
     )

@@ -24,7 +24,7 @@ from symnmf.graphs.adjacency import (
 from symnmf.graphs.components import only, restrict
 from symnmf.graphs.degree_offsets import Scaled, with_degree_offset, with_scaling
 from symnmf.graphs.edges import read_graph
-from symnmf.graphs.scales import describe_dominance, dominant_columns
+from symnmf.graphs.scales import dominance
 from symnmf.graphs.warning import warn
 from symnmf.options import AUTO
 from symnmf.run.choosing import Choice
@@ -190,9 +190,8 @@ def _of_points(task: Task, data: Any, clusters: int) -> Similarities:
     from symnmf.graphs.building import built  # a given graph needs no search
 
     data = data if hasattr(data, "shape") else numbers(data, task.argument)
-    if task.has_points and (columns := dominant_columns(data)):
-        dominance = describe_dominance(data, columns, task.column_names)
-        warn(f"{dominance}; sklearn.preprocessing.StandardScaler brings all columns to one scale.")
+    if task.has_points and (fault := dominance(data, task.column_names)):
+        warn(f"{fault}; sklearn.preprocessing.StandardScaler brings all columns to one scale.")
     kernel = {name: getattr(task, name) for name in ("gamma", "degree", "coef0", "kernel_params")}
     A, compare = built(
         data,
