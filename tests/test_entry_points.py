@@ -297,7 +297,7 @@ def low_rank():
 STORED = {
     "dense": lambda X, path: storage.as_symmetric(X),
     "csr": lambda X, path: storage.as_symmetric(sp.csr_array(X)),
-    "Blocks": lambda X, path: storage.Blocks(X, memory="1MB"),
+    "Blocks": lambda X, path: storage.Blocks(X, memory=1e6),
     "path": lambda X, path: str(path),
     "LowRank": lambda X, path: LowRank(low_rank()),
     "Dask": lambda X, path: dask_array.from_array(X, chunks=20),

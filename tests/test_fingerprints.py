@@ -25,7 +25,7 @@ STORAGES = {
     "dense": lambda X, path: as_symmetric(X),
     "dense float32": lambda X, path: as_symmetric(X.astype(np.float32)),
     "csr": lambda X, path: as_symmetric(sp.csr_array(X)),
-    "Blocks": lambda X, path: Blocks(mapped(X, path), memory="1MB"),
+    "Blocks": lambda X, path: Blocks(mapped(X, path), memory=1e6),
     "Dask": lambda X, path: as_symmetric(dask_array.from_array(X, chunks=len(X) // 2)),
 }
 

@@ -54,45 +54,6 @@ def direction_rows(
 
 
 @compiled(fastmath=REORDER)
-def prepare_rows(
-    U: np.ndarray,
-    product: np.ndarray,
-    gram: np.ndarray,
-    vectors: np.ndarray,
-    dual: np.ndarray,
-    weight: float,
-    residual: np.ndarray,
-    basis: np.ndarray,
-    begin: int,
-    end: int,
-) -> np.ndarray:
-    """Write what the steps of :func:`relax_rows` start from.
-
-    ``residual`` becomes R = X U - U G and ``basis`` U times the eigenvectors of G = U^T U. Return
-    basis^T (R - weight dual).
-    """
-    r = U.shape[1]
-    sums, added = np.zeros((r, r)), np.empty(r * r, U.dtype)
-    total = span(sums, 0, r * r)
-    pull, small, turn = np.empty(BLOCK * r, U.dtype), span(gram, 0, r * r), span(vectors, 0, r * r)
-    w = U.dtype.type(weight)
-    for first in range(begin, end, BLOCK):
-        rows = min(BLOCK, end - first)
-        at, size = first * r, rows * r
-        u, xu, q = span(U, at, size), span(product, at, size), span(basis, at, size)
-        left, lam = span(residual, at, size), span(dual, at, size)
-        multiply_rows(u, small, left, rows, r)
-        for k in range(size):
-            left[k] = xu[k] - left[k]
-            pull[k] = left[k] - w * lam[k]
-        multiply_rows(u, turn, q, rows, r)
-        sum_over_rows(q, pull, added, rows, r)
-        for k in range(r * r):
-            total[k] += added[k]
-    return sums
-
-
-@compiled(fastmath=REORDER)
 def couple(
     moment: np.ndarray,
     vectors: np.ndarray,

@@ -252,9 +252,8 @@ class HostOps(Ops):
         change_weights: np.ndarray,
         out: np.ndarray,
     ) -> np.ndarray:
-        kernel = partial(
-            pairs.target_rows, U, gradient, steps, changes, own, step_weights, change_weights, out
-        )
+        weights = own, step_weights, change_weights
+        kernel = partial(pairs.target_rows, U, gradient, steps, changes, *weights, out)
         self.threads.run(kernel, self.threads.split(len(U), 4.0 * U.shape[1] * (len(steps) + 1)))
         return out
 
@@ -277,12 +276,9 @@ class HostOps(Ops):
         kept = [] if spare is None else spare
         residual, basis = (kept.pop() if kept else np.empty_like(U) for _ in range(2))
         Z, cost = np.empty_like(U), 6.0 * r * r
-        turn, curvature = vectors.astype(kind, copy=False), gram.astype(kind, copy=False)
-        prepare = partial(
-            directions.prepare_rows,
-            *(U, product, curvature, turn, dual, weight, residual, basis),
-        )
-        moment = self._rows(prepare, n, cost)
+        np.subtract(product, self.times(U, gram, out=residual), out=residual)
+        self.times(U, vectors, out=basis)
+        moment = self.cross(basis, self.combine((1.0, residual), (-weight, dual)))
         coupling = np.empty((r, r), kind)
         for step in range(steps):
             directions.couple(moment, vectors, values, shift, coupling)

@@ -56,7 +56,7 @@ def prepare_kernel(
     U, product, dual, gram, vectors, weight, basis, fixed, pull, sums, n, r,
     R: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Do what :func:`symnmf.kernels.directions.prepare_rows` does."""
+    """Write what the steps of :func:`relax_kernel` start from."""
     program, programs = tl.program_id(0), tl.num_programs(0)
     columns = tl.arange(0, R)
     small = (columns < r)[:, None] & (columns < r)[None, :]

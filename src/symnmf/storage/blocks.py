@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -34,23 +33,6 @@ MEMORY = 192 * 2**20
 #: Blocks in memory at a time: one in use, one being read, one for what is made of them.
 AT_A_TIME = 3
 
-UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-UNITS |= {f"{unit}I": 2 ** (10 * power) for power, unit in enumerate("KMGT", start=1)}
-
-
-def as_bytes(memory: int | float | str, name: str = "memory") -> int:
-    """Return a number of bytes for one, or for text such as "4GB" or "512 MiB"."""
-    if isinstance(memory, str):
-        parsed = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?)B?\s*", memory.upper())
-        size = float(parsed[1]) * UNITS[parsed[2]] if parsed and parsed[2] in UNITS else 0.0
-    else:
-        size = 0.0 if isinstance(memory, bool) else float(memory)
-    if not 1.0 <= size < 2.0**63:
-        raise InputError(
-            f"{name} must be a number of bytes, or text such as '4GB' or '512MB', got {memory!r}."
-        )
-    return int(size)
-
 
 class Blocks(TiledMatrix):
     """A dense matrix on disk that is never in memory as a whole.
@@ -62,8 +44,8 @@ class Blocks(TiledMatrix):
     ----------
     source : path, np.memmap, zarr.Array, h5py.Dataset or anything with shape, dtype and slices
         A path is that of a .npy file, a .zarr array, or a .h5 file with one two-dimensional array.
-    memory : int or str
-        Bytes for X, such as "4GB": three blocks at a time fit into it. Factors are not counted.
+    memory : float
+        Bytes for X, such as 4e9: three blocks at a time fit into it. Factors are not counted.
     assume_symmetric : bool
         Assume that X is symmetric and read only its upper triangle.
     n_jobs : int or None
@@ -71,7 +53,7 @@ class Blocks(TiledMatrix):
 
     Examples
     --------
-    >>> X = symnmf.storage.Blocks("X.npy", memory="1GB")  # doctest: +SKIP
+    >>> X = symnmf.storage.Blocks("X.npy", memory=1e9)  # doctest: +SKIP
     >>> symnmf.factorize(X, 10, random_state=0)  # doctest: +SKIP
     """
 
@@ -80,12 +62,14 @@ class Blocks(TiledMatrix):
         self,
         source: Any,
         *,
-        memory: int | str = MEMORY,
+        memory: float = MEMORY,
         assume_symmetric: bool = False,
         n_jobs: int | None = None,
         name: str = "X",
     ) -> None:
-        size = as_bytes(memory) // AT_A_TIME
+        if not 1.0 <= memory < 2.0**63:
+            raise InputError(f"memory must be a number of bytes, such as 4e9, got {memory!r}.")
+        size = int(memory) // AT_A_TIME
         self.source, self.name = open_stored(source, name), name
         shape = tuple(int(side) for side in self.source.shape)
         check_shape(shape, name)

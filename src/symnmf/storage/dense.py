@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +16,6 @@ from symnmf.storage.symmetric import Square, residual_by_columns, square_parts
 #: Rows of the squares that X is looked at in: a few of them fit into the cache.
 PART_SIDE = 512
 
-#: Bytes a second that one thread reads from memory.
-MEMORY_BYTES = 5e9
-
 
 class DenseMatrix(HostMatrix):
     """A symmetric array with its rows one after the other, as they are in the transpose if not."""
@@ -25,20 +24,16 @@ class DenseMatrix(HostMatrix):
         super().__init__(X.shape[0], X.dtype, threads)
         self.array = X if X.flags.c_contiguous else X.T
 
-    def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+    def product_rows(self, V: np.ndarray, out: np.ndarray) -> Callable[[int, int], Any]:
         if V.shape[1] <= NARROW and self.array.flags.c_contiguous:
-            times_rows(self.array, V, out, begin, end)
-        else:
-            np.matmul(self.array[begin:end], V, out=out[begin:end])
+            return partial(times_rows, self.array, V, out)
+        return lambda begin, end: np.matmul(self.array[begin:end], V, out=out[begin:end])
 
     def chunks(self, width: int) -> list[Bounds]:
         n = self.shape[0]
         # a third of the flops: they run three times as fast as those of other passes, so a second
         # thread pays later
         return self.threads.split(n, 2.0 * n * width / 3.0)
-
-    def cost(self, rank: int) -> float:
-        return max(super().cost(rank), self.array.nbytes / MEMORY_BYTES)
 
     def compute_sqnorm(self) -> float:
         def task(begin: int, end: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -33,9 +33,8 @@ class HostArray(SymmetricArray):
         return iter(())
 
     def compute_largest(self) -> float:
-        if not self.signed:
-            return max((float(block.max(initial=0.0)) for block in self.values()), default=0.0)
-        return max((float(np.abs(block).max(initial=0.0)) for block in self.values()), default=0.0)
+        ends = ((block.max(initial=0.0), -block.min(initial=0.0)) for block in self.values())
+        return max((float(max(pair)) for pair in ends), default=0.0)
 
     def digest(self) -> str:
         return fingerprint(self, itertools.chain(self.pattern(), self.values()))
@@ -48,8 +47,8 @@ class HostMatrix(HostArray, SymmetricMatrix):
         super().__init__(n, dtype, HostOps(threads))
 
     @abstractmethod
-    def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
-        """Write rows ``begin..end`` of ``X @ V`` to the same rows of ``out``."""
+    def product_rows(self, V: np.ndarray, out: np.ndarray) -> Callable[[int, int], None]:
+        """Return what writes rows from one number to another of ``X @ V`` to those of ``out``."""
 
     @abstractmethod
     def chunks(self, width: int) -> list[Bounds]:
@@ -59,7 +58,5 @@ class HostMatrix(HostArray, SymmetricMatrix):
         read_once()
         V = np.ascontiguousarray(V, self.dtype)
         result = np.empty(V.shape, self.dtype) if out is None else out
-        self.threads.run(
-            lambda begin, end: self.product_rows(V, result, begin, end), self.chunks(V.shape[1])
-        )
+        self.threads.run(self.product_rows(V, result), self.chunks(V.shape[1]))
         return result

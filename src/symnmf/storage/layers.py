@@ -14,10 +14,8 @@ from symnmf.errors import InputError
 from symnmf.naming import shown
 from symnmf.ops import Factor
 from symnmf.parallel import Threads
-from symnmf.storage.dense import DenseMatrix
-from symnmf.storage.sparse import SparseMatrix
 from symnmf.storage.symmetric import SymmetricArray, SymmetricMatrix
-from symnmf.storage.wrapping import as_symmetric, in_memory
+from symnmf.storage.wrapping import as_symmetric, in_memory, stored
 
 
 def is_layers(X: Any) -> bool:
@@ -105,15 +103,11 @@ class Layers(SymmetricMatrix):
         if any(isinstance(X, SymmetricArray) for X in held):
             return None
         total: Any = sum(w * X for w, X in zip(self.weights, held, strict=True))
-        threads = self.layers[0].threads
-        mean: SymmetricMatrix
-        if all(map(sp.issparse, held)):
+        if sp.issparse(total):
             total = sp.csr_array(total, dtype=self.dtype)
-            total.sort_indices()
-            mean = SparseMatrix(total.indptr, total.indices, total.data, threads)
         else:
-            dense = total.toarray() if sp.issparse(total) else np.asarray(total)
-            mean = DenseMatrix(np.ascontiguousarray(dense, dtype=self.dtype), threads)
+            total = np.ascontiguousarray(total, dtype=self.dtype)
+        mean = stored(total, self.layers[0].threads.count)
         mean.signed = self.signed
         return mean
 

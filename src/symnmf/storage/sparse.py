@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -47,8 +48,8 @@ class SparseMatrix(HostMatrix):
         self._shares: dict[int, list[Bounds]] = {}
         self._single: SparseMatrix | None = None
 
-    def product_rows(self, V: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
-        csr_rows(self.indptr, self.indices, self.data, V, out, begin, end)
+    def product_rows(self, V: np.ndarray, out: np.ndarray) -> Callable[[int, int], None]:
+        return partial(csr_rows, self.indptr, self.indices, self.data, V, out)
 
     def chunks(self, width: int) -> list[Bounds]:
         parts = self.threads.parts(2.0 * len(self.data) * width)
@@ -59,12 +60,12 @@ class SparseMatrix(HostMatrix):
         return self._shares[parts]
 
     def compute_sqnorm(self) -> float:
-        step = 1 << 20
-        blocks = (
-            self.data[first : first + step].astype(np.float64, copy=False)
-            for first in range(0, len(self.data), step)
-        )
-        return sum((float(np.vdot(block, block)) for block in blocks), start=0.0)
+        wide = (block.astype(np.float64, copy=False) for block in self._pieces(self.data))
+        return sum((float(np.vdot(block, block)) for block in wide), start=0.0)
+
+    def _pieces(self, array: np.ndarray) -> Iterator[np.ndarray]:
+        for first in range(0, len(array), self.ops.block):
+            yield array[first : first + self.ops.block]
 
     def cost(self, rank: int) -> float:
         return COST_OF_AN_ENTRY * 2.0 * len(self.data) * rank / self.ops.rate
@@ -91,10 +92,8 @@ class SparseMatrix(HostMatrix):
         yield self.data
 
     def pattern(self) -> Iterator[np.ndarray]:
-        step = 1 << 20
         for array in (self.indptr, self.indices):
-            for first in range(0, len(array), step):
-                yield array[first : first + step].astype(np.int64, copy=False)
+            yield from (part.astype(np.int64, copy=False) for part in self._pieces(array))
 
 
 @as_float32.register

@@ -23,9 +23,6 @@ from symnmf.storage.symmetric import Square, SymmetricMatrix
 
 #: Rows of a tile: both of their products are made while they are in the cache.
 STRIP_ROWS = 128
-#: Numbers looked at, compared or subtracted at a time (512 kB).
-AT_ONCE = 65_536
-
 #: Bytes a second that a disk gives.
 READ_BYTES = 1e9
 
@@ -79,7 +76,7 @@ def tile_facts(block: Block, square: Square, mirror: Block | None, name: str, wh
 def _strips(block: Block) -> Iterator[tuple[int, Block]]:
     """Yield a few rows at a time, with the number of the first."""
     rows, columns = block.shape
-    step = max(1, AT_ONCE // max(1, columns))
+    step = max(1, HostOps.block // max(1, columns))
     for first in range(0, rows, step):
         yield first, block[first : first + step]
 

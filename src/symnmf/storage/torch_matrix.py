@@ -87,21 +87,23 @@ def on_torch(X: Any, device: torch.device, *, name: str = "X", signed: bool = Fa
     X = to_host(X)
     if sp.issparse(X):
         return _moved(checked_sparse(X, Threads(1), name, signed), device)
-    array = X
     if type(X) is not np.ndarray or X.dtype not in SHARED:
-        array = checked_dense(X, Threads(), name, signed).array
-    # a read-only array may be shared, since nobody writes to X
+        return _moved(checked_dense(X, Threads(), name, signed), device)
+    return _checked_tensor(_shared(X), device, name, signed)
+
+
+def _shared(X: np.ndarray) -> Tensor:
+    """Return an array as a tensor; a read-only one may be shared, since nobody writes to X."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        tensor = torch.from_numpy(array if array.flags.c_contiguous else array.copy(order="C"))
-    return _checked_tensor(tensor, device, name, signed)
+        return torch.from_numpy(np.ascontiguousarray(X))
 
 
 def _moved(X: SymmetricMatrix, device: torch.device) -> TorchMatrix:
     """Put a matrix that has been checked on a device."""
     matrix: TorchMatrix
     if isinstance(X, DenseMatrix):
-        matrix = TorchDense(_placed(torch.from_numpy(X.array), device), device)
+        matrix = TorchDense(_placed(_shared(X.array), device), device)
     elif isinstance(X, SparseMatrix):
         parts = (X.indptr, X.indices, X.data)
         indptr, indices, data = (torch.from_numpy(part).to(device) for part in parts)

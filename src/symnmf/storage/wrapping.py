@@ -33,8 +33,6 @@ from symnmf.storage.opening import is_stored, open_stored
 from symnmf.storage.sparse import SparseMatrix
 from symnmf.storage.symmetric import SymmetricArray, SymmetricMatrix
 
-#: Entries of a sparse X on disk that are looked at together.
-ENTRIES_AT_ONCE = 2**22
 #: Differences between two sums of the same numbers, relative to them, that are rounding.
 ROUNDED = 1e-10
 
@@ -279,7 +277,7 @@ def _seen_asymmetry(matrix: sp.csr_array) -> float:
     """
     w = 1.0 + np.random.default_rng(0).random(len(matrix.indptr) - 1)
     rows, columns = np.empty_like(w), np.zeros_like(w)
-    ends = np.searchsorted(matrix.indptr, np.arange(0, matrix.nnz, ENTRIES_AT_ONCE), "right")
+    ends = np.searchsorted(matrix.indptr, np.arange(0, matrix.nnz, HostOps.block), "right")
     for first, last in itertools.pairwise([0, *np.unique(ends).tolist(), len(w)]):
         part = matrix[first:last]
         rows[first:last] = part @ w
