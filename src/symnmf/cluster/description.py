@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.cluster.partition import between, merges, numbered
+from symnmf.cluster.partition import between, numbered
 from symnmf.graphs.adjacency import normalized
 from symnmf.run.spectral import leading_subspace
 from symnmf.storage import as_symmetric
@@ -18,56 +17,29 @@ from symnmf.storage import as_symmetric
 FIRST, INSIDE = 16, 0.7
 
 
-@dataclass
-class Described:
-    """Descriptions of a network with two groups and more."""
+def shortest_description(edges: sp.csr_array) -> tuple[np.ndarray, dict[int, float]]:
+    """Return the groups, two or more, that describe a network in the fewest nats; all lengths.
 
-    lengths: dict[int, float]
-    labels: np.ndarray
-    shortest: float = np.inf
-
-    def add(self, count: int, length: float, labels: np.ndarray) -> None:
-        """Note how long a description is, and its groups if none is shorter."""
-        if count > 1:
-            self.lengths[count] = min(length, self.lengths.get(count, np.inf))
-            if length < self.shortest:
-                self.shortest, self.labels = length, labels.copy()
-
-
-def by_eigenvectors(edges: sp.csr_array) -> Described:
-    """Describe a network with groups read off its leading eigenvectors, for every number."""
+    Groups are read off the leading eigenvectors, for every number. Without any, there is no length.
+    """
     n = edges.shape[0]
-    found = Described({}, np.zeros(n, dtype=np.int64))
+    labels = np.zeros(n, dtype=np.int64)
+    lengths: dict[int, float] = {}
     scaled = as_symmetric(normalized(edges, 1.0))
     most, seen, reach = max(n // 3, 2), 1, FIRST
     while True:
         basis = leading_subspace(scaled, min(reach, most))
-        for count in range(seen + 1, len(basis.values) + 1):
-            labels = numbered(basis.leading(count).labels())
-            found.add(int(labels.max()) + 1, description_length(edges, labels), labels)
+        for number in range(seen + 1, len(basis.values) + 1):
+            groups = numbered(basis.leading(number).labels())
+            count, length = int(groups.max()) + 1, description_length(edges, groups)
+            if count > 1:
+                if length < min(lengths.values(), default=np.inf):
+                    labels = groups
+                lengths[count] = min(length, lengths.get(count, np.inf))
         seen = max(seen, len(basis.values))
-        inside = found.labels.max() + 1 <= INSIDE * seen
-        if inside or seen >= most or reach > seen:
-            return found
+        if labels.max() + 1 <= INSIDE * seen or seen >= most or reach > seen:
+            return labels, lengths
         reach *= 2
-
-
-def by_merging(edges: sp.csr_array, labels: np.ndarray) -> Described:
-    """Describe a network with fine groups, and with fewer as these are merged."""
-    labels = numbered(labels)
-    sizes = np.bincount(labels)
-    degrees = float(_log_factorial(np.asarray(edges.sum(axis=1)).ravel()).sum())
-    found = Described({}, labels)
-    found.add(len(sizes), length_of(between(edges, labels), sizes, degrees), labels)
-    alive = np.ones(len(sizes), dtype=bool)
-    for kept, joined, _, ties in merges(edges, labels):
-        sizes[kept] += sizes[joined]
-        alive[joined] = False
-        labels = np.where(labels == joined, kept, labels)
-        some = np.flatnonzero(alive)
-        found.add(len(some), length_of(ties[np.ix_(some, some)], sizes[some], degrees), labels)
-    found.labels = numbered(found.labels)
-    return found
 
 
 def description_length(A: Any, labels: np.ndarray) -> float:
@@ -92,15 +64,10 @@ def description_length(A: Any, labels: np.ndarray) -> float:
     :math:`- \sum_i \ln k_i! + \ln \tbinom{n-1}{B-1} + \ln n! - \sum_r \ln n_r! + \ln n`, so that
     groups that explain little cost more than they save.
     """
-    group = numbered(labels)
-    degrees = np.asarray(A.sum(axis=1)).ravel()
-    return length_of(between(A, group), np.bincount(group), float(_log_factorial(degrees).sum()))
-
-
-def length_of(ties: np.ndarray, sizes: np.ndarray, degrees: float) -> float:
-    """Return the same from what is between groups, their sizes and the sum of ln k_i!."""
-    n, B = int(sizes.sum()), len(sizes)
-    length = float(_log_factorial(n) - _log_factorial(sizes).sum()) - degrees
+    ties, sizes = between(A, labels), np.bincount(labels)
+    n, B = len(labels), len(sizes)
+    length = float(_log_factorial(n) - _log_factorial(sizes).sum())
+    length -= float(_log_factorial(np.asarray(A.sum(axis=1)).ravel()).sum())
     length += float(_log_binomial(n - 1, B - 1) + np.log(n))
     return length + min(_any_edges(ties, sizes), _edges_inside(ties, sizes))
 

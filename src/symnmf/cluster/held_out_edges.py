@@ -125,6 +125,14 @@ def chance_inside(split: Halves, labels: np.ndarray) -> float:
     return inside / every if every > 0.0 else 1.0
 
 
+def bipartite(edges: sp.csr_array) -> bool:
+    """Whether every edge joins one side of the nodes to the other: two copies are not connected."""
+    from scipy.sparse.csgraph import connected_components
+
+    copies = sp.block_array([[None, edges], [edges, None]], format="csr")
+    return bool(connected_components(copies)[0] == 2 * connected_components(edges)[0])
+
+
 def closed(edges: sp.csr_array, labels: np.ndarray, rng: np.random.Generator) -> float:
     """Return the part of held-out edges that close a path and that groups do not explain.
 

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.cluster import held_out_edges, separation
-from symnmf.cluster.description import by_eigenvectors, by_merging
+from symnmf.cluster.description import shortest_description
 from symnmf.cluster.partition import (
     as_graph,
     between,
@@ -36,7 +36,7 @@ LEVEL = 0.05
 #: Neighbours of a cluster that it is compared with: those it is tied to most for its size.
 NEIGHBOURS = 4
 
-#: Nodes up to which groups are read off eigenvectors; in larger networks fine groups are merged.
+#: Nodes up to which groups are read off eigenvectors; larger networks have a fine partition.
 SPECTRAL_UP_TO = 5000
 
 DEGREES = "random graphs with the same degrees"
@@ -265,6 +265,8 @@ class Network(Evidence):
         """Where edges depend on each other beyond groups, nothing is known of them."""
         if self.p > LEVEL:
             return ""
+        if held_out_edges.bipartite(self.edges):
+            return f"the graph is bipartite, and {self.null} are not"
         rng = np.random.default_rng(self.seed)
         part = held_out_edges.closed(self.edges, self.described[0], rng)
         if part <= held_out_edges.CLOSED:
@@ -276,25 +278,27 @@ class Network(Evidence):
 
     @property
     def groups(self) -> tuple[np.ndarray, str, dict[str, np.ndarray]]:
-        """As many as describe the network in the fewest nats."""
+        """As many as describe the network in the fewest nats, or as a fine partition has."""
         labels, table = self.described
-        shortest = f"{int(labels.max()) + 1} groups describe the network in the fewest nats"
+        groups = f"{int(labels.max()) + 1} groups"
+        number = f"a fine partition has {groups}"
+        if table:
+            number = f"{groups} describe the network in the fewest nats"
         if self.untested:
-            return labels, f"{shortest}, but {self.untested}", table
-        return labels, f"{self.compared('more often than')}, and {shortest}", table
+            return labels, f"{number}, but {self.untested}", table
+        return labels, f"{self.compared('more often than')}, and {number}", table
 
     @cached_property
     def described(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """The groups of the shortest description with two groups or more, and all lengths."""
-        if len(self.inside) <= SPECTRAL_UP_TO:
-            found = by_eigenvectors(self.edges)
-        else:
-            found = by_merging(self.edges, self.fine)
-        if not found.lengths:
+        """Groups, two or more, and how long descriptions with every number of them are."""
+        if len(self.inside) > SPECTRAL_UP_TO:
+            return fine_partition(self.edges, np.random.default_rng(self.seed)), {}
+        labels, lengths = shortest_description(self.edges)
+        if not lengths:
             return halves(self.edges).astype(np.int64), {}
-        ranks = sorted(found.lengths)
-        nats = np.array([found.lengths[count] for count in ranks])
-        return found.labels, {"rank": np.array(ranks), "description": nats}
+        ranks = sorted(lengths)
+        nats = np.array([lengths[count] for count in ranks])
+        return labels, {"rank": np.array(ranks), "description": nats}
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ clusters apart, or the two halves of a graph without the points that are held ou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -51,14 +51,10 @@ def p_apart(points: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
         return 1.0
     right = np.repeat([False, True], [len(one), len(other)])
     X = _in_few_directions(points[np.r_[one, other]])
-    chances = []
-    for order in range(ORDERS):
-        place = np.empty(len(X))
-        for held in _parts(right, order):
-            place[held] = _discriminant(X, ~held, right)
-            if np.isnan(place[held]).any():
-                return 1.0
-        chances.append(_dip_of_sides(place, right, order))
+    chances = [
+        _dip_of_sides(_held_out(X, right, order, lambda seen: right[seen]), right, order)
+        for order in range(ORDERS)
+    ]
     return float(np.median(chances))
 
 
@@ -70,18 +66,25 @@ def p_one(points: np.ndarray, graph: sp.csr_array) -> float:
     """
     if len(points) < 2 * FEWEST:
         return 1.0
-    X = _in_few_directions(points)
     whole = halves(graph, 0.0)
-    place = np.empty(len(X))
-    for held in _parts(whole, 0):
-        seen = np.flatnonzero(~held)
-        side = halves(restricted(graph, seen), 0.0)
-        right = np.zeros(len(X), dtype=bool)
-        right[seen] = side if np.mean(side == whole[seen]) >= 0.5 else ~side
-        place[held] = _discriminant(X, ~held, right)
-        if np.isnan(place[held]).any():
-            return 1.0
+
+    def of_seen(seen: np.ndarray) -> np.ndarray:
+        right = halves(restricted(graph, seen), 0.0)
+        return right if np.mean(right == whole[seen]) >= 0.5 else ~right
+
+    place = _held_out(_in_few_directions(points), whole, 0, of_seen)
     return _dip_of_sides(place, place > 0.0, 0)
+
+
+def _held_out(
+    X: np.ndarray, right: np.ndarray, order: int, side: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Return where points lie on the discriminant of two sides that others have; NaN without it."""
+    place = np.empty(len(X))
+    for held in _parts(right, order):
+        seen = np.flatnonzero(~held)
+        place[held] = _discriminant(X[seen], side(seen), X[held])
+    return place
 
 
 def _parts(right: np.ndarray, order: int) -> Iterator[np.ndarray]:
@@ -96,7 +99,7 @@ def _parts(right: np.ndarray, order: int) -> Iterator[np.ndarray]:
 
 def _dip_of_sides(place: np.ndarray, right: np.ndarray, order: int) -> float:
     """Return the p-value of the dip, with not too many points of the larger side."""
-    if min(right.sum(), (~right).sum()) < FEWEST:
+    if np.isnan(place).any() or min(right.sum(), (~right).sum()) < FEWEST:
         return 1.0
     rng = np.random.default_rng(order)
     most = LARGER * int(min(right.sum(), (~right).sum()))
@@ -104,22 +107,22 @@ def _dip_of_sides(place: np.ndarray, right: np.ndarray, order: int) -> float:
     return dip_test(place[np.concatenate(drawn)])
 
 
-def _discriminant(X: np.ndarray, seen: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return where points that were not seen lie on the discriminant of those that were.
+def _discriminant(X: np.ndarray, right: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return where other points lie on the discriminant of two sides of X.
 
-    NaN where a side has too few of these.
+    NaN where a side has too few.
     """
     from sklearn.covariance import ledoit_wolf
 
-    if min(np.count_nonzero(seen & right), np.count_nonzero(seen & ~right)) < 2:
-        return np.full(np.count_nonzero(~seen), np.nan)
-    means = X[seen & ~right].mean(axis=0), X[seen & right].mean(axis=0)
-    inner = X[seen] - np.where(right[seen][:, None], means[1], means[0])
+    if min(np.count_nonzero(right), np.count_nonzero(~right)) < 2:
+        return np.full(len(others), np.nan)
+    means = X[~right].mean(axis=0), X[right].mean(axis=0)
+    inner = X - np.where(right[:, None], means[1], means[0])
     spread = ledoit_wolf(inner, assume_centered=True)[0]
     spread[np.diag_indices_from(spread)] += 1e-9 * np.trace(spread) / len(spread) + 1e-300
     direction = np.linalg.solve(spread, means[1] - means[0])
     scale = np.sqrt(direction @ spread @ direction)
-    return np.asarray((X[~seen] - sum(means) / 2) @ (direction / max(scale, 1e-300)))
+    return np.asarray((others - sum(means) / 2) @ (direction / max(scale, 1e-300)))
 
 
 def _in_few_directions(X: np.ndarray) -> np.ndarray:

@@ -159,12 +159,12 @@ def reassigned(
     """
     if clusters < 2:
         return labels
-    outside, before = labels == OUTSIDE, None
+    outside = labels == OUTSIDE
     positive = Assigning(attraction(A), clusters)
     negative: Assigning | None = None
     if negative_weight > 0.0 and A.min() < 0 and not positive.dense:
         negative = Assigning(attraction(-A), clusters)
-    for done in range(ROUNDS):
+    for _ in range(ROUNDS):
         if negative is None:
             moved = positive.round(labels)
         else:
@@ -177,10 +177,7 @@ def reassigned(
             moved[stays] = labels[stays]
         if np.array_equal(moved, labels):
             break
-        if before is not None and np.array_equal(moved, before):
-            # rows that attract each other change places for ever, so the last round is known
-            return moved if (ROUNDS - done) % 2 else labels
-        before, labels = labels, moved
+        labels = moved
     return labels
 
 

@@ -68,15 +68,6 @@ class Partition:
         return np.where(self.sizes > 0, np.clip(leaving, 0.0, 1.0), np.nan)
 
     @property
-    def leaving(self) -> np.ndarray:
-        """The conductance, as a part of what it is on average where edges ignore clusters."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            chance = (self.total - self.volume) / self.total
-            part = (self.volume - self.within) / (self.volume * chance)
-        part[self.volume * chance <= ROUNDING * self.total] = 0.0
-        return np.where(self.sizes > 0, part, np.nan)
-
-    @property
     def gain(self) -> float:
         """Nats that clusters save in describing the edges: a log-likelihood ratio.
 
