@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -205,3 +206,14 @@ def test_a_point_far_from_all_others_is_in_no_cluster(affinity):
     new = np.vstack([[1e3, 0.0, 0.0], X[0] + 1e-3])
     assert (model.predict(new) == [-1, model.labels_[0]]).all()
     assert not model.transform(new)[0].any()
+
+
+def test_distances_passed_as_similarities_are_said():
+    X = np.random.default_rng(0).random((40, 3))
+    distances = np.linalg.norm(X[:, None] - X, axis=2)
+    with pytest.warns(GraphWarning, match="looks like distances"):
+        SymNMF(2, affinity="precomputed", random_state=0).fit(distances)
+    kernel = np.exp(-((distances / 0.3) ** 2)) - np.eye(40)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*looks like distances")
+        SymNMF(2, affinity="precomputed", random_state=0).fit(kernel)

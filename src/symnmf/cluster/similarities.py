@@ -24,6 +24,7 @@ from symnmf.graphs.adjacency import (
 from symnmf.graphs.components import only, restrict
 from symnmf.graphs.degree_offsets import Scaled, with_degree_offset, with_scaling
 from symnmf.graphs.edges import read_graph
+from symnmf.graphs.pairwise import like_distances
 from symnmf.graphs.scales import dominance
 from symnmf.graphs.warning import warn
 from symnmf.options import AUTO
@@ -223,6 +224,11 @@ def _of_matrix(task: Task, data: Any, clusters: int) -> Similarities:
         graph = in_memory(X)
         if sp.issparse(graph) and not graph.data.all():  # zeros that are stored are no edges
             X = graph = affinities(graph, task.argument, signed=signed)
+    if isinstance(graph, np.ndarray) and like_distances(graph):
+        warn(
+            f"{task.argument} looks like distances: its diagonal is zero and no detour is shorter "
+            f"than the direct way; pass similarities, which are large where rows are alike."
+        )
     if signed and graph.min() < 0 and not graph.max() > 0:
         raise InputError(
             f"{task.argument} has no edge of positive weight, so nothing holds any two nodes "

@@ -113,3 +113,16 @@ def nearest_by_distance(X: Any, n: int, n_neighbors: int | None) -> sp.csr_array
     nearest = stored.indices[order[stored.indptr[:-1, None] + np.arange(k)]]
     rows = np.repeat(np.arange(len(nearest)), k)
     return sp.csr_array((np.ones(rows.size), (rows, nearest.ravel())), shape=(X.shape[0], n))
+
+
+def like_distances(A: Array) -> bool:
+    """Whether a matrix looks like distances: zeros on the diagonal alone, and the triangle holds.
+
+    Similarities that hardly differ obey the triangle inequality too.
+    """
+    n = len(A)
+    apart = A[~np.eye(n, dtype=bool)] if n > 2 and not A.diagonal().any() else np.zeros(1)
+    if apart.max() <= 2.0 * apart.min() or apart.min() <= 0.0:
+        return False
+    slack = 1e-9 * apart.max()
+    return all((A[:, [row]] + A[row] + slack >= A).all() for row in range(0, n, max(n // 3, 1)))
