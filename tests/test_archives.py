@@ -81,11 +81,7 @@ RESULTS = {
     "nan": ("V", lambda V: np.full_like(V, np.nan)),
     "shape": ("V", lambda V: V[:-1]),
     "status": ("status", lambda status: "perfect"),
-    "count": ("n_iter", lambda count: -1),
-    "error": ("error", lambda error: np.nan),
-    "coupling": ("coupling", lambda coupling: -1.0),
     "history order": ("history", lambda rows: rows[::-1]),
-    "history count": ("history", lambda rows: rows + 0.5),
 }
 
 

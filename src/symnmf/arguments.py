@@ -141,11 +141,12 @@ def checked(options: type | None = None, **others: tuple[str, ...]) -> Callable[
         loose = [p.name for p in signature.parameters.values() if p.kind is p.VAR_KEYWORD]
         names = [name for name in (*signature.parameters, *more) if name not in loose]
         known = {name: kinds for name in names if (kinds := _kinds_of(name, others))}
+        called = _called(function)
 
         @functools.wraps(function)
         def call(*args: Any, **options: Any) -> Any:
             if more or not loose:
-                check_names(options, names, _called(function))
+                check_names(options, names, called)
             try:
                 given = signature.bind(*args, **options).arguments
             except TypeError:
@@ -190,16 +191,23 @@ def _called(function: Callable[..., Any]) -> str:
     return name.removesuffix(".__init__")
 
 
-_TYPES = {"float": number(), "int": whole(), "str": TEXT, "bool": FLAG, "None": NONE}
+#: Kinds of the parameters of solvers and rules, by the types that their classes state.
+_FIELDS: dict[Any, Kinds] = {
+    "float": (number(),),
+    "float | None": (number(), NONE),
+    "int": (whole(),),
+    "int | None": (whole(), NONE),
+    "str": (TEXT,),
+    "bool": (FLAG,),
+}
 
 
 def check_fields(instance: Any) -> None:
     """Refuse parameters of a solver or a rule that are not of the type their class states."""
     for each in fields(instance):
-        names = str(each.type).split(" | ")
-        if all(name in _TYPES for name in names):
-            kinds = tuple(_TYPES[name] for name in names)
-            check(f"{each.name} of {type(instance).__name__}", getattr(instance, each.name), kinds)
+        if each.type in _FIELDS:
+            name = f"{each.name} of {type(instance).__name__}"
+            check(name, getattr(instance, each.name), _FIELDS[each.type])
 
 
 def check_ranges(instance: Any, **ranges: tuple[float, float]) -> None:

@@ -103,7 +103,7 @@ def find_many(
         with calls.timed("start"):
             A = as_edges(A)
             seeds = neighborhood_seeds(A, count)
-        if not len(seeds):
+        if not seeds.sets:
             raise InputError(
                 "G has no node with two edges, so there is no neighbourhood to begin with; pass "
                 "row_sparse=False."
@@ -131,7 +131,7 @@ def find_many(
             U, sets = _read(point.U, loss, prune=count is None)
         result = _result(run, point, U, status)
         result = replace(result, seconds=call.seconds, passes=call.passes)
-        return SparseFound(A, result, sets, len(seeds))
+        return SparseFound(A, result, sets, len(seeds.sets))
 
 
 def _check_order(U: RowSparse, path: Any) -> None:

@@ -64,10 +64,7 @@ class History:
         """Return the history that a file holds as :meth:`to_array` gave it, or a ValueError."""
         if rows.ndim != 2 or rows.shape[1] != len(COLUMNS) or rows.dtype != np.float64:
             raise ValueError("its history has another shape or type")
-        iteration = rows[:, 0]
-        if not ((iteration >= 0) & (iteration == np.floor(iteration)) & (iteration < 2**53)).all():
-            raise ValueError("its history counts iterations by something else than whole numbers")
-        if (np.diff(iteration) <= 0).any():
+        if not np.isfinite(rows[:, 0]).all() or (np.diff(rows[:, 0], prepend=-1.0) <= 0).any():
             raise ValueError("the iterations of its history do not increase")
         return cls(rows.tolist())
 
@@ -250,7 +247,7 @@ class Result:
     others: tuple[np.ndarray, ...] = field(default=(), repr=False)
     #: the root of 2 f(U_0), which a certificate refers to
     start_misfit: float = field(default=float("nan"), repr=False)
-    seconds: Seconds = field(default_factory=lambda: Seconds(float("nan")), repr=False)
+    seconds: Seconds = field(default=Seconds(float("nan")), repr=False)
     passes: int = field(default=0, repr=False)
     attached: Attached | None = field(default=None, repr=False)
     background: float = field(default=float("nan"), repr=False)
@@ -432,32 +429,24 @@ class Result:
         return loaded
 
     def _check(self) -> None:
-        """Refuse what no run gives back: the fields of a file, not of a run."""
-        diverged = self.status == "diverged"
+        """Refuse what compiled code or a reader could not go on with."""
         U, below = self.U, self.attached
-        if sp.issparse(U):
-            factors = [U.data]
-        else:
-            factors = [U, self.V, *self.others]
-            if any(factor.shape != U.shape for factor in factors):
-                raise ValueError("its factors have different shapes")
+        factors = [U.data] if sp.issparse(U) else [U, self.V, *self.others]
+        if not sp.issparse(U) and any(factor.shape != U.shape for factor in factors):
+            raise ValueError("its factors have different shapes")
         if below is not None:
             factors += [below.U, below.V]
             if below.U.shape != below.V.shape or below.U.shape[1:] != U.shape[1:]:
                 raise ValueError("the factor of its attributes has another shape")
+        if self.status not in get_args(Status):
+            raise ValueError(f"the status is {self.status[:20]!r}")
         for factor in factors:
             if factor.dtype not in (np.float32, np.float64) or factor.dtype != U.dtype:
                 raise ValueError(f"a factor has the type {factor.dtype}")
-            if not diverged and not np.isfinite(factor).all():
+            if self.status != "diverged" and not np.isfinite(factor).all():
                 raise ValueError("a factor has infinite or NaN entries")
         if (factors[0] < 0).any():  # the second factor of a multiplier method may be
             raise ValueError("U has negative entries")
-        if self.status not in get_args(Status):
-            raise ValueError(f"the status is {self.status[:20]!r}")
-        if not diverged and not np.isfinite([self.error, self.value, self.coupling]).all():
-            raise ValueError("its numbers are not finite")
-        if self.n_iter < 0 or not self.coupling >= 0 or not self.tol >= 0:
-            raise ValueError("a number that cannot be negative is")
 
 
 def _name_array(names: Sequence[Any]) -> np.ndarray:

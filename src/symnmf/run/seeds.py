@@ -26,28 +26,15 @@ LEAST_DEGREE = 2
 
 @dataclass(frozen=True, eq=False)
 class Seeds:
-    """Neighbourhoods chosen as starts.
+    """Neighbourhoods chosen as starts: their members, and the weight per pair of members of each.
 
-    Attributes
-    ----------
-    centers : ndarray of int
-        The nodes they are around.
-    sets : list of ndarray
-        Their members.
-    density : ndarray
-        Weight per pair of members of each.
-    boundary : float
-        The mean weight, per member, of the edges to a node outside that has an edge inside: what
-        a node on the border of a community has by chance.
+    ``boundary`` is the mean weight, per member, of the edges to a node outside that has an edge
+    inside: what a node on the border of a community has by chance.
     """
 
-    centers: np.ndarray
     sets: list[np.ndarray]
     density: np.ndarray
     boundary: float
-
-    def __len__(self) -> int:
-        return len(self.centers)
 
 
 def as_edges(A: Any) -> sp.csr_array:
@@ -60,17 +47,11 @@ def as_edges(A: Any) -> sp.csr_array:
 
 
 def neighborhood_seeds(A: sp.csr_array, count: int | None = None) -> Seeds:
-    """Return ``count`` neighbourhoods to start from, or as many as the graph has.
+    """Return ``count`` neighbourhoods to start from, or fewer where the graph has fewer.
 
-    Parameters
-    ----------
-    A : csr_array
-        Symmetric, nonnegative, without a diagonal; sorted indices.
-    count : int, optional
-        How many. By default every neighbourhood with a node that no earlier one has. With a
-        number, the largest of those that share at most a quarter of their nodes with earlier
-        ones; half, three quarters and all but one where a quarter gives too few. There may be
-        fewer than ``count``.
+    By default these are all with a node that no earlier one has. With a number they are the largest
+    of those that share at most a quarter of their nodes with earlier ones; half, three quarters and
+    all but one where a quarter gives too few. A is as :func:`as_edges` returns it.
     """
     degrees = np.diff(A.indptr)
     inner, order = _by_conductance(A)
@@ -86,7 +67,7 @@ def neighborhood_seeds(A: sp.csr_array, count: int | None = None) -> Seeds:
         for i in centers
     ]
     rate = float(boundary_rate(A.indptr, A.indices, A.data, centers))
-    return Seeds(centers, sets, inner[centers] / pairs, rate)
+    return Seeds(sets, inner[centers] / pairs, rate)
 
 
 def neighborhood_count(A: sp.csr_array) -> int:

@@ -138,7 +138,9 @@ def neighborhood_start(f: Objective, rank: int, random_state: RandomState) -> np
     for column, (members, density) in enumerate(zip(seeds.sets, seeds.density, strict=True)):
         U[members, column] = np.sqrt(density)
     scale = U[U > 0].mean() if U.any() else 1.0
-    U[:, len(seeds) :] = scale * as_generator(random_state).random((len(U), rank - len(seeds)))
+    U[:, len(seeds.sets) :] = scale * as_generator(random_state).random(
+        (len(U), rank - len(seeds.sets))
+    )
     U = np.ascontiguousarray(np.maximum(U, 0.01 * U.mean()), dtype=f.dtype)
     return (f.best_multiple(Point(f.ops, f.ops.put(U))) * U).astype(f.dtype)
 
