@@ -181,10 +181,10 @@ def table(kept: dict[str, dict[str, Any]]) -> str:
     for name, row in kept.items():
         alone, searched = row["eigenvalues"], row["searched"]
         sure = "proved" if searched["failure"] == 0 else f"1 - {searched['failure']:.0e}"
+        found = f"{shown(searched['gap'])} | {searched['cpu']:.2g}" if searched["steps"] else " | "
         lines.append(
             f"| {DATA[name][0]} | {row['n']} | {row['rank']} | {row['error']:.6f} | "
-            f"{shown(alone['gap'])} | {alone['cpu']:.2g} | {shown(searched['gap'])} | "
-            f"{searched['cpu']:.2g} | {sure} |"
+            f"{shown(alone['gap'])} | {alone['cpu']:.2g} | {found} | {sure} |"
         )
     return "\n".join(lines)
 

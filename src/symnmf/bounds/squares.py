@@ -45,6 +45,9 @@ SPARE = 10  # more columns than asked for at least, so that the last Ritz pairs 
 LEAST_RANGE = 0.005  # of the spectrum that the filter blows up
 ROUNDS, DEGREE = 15, 12  # of the filter at most, and the degree of each
 
+#: Where the polynomial for the rest begins to grow, between the last eigenvalue and the next.
+TOWARDS_NEXT = 0.1
+
 #: Slack of the sum, over what is left of ||X||^2, that is small enough.
 PRECISE = 1e-5
 
@@ -113,10 +116,14 @@ def by_sampling(
         raised = float(np.sum((np.maximum(values, 0.0) + residual) ** 2))
         return raised - _positive(values) <= 0.5 * small(values)
 
-    vectors, values, residual = _block_pairs(multiply, ops, ops.put(block), rank, low, enough)
+    most = float(np.sqrt(size / rounding)) if size > 0.0 else 1.0
+    found = _block_pairs(multiply, ops, ops.put(block), rank, low, most, enough)
+    vectors, values, residual = found
     following, values, left = values[: rank + 1][-1], values[:rank], residual + rounding
+    # on the way to the next eigenvalue, which may be as large as the last and is never found whole
+    edge = values[-1] - TOWARDS_NEXT * (values[-1] - following)
     drawn = ops.put(generator.standard_normal((n, SAMPLES)))
-    limits = low, float(following), small(values)
+    limits = low, float(edge), small(values)
     above = _sampled(multiply, ops, vectors, values, left, limits, drawn) + rounding
     return _summed(values, above, left, FAILURE)
 
@@ -127,13 +134,15 @@ def _block_pairs(
     block: Factor,
     rank: int,
     low: float,
+    most: float,
     enough: Callable[[np.ndarray, np.ndarray], bool],
 ) -> tuple[Factor, np.ndarray, np.ndarray]:
     """Return Ritz vectors, values and the singular values of the residual, by filtering a block.
 
-    There are more values than vectors: those of the whole block. Unlike Lanczos this finds
-    repeated eigenvalues. It ends where ``enough`` of the values and the residual, or after ROUNDS.
-    ``low`` is below all eigenvalues, as far as is known.
+    There are more values than vectors where the block was filtered: those of all of it. Unlike
+    Lanczos this finds repeated eigenvalues. It ends where ``enough`` of the values and the
+    residual, or after ROUNDS. ``low`` is below all eigenvalues, as far as is known. A filter lets
+    no eigenvector grow by more than ``most``, or little but rounding would be left of the others.
     """
     for round_ in range(ROUNDS + 1):
         block = namespace(block).linalg.qr(block)[0]
@@ -154,12 +163,16 @@ def _block_pairs(
             break
         spare = (rank + len(values)) // 2
         edge = values[spare] if spare < len(values) else low
-        # where all values of the block agree, there are more copies than columns
-        spread = values[0] - low
-        edge = min(max(edge, low + 0.1 * spread), values[0] - LEAST_RANGE * spread)
-        ends = low, float(edge), float(values[0])
-        block = filtered(multiply, block, image, ends, DEGREE, ops.combine)
-    return vectors, values, residual
+        # where all values of the block agree, there are more copies than columns; and the first
+        # may be far above all that matters
+        second = values[min(1, len(values) - 1)]
+        spread = second - low
+        edge = float(min(max(edge, low + 0.1 * spread), second - LEAST_RANGE * spread))
+        reach = np.arccosh(max((2.0 * values[0] - edge - low) / (edge - low), 1.0 + EPS))
+        degree = int(np.clip(np.arccosh(most) / reach, 1, DEGREE))
+        ends = low, edge, float(values[0])
+        block = filtered(multiply, block, image, ends, degree, ops.combine)
+    return vectors, values if round_ else values[:rank], residual
 
 
 def _sampled(
@@ -174,7 +187,7 @@ def _sampled(
     """Bound x^T A x for unit x orthogonal to the vectors, except with probability FAILURE.
 
     With C = P A P, P the projection off the vectors, and p = T_d the Chebyshev polynomial for
-    [low, edge], edge an estimate of the largest eigenvalue of C, ||p(C)|| is at most
+    [low, edge], edge near or above the largest eigenvalue of C, ||p(C)|| is at most
     ODDS sqrt(2 / pi) times the largest ||p(C) w|| of SAMPLES Gaussian w, which are ``drawn``, and
     p(lambda)^2 - 1 grows without limit above the edge: so ||p(C)|| limits the largest eigenvalue,
     whatever the rest of the spectrum is. The degree grows until the sum changes by little enough.
