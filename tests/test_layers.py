@@ -100,7 +100,7 @@ def test_graphs_are_matched_by_the_names_of_their_nodes():
     found = symnmf.communities([first, second], 3, **told)
     np.testing.assert_array_equal(found.labels, symnmf.communities(layers, 3, **told).labels)
     second.remove_node(3)
-    with pytest.raises(symnmf.InputError, match="the same nodes"):
+    with pytest.raises(symnmf.InputError, match="all graphs with the same nodes"):
         symnmf.communities([first, second], 3)
 
 

@@ -217,20 +217,16 @@ class Communities(Sequence[frozenset[Hashable]]):
 
         The attribute is a number (-1 for none), or a list of numbers if communities overlap.
         """
-        if self.overlapping:
-            lists: dict[Any, Any] = {name: [] for name in self.names}
-            for number, nodes in enumerate(self):
-                for name in nodes:
-                    lists[name].append(number)
-        else:
-            lists = dict(zip(self.names, self.labels.tolist(), strict=True))
         if not hasattr(graph, "nodes") or not hasattr(graph, "adjacency"):
             raise InputError(f"graph must be a networkx graph, got {type(graph).__name__}.")
-        for name in lists:
+        for name, label in zip(self.names, self.labels.tolist(), strict=True):
             if name not in graph:
                 raise InputError(f"graph has no node {name!r}; pass the graph that was clustered.")
-        for name, value in lists.items():
-            graph.nodes[name][attribute] = value
+            graph.nodes[name][attribute] = [] if self.overlapping else label
+        if self.overlapping:
+            for number, nodes in enumerate(self):
+                for name in nodes:
+                    graph.nodes[name][attribute].append(number)
         return graph
 
 

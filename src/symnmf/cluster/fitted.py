@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from symnmf.calls import Call
 from symnmf.cluster.judgement import Evidence, RankSelection
@@ -29,27 +30,10 @@ from symnmf.storage import SymmetricArray, SymmetricMatrix
 class Fitted:
     """Clusters of some data, and all that is known of them.
 
-    Attributes
-    ----------
-    similarities : Similarities
-        What was factorized, and what it was made of.
-    problem : Problem or None
-        The same, as the search was given it; it is not kept in a pickle.
-    search : Search
-        What the starts came to; the columns of its best are in the order of the clusters.
-    labels : ndarray
-        The cluster of each row; -1 for none.
-    by_likelihood : bool
-        Whether these are by the similarities of the rows, and not by their largest entries.
-    shared_by : float, "background" or None
-        The share from which on a row belongs to more than one cluster, or the rule of
-        :mod:`symnmf.membership`; None for one cluster each.
-    objective : mapping
-        What the problem was given besides X.
-    selection : RankSelection or None
-        How the number of clusters was found, where it was not given.
-    evidence : Evidence or None
-        What says whether the clusters are real; None for data that are not in memory.
+    The columns of the best start are in the order of the clusters, and labels are -1 for none.
+    ``shared_by`` is the share from which on a row belongs to more than one cluster, or the rule of
+    :mod:`symnmf.membership`; ``objective`` what the problem was given besides X. The problem is not
+    kept in a pickle.
     """
 
     similarities: Similarities
@@ -147,12 +131,9 @@ class Fitted:
         """The clusters of each row and its strengths in them, as text; empty without overlap."""
         if self.shared_by is None:
             return {}
-        inside = [np.flatnonzero(row) for row in self.members]
-        lists = {"all_clusters": [" ".join(map(str, row.tolist())) for row in inside]}
-        if self.shared_by == BACKGROUND and self.strengths is not None:
-            pairs = zip(self.strengths, inside, strict=True)
-            lists["strengths"] = [" ".join(f"{s:.4g}" for s in row[mine]) for row, mine in pairs]
-        return lists
+        known = self.strengths if self.shared_by == BACKGROUND else None
+        inside = np.where(self.members, 1.0 if known is None else known, 0.0)
+        return lists_of(sp.csr_array(inside), known is not None)
 
     @property
     def names(self) -> list[Any]:
@@ -244,6 +225,18 @@ def fitted_of(
         shared_by,
         **others,
     )
+
+
+def lists_of(inside: sp.csr_array, with_strengths: bool) -> dict[str, list[str]]:
+    """Return the clusters of each row, and its strengths in them, as text."""
+    ends = inside.indptr[1:-1]
+    lists = {
+        "all_clusters": [" ".join(map(str, row.tolist())) for row in np.split(inside.indices, ends)]
+    }
+    if with_strengths:
+        strengths = np.split(inside.data, ends)
+        lists["strengths"] = [" ".join(f"{s:.4g}" for s in row) for row in strengths]
+    return lists
 
 
 def _by_size(belongs: np.ndarray) -> np.ndarray:

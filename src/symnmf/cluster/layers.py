@@ -9,6 +9,7 @@ import numpy as np
 
 from symnmf.errors import InputError
 from symnmf.graphs.adjacency import normalized
+from symnmf.graphs.edges import EdgeTable, read_graph
 from symnmf.run.choosing import Answers, Choice, choose, hold_out, quick_fit
 from symnmf.run.problem import Problem
 
@@ -18,28 +19,21 @@ FACTOR = 4.0
 Weights = tuple[float, ...]
 
 
-def same_rows(layers: Sequence[Any], argument: str) -> list[Any]:
+def same_rows(layers: Sequence[Any], argument: str, weight: str | None) -> list[Any]:
     """Return layers with their rows in one order: graphs by the names of their nodes."""
-    graphs = [hasattr(one, "adjacency") or hasattr(one, "get_edgelist") for one in layers]
-    if not any(graphs):
+    tables = [read_graph(layer, weight) for layer in layers]
+    if all(table is None for table in tables):
         return list(layers)
-    if not all(graphs):
-        raise InputError(f"the layers of {argument} must be all graphs or all matrices.")
-    if not all(hasattr(one, "nodes") for one in layers):
-        return list(layers)
-    first = set(layers[0].nodes)
-    if any(set(one.nodes) != first for one in layers):
-        raise InputError(
-            f"the layers of {argument} must have the same nodes; add the others first."
-        )
-    import networkx
-
     ordered = []
-    for one in layers:
-        graph = networkx.Graph()
-        graph.add_nodes_from(layers[0].nodes)
-        graph.add_edges_from(one.edges(data=True))
-        ordered.append(graph)
+    for table in tables:
+        if table is None or tables[0] is None or set(table.names) != set(tables[0].names):
+            raise InputError(
+                f"the layers of {argument} must be all graphs with the same nodes, or all "
+                f"matrices; add the nodes that are missing."
+            )
+        place = {name: row for row, name in enumerate(tables[0].names)}
+        rows = np.array([place[name] for name in table.names], np.intp)
+        ordered.append(EdgeTable(tables[0].names, rows[table.ends], table.weights))
     return ordered
 
 

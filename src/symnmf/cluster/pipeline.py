@@ -13,7 +13,7 @@ from symnmf.bars import Watcher, watched
 from symnmf.cluster.fitted import Fitted, fitted_of
 from symnmf.cluster.judgement import LEVEL, Evidence, RankSelection
 from symnmf.cluster.judging import count_overlapping, evidence_for
-from symnmf.cluster.quality import QualityWarning
+from symnmf.cluster.quality import QualityWarning, uneven
 from symnmf.cluster.refining import refined
 from symnmf.cluster.similarities import Similarities, for_count, normalised, similarities
 from symnmf.cluster.task import Task
@@ -210,18 +210,13 @@ def _by_likelihood(task: Task, similar: Similarities, problem: Problem) -> bool:
 def _warn(fitted: Fitted, task: Task) -> None:
     """Warn of a run that ended early, and of clusters that are empty or hold nearly all."""
     warn_unless_converged(fitted.result, task.plan.settings.limits, task.plan.starts)
-    sizes, asked = fitted.sizes, fitted.result.U.shape[1]
-    faults = []
+    sizes = fitted.sizes.tolist()
+    faults = uneven(sizes, fitted.result.U.shape[1])
+    if faults and np.count_nonzero(sizes) > 1:
+        faults.append(_advice(task, fitted.similarities))
     if fitted.selection is not None and fitted.selection.recommendation == 1:
         reason = fitted.selection.reason
-        faults.append(f"no clusters were found: {reason[0].lower()}{reason[1:]}".rstrip("."))
-    if (filled := np.count_nonzero(sizes)) < asked:
-        faults.append(f"only {filled} of the {asked} clusters asked for have rows")
-    largest = sizes.max() / max(sizes.sum(), 1)
-    if asked > 1 and largest > 0.5 * (1.0 + 1.0 / asked):
-        faults.append(f"one cluster holds {largest:.1%} of the rows")
-    if faults and filled > 1:
-        faults.append(_advice(task, fitted.similarities))
+        faults.insert(0, f"no clusters were found: {reason[0].lower()}{reason[1:]}".rstrip("."))
     if faults:
         warn(f"{'; '.join(faults)}.", QualityWarning)
     if fitted.shared_by == BACKGROUND and fitted.strengths is not None:

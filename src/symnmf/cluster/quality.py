@@ -20,9 +20,6 @@ from symnmf.storage import SymmetricArray
 #: leaves of a cluster, two rows and the edge between them, is none.
 TINY_SHARE, TINY = 0.02, 3
 
-#: Share of the rows in one cluster from which on clusters are lopsided.
-TOO_MUCH = 0.8
-
 #: The verdict where nobody could ask for one.
 UNJUDGED = Judgement(UNKNOWN, "the data are not in memory", ())
 
@@ -96,41 +93,30 @@ class Quality:
 
     @property
     def lopsided(self) -> str | None:
-        """A message if the sizes of the clusters are extremely unequal, else None.
+        """A message if some clusters are empty or tiny, or one holds most of the rows, else None.
 
-        That is the case if one cluster holds more than 80% of the rows, or if some have less than
-        a fiftieth of an equal share, or fewer than 3 rows.
+        Clusters are tiny with less than a fiftieth of an equal share of the rows, or fewer than 3.
         """
-        if self.asked < 2 or not sum(self.sizes):
-            return None
-        faults = []
-        if self.largest > TOO_MUCH:
-            faults.append(f"one cluster holds {self.largest:.1%} of the rows")
+        faults = uneven(self.sizes, self.asked)
         limit = max(TINY, TINY_SHARE * sum(self.sizes) / self.asked)
-        tiny = sum(0 < size < limit for size in self.sizes)
-        if tiny:
-            have = "has" if tiny == 1 else "have"
-            faults.append(f"{tiny} of {self.clusters} {have} fewer than {np.ceil(limit):.0f} rows")
-        return " and ".join(faults) or None
+        if tiny := sum(0 < size < limit for size in self.sizes):
+            faults.append(f"{tiny} of {self.clusters} have fewer than {np.ceil(limit):.0f} rows")
+        return "; ".join(faults) or None
 
     @property
     def word(self) -> str:
         """The word of the verdict, which is never a bare "clear" beside one huge cluster."""
-        alone = self.asked > 1 and self.largest > TOO_MUCH and self.verdict.word == CLEAR
-        return f"{self.verdict.word}, but lopsided" if alone else self.verdict.word
+        uneven_too = self.verdict.word == CLEAR and uneven(self.sizes, self.asked)
+        return f"{self.verdict.word}, but lopsided" if uneven_too else self.verdict.word
 
     @property
     def warning(self) -> str | None:
         """What is wrong with the clusters, in one sentence; None where nothing is plain."""
-        faults = []
+        faults = [] if self.lopsided is None else [self.lopsided]
         if self.verdict.doubtful:
             none = self.asked == 1 and self.verdict.word == CHANCE
             found = "no clusters were found" if none else f"the clusters are {self.verdict.word}"
-            faults.append(f"{found}: {self.verdict.reason}")
-        if self.clusters < self.asked:
-            faults.append(f"only {self.clusters} of the {self.asked} clusters asked for have rows")
-        if self.lopsided:
-            faults.append(self.lopsided)
+            faults.insert(0, f"{found}: {self.verdict.reason}")
         return "; ".join(faults) or None
 
     def __str__(self) -> str:
@@ -153,6 +139,17 @@ class Quality:
                 f"agreement {plain(self.agreement)}"
             )
         return "; ".join(part for part in parts if part)
+
+
+def uneven(sizes: Sequence[int], asked: int) -> list[str]:
+    """Say whether clusters are empty, and whether one holds most of the rows."""
+    filled, faults = sum(size > 0 for size in sizes), []
+    if filled < asked:
+        faults.append(f"only {filled} of the {asked} clusters asked for have rows")
+    largest = max(sizes) / max(sum(sizes), 1)
+    if asked > 1 and largest > 0.5 * (1.0 + 1.0 / asked):  # halfway from an equal share to all
+        faults.append(f"one cluster holds {largest:.1%} of the rows")
+    return faults
 
 
 def plain(value: float, digits: int = 3) -> str:

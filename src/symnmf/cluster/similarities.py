@@ -42,28 +42,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Similarities:
-    """What is factorized, and what it was made of.
+    """What is factorized, X, and what it was made of.
 
-    Attributes
-    ----------
-    X : array, csr_array, SymmetricArray or Problem
-        What is factorized; a storage has been checked.
-    graph : array, csr_array or SymmetricArray
-        The similarities before they were normalised, which clusters are judged by.
-    names : list or None
-        What the rows are called, where the data say so.
-    degree_offset : float or None
-        tau in mean degrees; None where nothing was normalised.
-    roots : ndarray or None
-        The roots of the degrees, tau included, that X was divided by.
-    basis : Basis or None
-        The leading eigenvectors of X, where they were looked at.
-    choices : mapping of str to Choice
-        What was chosen by held-out data, by the names of the options.
-    hypergraph : Hypergraph or None
-        The hyperedges that X is the clique graph of.
-    compare : function or None
-        What compares new points with those of the graph.
+    X is an array, a sparse matrix, a storage that has been checked, or a Problem. ``graph`` are the
+    similarities before they were normalised, which clusters are judged by; ``roots`` the roots of
+    the degrees, tau included, that X was divided by; ``basis`` its leading eigenvectors, where they
+    were looked at; ``choices`` what was chosen by held-out data, by the names of the options;
+    ``compare`` what compares new points with those of the graph.
     """
 
     X: Any
@@ -290,7 +275,9 @@ def _of_layers(task: Task, data: Sequence[Any], clusters: int) -> Similarities:
     task.refuse_with("layers")
     from symnmf.cluster.layers import choose_layer_weights, same_rows
 
-    parts = [_of_matrix(task, layer, clusters) for layer in same_rows(data, task.argument)]
+    parts = [
+        _of_matrix(task, layer, clusters) for layer in same_rows(data, task.argument, task.weight)
+    ]
     if isinstance(task.layer_weights, str):
         offsets = [part.degree_offset for part in parts]
         choice = choose_layer_weights([part.graph for part in parts], clusters, offsets)

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from symnmf import errors, graphs
 from symnmf.bars import watched
+from symnmf.cluster.fitted import lists_of
 from symnmf.cluster.judgement import UNKNOWN, Judgement
 from symnmf.cluster.quality import Quality, assess
 from symnmf.cluster.task import Task
@@ -88,6 +89,15 @@ class SparseFitted(SparseFound):
     seed: Any = None
     shared_by: str = BACKGROUND
     selection: None = None
+
+    @property
+    def listed(self) -> dict[str, list[str]]:
+        """The communities of each node and its strengths in them, as text."""
+        inside = sp.csr_array(self.strengths, copy=True)
+        inside.data[inside.data <= 1.0] = 0.0
+        inside.eliminate_zeros()
+        inside.sort_indices()
+        return lists_of(inside, True)
 
     @property
     def certificate(self) -> Any:

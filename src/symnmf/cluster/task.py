@@ -62,20 +62,9 @@ EXCLUDED = {
 class Task(SimpleNamespace):
     """A value for every option of an entry point, and what it knows of the data.
 
-    Parameters
-    ----------
-    argument : str
-        What the data are called in messages.
-    is_graph : bool
-        Whether given similarities are a graph, which is normalised unless that is switched off.
-    points : table or None
-        The points that given similarities were made of, to judge clusters by.
-    column_names : sequence or None
-        What the columns of points are called.
-    labels, must_link, cannot_link : array of shape (n,) or None
-        What is known of the rows; see :meth:`symnmf.SymNMF.fit`.
-    **options
-        Those that are not at their defaults.
+    ``argument`` is what the data are called in messages. A graph is normalised unless that is
+    switched off. ``points`` are what given similarities were made of, to judge clusters by.
+    ``labels``, ``must_link`` and ``cannot_link`` are those of :meth:`symnmf.SymNMF.fit`.
     """
 
     def __init__(

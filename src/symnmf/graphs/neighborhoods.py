@@ -30,15 +30,8 @@ SPARSE_TIMES = 4
 class Neighborhoods:
     """The nearest neighbours of points, and their similarities.
 
-    Attributes
-    ----------
-    widths : ndarray of shape (n,)
-    reach : float
-        The distance of the two neighbours that are farthest apart.
-    graph : csr_array
-        The similarities of all pairs in which one is a neighbour of the other.
-    degrees : ndarray of shape (n,)
-        Their sums.
+    ``graph`` has those of all pairs in which one is a neighbour of the other, ``degrees`` are their
+    sums, and ``reach`` is the distance of the two neighbours that are farthest apart.
     """
 
     def __init__(
