@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shell import command
 from symnmf import InputError, communities, datasets, metrics
 from symnmf.parallel import Threads
 from symnmf.rowsparse.factor import RowSparse
@@ -134,3 +135,14 @@ def test_com_dblp_in_thousands(real_data):
     counted = communities(data.data, "auto", overlapping=True, row_sparse=True)
     assert len(counted) < 117_239
     assert metrics.best_match_f1(best, counted)[0] > 0.75
+
+
+def test_the_command_lists_communities_and_strengths(tmp_path):
+    A, _ = caves(6, 8)
+    sp.save_npz(tmp_path / "caves.npz", sp.csr_matrix(A))
+    told = f"cluster {tmp_path}/caves.npz --affinity precomputed -k 6 --overlapping --row-sparse"
+    answer = command(*told.split(), "-o", tmp_path / "labels.csv")
+    assert answer.exit_code in (0, 3), answer.stderr
+    lines = (tmp_path / "labels.csv").read_text().splitlines()
+    assert lines[0].split(",")[-2:] == ["all_clusters", "strengths"]
+    assert len(lines) == 49

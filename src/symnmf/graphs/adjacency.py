@@ -13,7 +13,6 @@ import scipy.sparse as sp
 
 from symnmf.arguments import checked
 from symnmf.errors import InputError
-from symnmf.graphs.edges import read_graph
 from symnmf.interchange import is_dask, to_host
 from symnmf.naming import USUAL_WEIGHT
 from symnmf.storage import LowRank, SymmetricArray, as_symmetric
@@ -53,6 +52,7 @@ def from_graph(
         Node of each row: networkx nodes, igraph's ``name`` attribute, what a table of edges calls
         them, a square frame's index, or 0..n-1.
     """
+    from symnmf.graphs.edges import read_graph
     from symnmf.graphs.hypergraph import Hypergraph
 
     if isinstance(G, Hypergraph):
@@ -218,3 +218,14 @@ def normalized(A: Any, degree_offset: float = 0.0, known: Array | None = None) -
     # One divisor per entry, not two scalings: (a / x) / y and (a / y) / x round differently.
     divisor = np.repeat(root, np.diff(A.indptr)) * root[A.indices]
     return sp.csr_array((A.data / divisor, A.indices, A.indptr), shape=A.shape)
+
+
+def csr(n: int, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> sp.csr_array:
+    """The n x n matrix of these entries in canonical format, without stored zeros."""
+    # narrow indices where they fit: scikit-learn refuses the wide ones
+    index = np.int32 if max(n, len(rows)) < 2**31 else np.int64
+    ends = (rows.astype(index), columns.astype(index))
+    graph = sp.csr_array(sp.coo_array((values, ends), shape=(n, n)))
+    graph.eliminate_zeros()
+    graph.sort_indices()
+    return graph

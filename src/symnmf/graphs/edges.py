@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from symnmf.arguments import checked
 from symnmf.errors import InputError
+from symnmf.graphs.adjacency import csr, numbers
 from symnmf.interchange import column_names, is_frame
 from symnmf.naming import USUAL_WEIGHT, lookup, named_ends, named_weight
 
@@ -81,17 +82,6 @@ class EdgeTable:
                 f"with repeated='sum' to add them up."
             )
         return np.sort(order[~same])
-
-
-def csr(n: int, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> sp.csr_array:
-    """The n x n matrix of these entries in canonical format, without stored zeros."""
-    # narrow indices where they fit: scikit-learn refuses the wide ones
-    index = np.int32 if max(n, len(rows)) < 2**31 else np.int64
-    ends = (rows.astype(index), columns.astype(index))
-    graph = sp.csr_array(sp.coo_array((values, ends), shape=(n, n)))
-    graph.eliminate_zeros()
-    graph.sort_indices()
-    return graph
 
 
 @checked()
@@ -230,8 +220,6 @@ def _of_pairs(pairs: Any, weight: Any, name: str = "G") -> EdgeTable:
 
 
 def _of_array(edges: Any, weight: Any) -> EdgeTable:
-    from symnmf.graphs.adjacency import numbers
-
     table = np.asarray(numbers(edges, "edges"))
     ends = table[:, :2]
     if table.shape[1] not in (2, 3) or (ends < 0).any() or (ends != np.floor(ends)).any():

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.graphs.edges import csr
+from symnmf.graphs.adjacency import csr
 from symnmf.graphs.neighbors import Array, Points, Search
 from symnmf.graphs.warning import warn
 
