@@ -14,6 +14,7 @@ from symnmf.kernels.coordinate import best_entry
 from symnmf.objectives import Frobenius
 from symnmf.solvers import ADMM, PGD, AlphaSNMF, BetaSNMF
 from symnmf.state import State
+from symnmf.steps.line_search import line_step
 from symnmf.storage import as_symmetric
 
 NEVER_RISING = ("pgd", "lbfgs", "newton", "cd", "beta-snmf", "alpha-snmf")
@@ -156,6 +157,25 @@ def test_a_step_of_pgd_is_the_longest_of_its_grid_that_lowers_f_enough(first):
     lengths = first * 10.0 ** np.arange(-12, 13) / np.linalg.norm(X)
     ends = [np.maximum(U - length * slope, 0.0) for length in lengths]
     good = [fall(there) <= 0.01 * np.vdot(slope, there - U) for there in ends]
-    longest = ends[np.flatnonzero(good)[-1]]
-    found = symnmf.factorize(X, 3, solver=PGD(first_step=first), init=U, max_iter=1, tol=0.0)
-    np.testing.assert_allclose(found.U, longest, rtol=1e-9, atol=1e-12)
+    longest = np.flatnonzero(good)[-1]
+    solver, f = PGD(first_step=first), Frobenius(as_symmetric(X))
+    state = solver.start(f, U)
+    solver.step(f, state)
+    np.testing.assert_allclose(state.U.values, ends[longest], rtol=1e-9, atol=1e-12)
+    # the next search begins there
+    assert float(state.memory["pgd_step"]) == pytest.approx(lengths[longest])
+
+
+def test_where_the_bold_multiplicative_step_rises_the_cube_root_is_taken():
+    X, U = clustered(), 1e-3 * np.random.default_rng(0).random((30, 3))
+    ratio = (X @ U) / (U @ (U.T @ U))  # so large that U * ratio would overshoot
+    found = symnmf.factorize(X, 3, solver=BetaSNMF(beta=1.0), init=U, max_iter=1, tol=0.0)
+    np.testing.assert_allclose(found.U, U * np.cbrt(ratio), rtol=1e-12)
+
+
+def test_a_line_step_that_leaves_little_of_u_knows_its_gram_matrix():
+    U = np.random.default_rng(0).random((20, 3))
+    f = Frobenius(as_symmetric(1e-16 * np.ones((20, 20))))
+    state = State.at(f, U)
+    line_step(f, state, 1e-8 * U)
+    np.testing.assert_allclose(state.U.gram, state.U.values.T @ state.U.values, rtol=1e-12)
