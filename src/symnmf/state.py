@@ -68,6 +68,15 @@ class Kept:
 Layout = Mapping[str, Kept]
 
 
+def zeros_of(layout: Layout, ops: Ops) -> dict[str, Factor]:
+    """Return a memory of zeros without what is optional."""
+    return {
+        name: ops.zeros(kept.shape, kept.dtype) if kept.tall else np.zeros(kept.shape, kept.dtype)
+        for name, kept in layout.items()
+        if not kept.optional
+    }
+
+
 def check_memory(arrays: Mapping[str, np.ndarray], layout: Layout, what: str) -> None:
     """Raise a ValueError unless ``arrays`` are what ``layout`` declares, no more and no less."""
     for name in arrays.keys() - layout.keys():

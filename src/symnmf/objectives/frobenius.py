@@ -12,7 +12,7 @@ from symnmf.objectives.objective import Coefficients, Objective
 from symnmf.objectives.terms import Term, check_quadratic
 from symnmf.ops import Factor, Line, RowSolver, quartic
 from symnmf.state import Misfit, Point, State, Sums
-from symnmf.storage import SymmetricArray, SymmetricMatrix
+from symnmf.storage import SymmetricMatrix
 from symnmf.storage.spectrum import largest_eigenvalue
 from symnmf.storage.symmetric import as_float32
 
@@ -270,8 +270,3 @@ class Frobenius(MatrixObjective):
         single = self.with_storage(narrow)
         single._sqnorm = self.sqnorm
         return single
-
-    def with_storage(self, storage: SymmetricArray) -> Self:
-        other = copy.copy(self)
-        other.storage, other._sqnorm = storage, None
-        return other

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,7 +28,6 @@ from symnmf.objectives.likelihood import Likelihood
 from symnmf.objectives.losses import PRIOR
 from symnmf.ops import Factor
 from symnmf.state import Point, Sums
-from symnmf.storage import SymmetricArray
 from symnmf.storage.sparse import SparseMatrix
 
 
@@ -163,11 +162,3 @@ class HyperedgeLikelihood(Likelihood):
         total = float(np.sum(part.sum(axis=0) ** 2))
         whole = float(np.sum(self.storage.data, dtype=np.float64))
         return np.asarray(part * np.sqrt(whole / total) if total > 0 else part)
-
-    # --- the same f elsewhere
-
-    def with_storage(self, storage: SymmetricArray) -> Self:
-        return self._with(storage, self.weights)
-
-    def _with(self, storage: Any, weights: np.ndarray) -> Self:
-        return type(self)(storage, self.members, self.indptr, weights, prior=self.prior)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -180,11 +180,6 @@ class Likelihood(Objective):
         unit = size / np.sqrt(values.size)
         slope = unit * (1.0 - pull / np.where(expected > 0, expected, np.inf))
         return float(np.linalg.norm(np.minimum(values, slope)) / (REFERENCE_SHARE * size))
-
-    # --- the same f elsewhere
-
-    def with_storage(self, storage: SymmetricArray) -> Self:
-        return type(self)(storage, bernoulli=self.bernoulli, hidden=self.hidden)  # type: ignore[arg-type]
 
     #: there is no quadratic to split, or to follow a line on
     split_step: Any = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import itertools
@@ -347,9 +348,11 @@ class Objective(ABC):
         """The same f with X in float32, or None where that would cost more than it saves."""
         return None
 
-    @abstractmethod
     def with_storage(self, storage: SymmetricArray) -> Self:
         """Return the same f for another storage of the same X."""
+        other = copy.copy(self)
+        other.storage = storage
+        return other
 
     def with_threads(self, threads: Threads) -> Self:
         """Return the same f for use on these threads of the host."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from typing import Any
 
@@ -202,8 +201,8 @@ class Weighted(MatrixObjective):
     # --- the same f elsewhere
 
     def with_storage(self, storage: Any) -> Weighted:
-        other = copy.copy(self)
-        other.storage, other.passes = storage, self.passes.over(storage)
+        other = super().with_storage(storage)
+        other.passes = self.passes.over(storage)
         return other
 
     def for_rank(self, rank: int, *, warn: bool = True) -> Objective:

@@ -11,7 +11,7 @@ from symnmf.arguments import check_ranges
 from symnmf.objectives import Objective
 from symnmf.ops import Factor, Hals
 from symnmf.solvers.solver import Solver
-from symnmf.state import Kept, Layout, State
+from symnmf.state import Kept, Layout, State, zeros_of
 from symnmf.steps import quasi_newton
 from symnmf.steps.gauss_newton import damping_factor, gauss_newton_target
 from symnmf.steps.line_search import line_step
@@ -82,11 +82,7 @@ class HalsNewton(Solver):
         }
 
     def start(self, f: Objective, U0: Factor) -> State:
-        memory = {
-            **quasi_newton.buffers_for_pairs(f, self._pairs(f, U0.shape[1]), U0),
-            "weight": np.array(FIRST_WEIGHT),
-            "newton_steps": np.array(0, np.int64),
-        }
+        memory = zeros_of(self.memory(f, U0.shape[1]), f.ops) | {"weight": np.array(FIRST_WEIGHT)}
         state = State.at(f, U0, memory=memory)
         state.U.product(f)
         return state

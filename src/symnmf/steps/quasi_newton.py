@@ -18,21 +18,8 @@ FLATTEST = 1e-10  # curvature of a step worth keeping, in units of the mean diag
 USED, SLOT, PENDING = range(3)
 
 
-def buffers_for_pairs(f: Objective, depth: int, U0: Factor) -> dict[str, Factor]:
-    """Return what ``State.memory`` needs for ``depth`` pairs of a step and its change."""
-    n, r = U0.shape
-    ops, dtype = f.ops, f.ops.dtype(U0)
-    return {
-        "steps": ops.zeros((depth, n, r), dtype),
-        "changes": ops.zeros((depth, n, r), dtype),
-        "gradient": ops.zeros((n if depth else 0, r), dtype),
-        "pair_dots": np.zeros((2, depth, depth)),
-        "counters": np.zeros(3, np.int64),
-    }
-
-
 def layout_of_pairs(depth: int, n: int, rank: int, dtype: np.dtype) -> Layout:
-    """Declare the buffers that :func:`buffers_for_pairs` allocates."""
+    """Declare what ``State.memory`` needs for ``depth`` pairs of a step and its change."""
     most = (depth, max(depth - 1, 0), 1 if depth else 0)
     return {
         "steps": Kept((depth, n, rank), dtype, tall=True),

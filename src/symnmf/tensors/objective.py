@@ -21,7 +21,6 @@ from symnmf.objectives.objective import Objective
 from symnmf.ops import Factor, RowSolver
 from symnmf.state import Point, State, Sums
 from symnmf.storage.spectrum import largest_eigenvalue
-from symnmf.storage.symmetric import SymmetricArray
 from symnmf.tensors.solver import TensorNewton
 from symnmf.tensors.storage import SymmetricTensor
 
@@ -210,12 +209,6 @@ class TensorMisfit(Objective):
             return np.asarray(0.5 * fitted - data @ vectors)
 
         return largest_eigenvalue(self.shape[0], multiply)
-
-    # --- the same f elsewhere
-
-    def with_storage(self, storage: SymmetricArray) -> TensorMisfit:
-        assert isinstance(storage, SymmetricTensor)
-        return TensorMisfit(storage)
 
     #: f along a line is no quartic; see change_along
     along: Any = None

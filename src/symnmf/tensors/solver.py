@@ -10,7 +10,7 @@ import numpy as np
 from symnmf.objectives import Objective
 from symnmf.ops import Hals
 from symnmf.solvers.solver import Solver
-from symnmf.state import Kept, Layout, State
+from symnmf.state import Kept, Layout, State, zeros_of
 from symnmf.steps.gauss_newton import damping_factor
 
 SWEEPS = 10  # before the Gauss-Newton steps
@@ -41,7 +41,7 @@ class TensorNewton(Solver):
         }
 
     def start(self, f: Objective, U0: np.ndarray) -> State:
-        memory = {"weight": np.array(FIRST_WEIGHT), "newton_steps": np.array(0, np.int64)}
+        memory = zeros_of(self.memory(f, U0.shape[1]), f.ops) | {"weight": np.array(FIRST_WEIGHT)}
         return State.at(f, U0, memory=memory)
 
     def step(self, f: Objective, state: State) -> None:
