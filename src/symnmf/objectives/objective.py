@@ -70,7 +70,7 @@ class Objective(ABC):
     terms: tuple[Term, ...] = ()
     #: the solver that ``solver="auto"`` stands for, or its name; "auto" for that one itself
     default_solver: ClassVar[Any] = "auto"
-    #: factors of the split problem that a coupling holds together
+    #: factors that the model is a product of, which a split method tells apart
     split_factors: int = 2
     #: the rule for lambda where neither the caller nor the solver names one
     default_coupling: str = "rising"
@@ -211,20 +211,20 @@ class Objective(ABC):
     @property
     def factor_norm(self) -> float:
         """||U||_F where a U of one column explains all of X."""
-        return math.sqrt(self.norm)
+        return float(self.norm ** (1.0 / self.split_factors))
 
     def step_length(self) -> float:
         """Return the t of the natural residual, which makes t grad f a factor."""
         return (self.factor_norm / self.norm) ** 2
 
     def reach(self) -> float:
-        """Return the same for U K - P in place of the gradient, which is twice that."""
-        return 2.0 * self.step_length()
+        """Return the same for U K - P in place of the gradient."""
+        return self.split_factors * self.step_length()
 
     def best_multiple(self, U: Point) -> float:
         """Return the s >= 0 that minimises f(s U)."""
         _, fit, size = U.sums(self)
-        return math.sqrt(max(fit, 0.0) / size) if size > 0.0 else 1.0
+        return float((max(fit, 0.0) / size) ** (1.0 / self.split_factors)) if size > 0.0 else 1.0
 
     def stationarity(self, U: Point) -> float:
         """Return the ``stationarity`` of a ``Measurement`` at U."""

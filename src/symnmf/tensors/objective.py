@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,17 +49,6 @@ class TensorMisfit(Objective):
     def curvature(self, gram: np.ndarray) -> np.ndarray:
         """Return (U^T U)^(d-1), entry by entry."""
         return gram ** (self.order - 1)
-
-    @cached_property
-    def factor_norm(self) -> float:
-        return float(self.norm ** (1.0 / self.order))
-
-    def reach(self) -> float:
-        return self.order * self.step_length()
-
-    def best_multiple(self, U: Point) -> float:
-        _, fit, size = U.sums(self)
-        return float((max(fit, 0.0) / size) ** (1.0 / self.order)) if size > 0.0 else 1.0
 
     def product_and_sums(self, U: Point) -> tuple[Factor, Sums | None]:
         return self.product_at(U.values, U.values), None
