@@ -58,16 +58,12 @@ class Likelihood(Objective):
         name = "log(exp<u_i, u_j> - 1)" if self.bernoulli else "log <u_i, u_j>"
         return f"1/2 sum_ij <u_i, u_j> - x_ij {name}"
 
-    @property
-    def loss(self) -> str:
-        """Its name."""
-        return "bernoulli" if self.bernoulli else "poisson"
-
     def digest(self) -> str:
         digest = hashlib.blake2b(digest_size=8)
         for part in () if self.hidden is None else (self.hidden.indptr, self.hidden.indices):
             digest.update(np.asarray(part, np.int64).tobytes())
-        return f"{self.storage.digest()} {self.loss} {digest.hexdigest()}"
+        loss = "bernoulli" if self.bernoulli else "poisson"
+        return f"{self.storage.digest()} {loss} {digest.hexdigest()}"
 
     # --- f at a point
 

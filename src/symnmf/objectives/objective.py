@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import hashlib
 import itertools
 import math
 from abc import ABC, abstractmethod
@@ -66,6 +65,10 @@ class Objective(ABC):
 
     homogeneous: bool = True
     bounded: bool = True
+    #: whether every entry of X counts, and as much as any other
+    unit_weights: bool = True
+    #: the rows of which nothing is observed, or None if there are none
+    unseen: np.ndarray | None = None
     #: what is added to the misfit
     terms: tuple[Term, ...] = ()
     #: the solver that ``solver="auto"`` stands for, or its name; "auto" for that one itself
@@ -132,11 +135,6 @@ class Objective(ABC):
         return None
 
     @property
-    def unseen(self) -> np.ndarray | None:
-        """The rows of which nothing is observed, or None if there are none."""
-        return None
-
-    @property
     def term_slope(self) -> float:
         """How fast an entry of U that leaves 0 raises the added terms."""
         return sum(term.slope for term in self.terms)
@@ -145,11 +143,6 @@ class Objective(ABC):
     def term_curvature(self) -> float:
         """A bound on the second derivative of the added terms."""
         return sum(term.size for term in self.terms)
-
-    @property
-    def unit_weights(self) -> bool:
-        """Whether every entry of X counts, and as much as any other."""
-        return True
 
     @property
     def spectral(self) -> bool:
@@ -169,10 +162,7 @@ class Objective(ABC):
 
     def digest(self) -> str:
         """Return a fingerprint of all there is to f."""
-        if not self.terms:
-            return self.digest_misfit()
-        parts = [self.digest_misfit(), *(term.describe() for term in self.terms)]
-        return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+        return " + ".join([self.digest_misfit(), *(term.describe() for term in self.terms)])
 
     def digest_misfit(self) -> str:
         """Return a fingerprint of f without its terms."""

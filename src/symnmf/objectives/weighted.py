@@ -48,6 +48,7 @@ class Weighted(MatrixObjective):
     """
 
     homogeneous = False
+    unit_weights = False
 
     def __init__(
         self,
@@ -59,20 +60,12 @@ class Weighted(MatrixObjective):
     ) -> None:
         super().__init__(storage)
         self.passes, self.corrects, self.seen, self.counts = passes, corrects, seen, counts
+        self.unseen = counts == 0 if not counts.all() else None
 
     @property
     def sqnorm(self) -> float:
         own = self.storage.sqnorm if self.corrects else 0.0
         return float(max(own + self.passes.sqnorm, 0.0))
-
-    @property
-    def unseen(self) -> np.ndarray | None:
-        rows = self.counts == 0
-        return rows if rows.any() else None
-
-    @property
-    def unit_weights(self) -> bool:
-        return False
 
     def describe_misfit(self) -> str:
         hidden = len(self.counts) ** 2 - int(self.counts.sum())
