@@ -139,46 +139,27 @@ def closed(edges: sp.csr_array, labels: np.ndarray, rng: np.random.Generator) ->
     The path has two edges, or three. What groups explain is what the same ends have after their
     partners were swapped within groups.
     """
-    split = next(splits(edges, rng, parts=1))
-    ends, others = np.r_[split.i, split.j], np.r_[split.j, split.i]
-    if len(ends) > LOOKED_AT:
-        some = rng.choice(len(ends), LOOKED_AT, replace=False)
-        ends, others = ends[some], others[some]
-    groups = numbered(labels)
+    split, groups = next(splits(edges, rng, parts=1)), numbered(labels)
+    i, j = np.r_[split.i, split.j].astype(np.int64), np.r_[split.j, split.i].astype(np.int64)
+    if len(i) > LOOKED_AT:
+        some = rng.choice(len(i), LOOKED_AT, replace=False)
+        i, j = i[some], j[some]
+    ends, partners = np.tile(i, SWAPS), np.tile(j, SWAPS)
+    by_group = np.argsort(groups[partners], kind="stable")
+    partners[by_group] = partners[np.lexsort((rng.random(len(ends)), groups[partners]))]
+    new = (ends != partners) & (np.asarray(split.known[ends, partners]).ravel() == 0.0)
+    ends, partners = ends[new], partners[new]
     apart = int(groups.max()) + 1
-
-    def kind(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        return np.where(groups[one] == groups[other], groups[one], apart)
-
-    by_group = np.argsort(groups[others], kind="stable")
-    bounds = np.cumsum(np.bincount(groups[others]))[:-1]
-    drawn = []
-    for _ in range(SWAPS):
-        partner = others.copy()
-        for mine in np.split(by_group, bounds):
-            partner[mine] = rng.permutation(others[mine])
-        fine = (partner != ends) & (_entries(split.known, ends, partner) == 0.0)
-        drawn.append((ends[fine], partner[fine]))
-    swapped = [np.concatenate(side) for side in zip(*drawn, strict=True)]
-    counts = np.bincount(kind(ends, others), minlength=apart + 1)
-    kinds = kind(*swapped)
-    seen = np.bincount(kinds, minlength=apart + 1)
-    most = 0.0
-    for paths in (2, 3):
-        real = _joined(split.known, ends, others, paths)
-        drawn_paths = _joined(split.known, swapped[0], swapped[1], paths)
-        hits = np.bincount(kinds, drawn_paths, minlength=apart + 1)
-        rate = np.where(seen > 0, hits / np.maximum(seen, 1), 1.0)
-        most = max(most, float(real.mean() - (counts * rate).sum() / counts.sum()))
-    return most
-
-
-def _joined(A: sp.csr_array, i: np.ndarray, j: np.ndarray, length: int) -> np.ndarray:
-    """Whether a path of two edges, or three, joins i and j."""
+    real, swapped = (
+        np.where(groups[one] == groups[other], groups[one], apart)
+        for one, other in ((i, j), (ends, partners))
+    )
+    seen = np.bincount(swapped, minlength=apart + 1)
     from symnmf.kernels.paths import joined
 
-    return np.asarray(joined(A.indptr, A.indices, i.astype(np.int64), j.astype(np.int64), length))
-
-
-def _entries(A: sp.csr_array, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    return np.asarray(A[i, j]).ravel()
+    graph, most = (split.known.indptr, split.known.indices), 0.0
+    for paths in (2, 3):
+        hits = np.bincount(swapped, joined(*graph, ends, partners, paths), minlength=apart + 1)
+        explained = np.where(seen > 0, hits / np.maximum(seen, 1), 1.0)[real]
+        most = max(most, float(np.mean(joined(*graph, i, j, paths) - explained)))
+    return most

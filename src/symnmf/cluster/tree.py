@@ -262,7 +262,7 @@ def _parts(evidence: Evidence, rows: np.ndarray, limit: int | None) -> tuple[np.
         groups, reason = evidence.selection.labels[rows], evidence.selection.reason
     else:
         part = evidence.part(rows)
-        if part.untested:
+        if evidence.untested or part.untested:
             return one, ""
         groups, reason = part.selection.labels, part.selection.reason
     # a row whose ties all lead elsewhere stays with the largest part
