@@ -205,7 +205,10 @@ def main():
         for SIDE in (32, 64):
             print("   line", SIDE, gpu.milliseconds(lambda: quartic(f.passes, U, D), 5), flush=True)
         del X, mask, f
+    sizes, gpu.SIZES = gpu.SIZES, (20_000,)
+    gpu.around(None)
     Parts.add, Parts.quartic = add, quartic
+    gpu.SIZES = sizes
     gpu.around(None)
 
 

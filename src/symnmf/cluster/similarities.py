@@ -139,7 +139,8 @@ def normalised(
     if tau is not None:
         chosen = Scaled(float(tau), normalized(graph, tau, known))
     else:
-        chosen = (with_scaling if is_open else with_degree_offset)(graph, clusters)
+        choose = with_scaling if is_open else with_degree_offset
+        chosen = choose(graph, clusters, task.n_jobs)
     if chosen.tau is None:
         return replace(similar, basis=chosen.basis)
     scaled = stored(chosen.graph, task.n_jobs) if not stays else chosen.graph

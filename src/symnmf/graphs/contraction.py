@@ -13,7 +13,7 @@ from symnmf.graphs.adjacency import degrees
 #: can still be told from each other there, and tails that hang on by one edge are part of a group.
 COARSEST_ROWS, ROWS_EACH = 4000, 50
 
-#: A contraction leaves at most this part of the rows, or it is not worth its memory.
+#: A contraction leaves at most this part of the entries, or work on them is as much as before.
 SHRINKING = 0.9
 
 

@@ -48,7 +48,7 @@ class Scaled(NamedTuple):
     basis: Basis | None = None
 
 
-def with_degree_offset(A: Any, clusters: int) -> Scaled:
+def with_degree_offset(A: Any, clusters: int, n_jobs: int | None = None) -> Scaled:
     """Return A normalised with D + tau I, tau nothing or 1 where the graph collapses.
 
     The best factorization of D^-1/2 A D^-1/2 can belong to small components and whiskers, which
@@ -74,7 +74,7 @@ def with_degree_offset(A: Any, clusters: int) -> Scaled:
     for tau in OFFSETS[1:] if pieces > clusters else OFFSETS:
         mean = known.sum() / max(rows.sum(), 1.0)
         scaled = normalized(graph, known=known + tau * mean * rows)
-        basis, labels = _quick_labels(scaled, clusters)
+        basis, labels = _quick_labels(scaled, clusters, n_jobs)
         entries = A.nnz if sp.issparse(A) else A.shape[0] ** 2
         found = replace(Partition.of(graph, labels, clusters), entries=int(entries))
         gain = float(np.nan_to_num(found.gain, nan=-1.0))  # of weights whose sum is no number
@@ -99,16 +99,17 @@ def _contracted(A: Any, clusters: int) -> tuple[Any, np.ndarray, np.ndarray]:
     if sp.issparse(A) and A.shape[0] * clusters > LOOKED_AT:
         while graph.shape[0] > coarse_rows(clusters):
             group, count = groups_of_neighbors(sp.csr_array(graph))
-            if count > SHRINKING * graph.shape[0]:
+            smaller = contracted(sp.csr_array(graph), group, count)
+            if smaller.nnz > SHRINKING * graph.nnz:
                 break
-            graph = contracted(sp.csr_array(graph), group, count)
+            graph = smaller
             known, rows = (np.bincount(group, one, count) for one in (known, rows))
     return graph, known, rows
 
 
-def _quick_labels(scaled: Any, clusters: int) -> tuple[Basis, np.ndarray]:
+def _quick_labels(scaled: Any, clusters: int, n_jobs: int | None) -> tuple[Basis, np.ndarray]:
     """Return the leading eigenvectors, and labels of a factorization that ends early."""
-    X: Any = scaled if isinstance(scaled, SymmetricArray) else stored(scaled)
+    X: Any = scaled if isinstance(scaled, SymmetricArray) else stored(scaled, n_jobs)
     with one_blas_thread():
         basis = leading_subspace(X, clusters)
         if calls.out_of_time():
@@ -117,7 +118,7 @@ def _quick_labels(scaled: Any, clusters: int) -> tuple[Basis, np.ndarray]:
         return basis, U.argmax(axis=1)
 
 
-def with_scaling(A: Any, clusters: int) -> Scaled:
+def with_scaling(A: Any, clusters: int, n_jobs: int | None = None) -> Scaled:
     """Return A normalised, unless it has been already or has no need of it.
 
     Hubs hold the leading eigenvectors of A as it is. A sparse A that is normalised already stays
@@ -125,7 +126,7 @@ def with_scaling(A: Any, clusters: int) -> Scaled:
     """
     if clusters < 2 or isinstance(A, SymmetricArray) or A.min() < 0 or _is_normalized(A):
         return Scaled(None, A)
-    return with_degree_offset(A, clusters)
+    return with_degree_offset(A, clusters, n_jobs)
 
 
 def _is_normalized(A: Any) -> bool:
