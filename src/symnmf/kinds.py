@@ -70,10 +70,6 @@ def _is_sequence(value: Any) -> bool:
     return plain and (not hasattr(value, "ndim") or value.ndim > 0)
 
 
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list | tuple | set) and all(isinstance(name, str) for name in value)
-
-
 def _is_table(value: Any) -> bool:
     return isinstance(value, list | tuple) or len(getattr(value, "shape", ())) > 0
 
@@ -131,7 +127,6 @@ ENTRIES = Kind(
     "array-like",
     lambda value: len(getattr(value, "shape", ())) == 2 and hasattr(value, "sum"),
 )
-TEXTS = Kind("a list of names", "list of str", _is_texts)
 DEVICE = Kind(
     "'cpu', 'cuda' or a device of torch's",
     "str, torch.device",
@@ -151,8 +146,7 @@ Kinds = tuple[Kind, ...]
 
 #: Kinds by the names that ``checked`` takes.
 KINDS = {
-    "axes": AXES, "callable": FUNCTION, "count": whole(1), "device": DEVICE, "entries": ENTRIES,
-    "flag": FLAG, "mapping": MAPPING, "matrix": MATRIX, "none": NONE, "number": number(),
-    "path": PATH, "result": RESULT, "seed": SEED, "sequence": SEQUENCE, "table": TABLE,
-    "text": TEXT, "texts": TEXTS, "whole": whole(),
+    "axes": AXES, "count": whole(1), "entries": ENTRIES, "flag": FLAG, "mapping": MAPPING,
+    "matrix": MATRIX, "none": NONE, "number": number(), "path": PATH, "result": RESULT,
+    "sequence": SEQUENCE, "table": TABLE, "text": TEXT, "whole": whole(),
 }  # fmt: skip

@@ -39,16 +39,8 @@ class Inspection:
         """The parts into which X falls; None if there is one, or entries have weights."""
         return components_of(self.f.storage) if isinstance(self.f, Frobenius) else None
 
-    @functools.cached_property
-    def _scales(self) -> tuple[np.ndarray, np.ndarray]:
-        """1 / ||X_c||_F of each component, 0 for the smallest of them, and ||X_c||_F^(1/2)."""
-        assert self.components is not None
-        norms = self.components.norms
-        seen = norms > LEAST_COMPONENT * self.f.norm
-        return np.divide(1.0, norms, out=np.zeros(len(norms)), where=seen), np.sqrt(norms)
-
-    def by_component(self, U: Point) -> np.ndarray:
-        """Return the stationarity of each component of X at its own scale; one number without.
+    def worst(self, U: Point) -> float:
+        """Return the largest stationarity of a component of X, each at its own scale.
 
         The natural residual of its rows with t = 1 / ||X_c||_F, over a tenth of ||U_c||_F or of
         the root of ||X_c||_F, whichever is larger: rows that tend to 0 are an answer. 0 where the
@@ -57,8 +49,9 @@ class Inspection:
         parts, f = self.components, self.f
         if parts is None:
             whole = f.stationarity(U)
-            return np.array([0.0 if whole <= rounding_level(f.dtype) else whole])
-        steps, roots = self._scales
+            return 0.0 if whole <= rounding_level(f.dtype) else float(whole)
+        seen = parts.norms > LEAST_COMPONENT * f.norm
+        steps = np.divide(1.0, parts.norms, out=np.zeros(len(seen)), where=seen)
         gram = f.curvature(U.gram)
         if U.slope is None:
             slope, twice = f.ops.gradient(U.values, U.product(f), gram), 1.0
@@ -68,21 +61,11 @@ class Inspection:
         kept = np.minimum(values, (twice * steps)[parts.labels, None] * f.ops.get(slope))
         squares = [parts.sums(np.einsum("ik,ik->i", rows, rows)) for rows in (kept, values)]
         residual, size = np.sqrt(squares)
-        unit = REFERENCE_SHARE * np.maximum(size, roots)
-        found = np.divide(residual, unit, out=np.zeros(len(steps)), where=steps > 0.0)
+        unit = REFERENCE_SHARE * np.maximum(size, np.sqrt(parts.norms))
+        found = np.divide(residual, unit, out=np.zeros(len(seen)), where=seen)
         # the Gram matrix is that of all components, and its rounding is felt in each
         floor = rounding_level(f.dtype) * max(float(np.linalg.norm(gram)), f.norm) * steps
-        return np.where(found <= floor, 0.0, found)
-
-    def worst(self, U: Point) -> float:
-        """Return the largest of :meth:`by_component`."""
-        return float(self.by_component(U).max(initial=0.0))
-
-    def curvature(self, U: Point) -> Curvature | None:
-        """Return the lowest curvature found on the free entries; None for a tensor."""
-        if not isinstance(self.f, MatrixObjective):
-            return None
-        return lowest_curvature(self.f, U)
+        return float(found[~(found <= floor)].max(initial=0.0))
 
     def lower(self, U: Point, *, begun: bool) -> np.ndarray | None:
         """Return a factor below a stationary one, where that is worth looking for and there is one.
@@ -101,16 +84,16 @@ class Inspection:
                 revived = self.f.ops.get(U.values).copy()
                 revived[:, dead[0]] = column
                 return revived
-        curvature = self.curvature(U)
-        return None if curvature is None else self.way_down(U, curvature)
+        return self.below(U, lowest_curvature(self.f, U))
 
-    def way_down(self, U: Point, curvature: Curvature) -> np.ndarray | None:
+    def below(self, U: Point, curvature: Curvature) -> np.ndarray | None:
         """Return a factor below U along the direction of the curvature, if there is one."""
-        return way_down(self.f, self.f.ops.get(U.values), self._value, curvature)
+        f = self.f
 
-    def _value(self, U: np.ndarray) -> float:
-        tall = self.f.ops.put(np.ascontiguousarray(U, dtype=self.f.dtype))
-        return self.f.value(Point(self.f.ops, tall))
+        def value(U: np.ndarray) -> float:
+            return f.value(Point(f.ops, f.ops.put(np.ascontiguousarray(U, dtype=f.dtype))))
+
+        return way_down(f, f.ops.get(U.values), value, curvature)
 
     def vanishes(self, U: Point) -> bool:
         """Whether U is as good as 0 and nothing v >= 0 has <X v, v> > 0: then U = 0 is an answer.
@@ -154,13 +137,12 @@ def looked_at(f: Objective, U: Point, tol: float) -> dict[str, Any]:
     known |= {"worst_component": worst, "components": 1 if parts is None else len(parts.norms)}
     if not worst <= max(min(tol, NEAR), rounding_level(f.dtype)):  # NaN neither
         return known
-    curvature = inspection.curvature(U)
-    assert curvature is not None
+    curvature = lowest_curvature(f, U)
     # with an l1 term a column that leaves zero costs more than it brings at first: no saddle
     dead = f.term_slope == 0.0 and len(dead_columns(U)) > 0
     dead = dead and column_from_residual(f, U) is not None
     # where a point is stationary to 1e-4 only, a curvature of that size has no sign
-    falls = curvature.lowest < -worst and inspection.way_down(U, curvature) is not None
+    falls = curvature.lowest < -worst and inspection.below(U, curvature) is not None
     return known | {
         "lowest_curvature": curvature.lowest,
         "strict": curvature.strict,
