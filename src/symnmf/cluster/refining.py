@@ -16,7 +16,7 @@ from symnmf.cluster.similarities import Similarities
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
 from symnmf.run.multistart import Search
-from symnmf.run.problem import Problem, says
+from symnmf.run.problem import Problem
 from symnmf.run.settings import Limits, Settings
 from symnmf.run.solving import solve
 from symnmf.storage import SymmetricArray
@@ -52,9 +52,8 @@ def likelihood_problem(
     graph: Any, loss: str, n_jobs: int | None, objective: Mapping[str, Any]
 ) -> Problem:
     """Return the problem of a likelihood of a graph, or say why there is none."""
-    told = {name: value for name, value in objective.items() if says(value)}
     if isinstance(graph, SymmetricArray):
         raise InputError(
             f"loss={loss!r} needs the graph in memory, as an array or a sparse matrix."
         )
-    return Problem(graph, loss=loss, n_jobs=n_jobs, **told)
+    return Problem(graph, loss=loss, n_jobs=n_jobs, **objective)

@@ -124,7 +124,6 @@ def find_many(
                 run.begin(start.values)
             else:
                 run.go_on(saved)
-                _check_order(run.f.point(run.state).U, checkpoint)
             status = run.iterate()
         with calls.timed("solve"):
             point = run.f.point(run.state)
@@ -132,15 +131,6 @@ def find_many(
         result = _result(run, point, U, status)
         result = replace(result, seconds=call.seconds, passes=call.passes)
         return SparseFound(A, result, sets, len(seeds.sets))
-
-
-def _check_order(U: RowSparse, path: Any) -> None:
-    """Refuse a checkpoint whose rows are not sorted, since kernels merge them."""
-    if (U.filled[:, 1:] & (np.diff(U.columns, axis=1) <= 0)).any():
-        raise InputError(
-            f"{path} is not a whole symnmf checkpoint (the columns of a row are not in order); "
-            f"start afresh."
-        )
 
 
 def _background(seeds: Seeds) -> float:
@@ -172,7 +162,7 @@ def _read(U: RowSparse, loss: Loss, *, prune: bool) -> tuple[sp.csr_array, list[
 def _result(run: SparseRun, point: Point, U: sp.csr_array, status: Status) -> Result:
     loss, limits = run.f.poisson, run.limits
     size = max(point.sqnorm, 1e-300)
-    outside = loss.grown(point, 0)[1]
+    outside = loss.grown(point, 0)[2]
     objective = run.history["objective"]
     rises = np.diff(objective) > 1e-9 * np.abs(objective[1:])
     certificate = SparseCertificate(

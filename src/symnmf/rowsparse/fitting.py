@@ -6,7 +6,7 @@ changes on the way, and is in the memory of the solver.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +26,8 @@ from symnmf.storage.sparse import SparseMatrix
 GROW_EVERY = 8
 #: Columns that may enter a row at once.
 GROW_BY = 2
+#: How often the new entries are tried, a quarter as large every time.
+TRIES = 12
 #: An entry below this part of the root mean square has left the support.
 LEAST = 1e-6
 #: How far a step may go beyond that of expectation-maximisation; below 2, where it may diverge.
@@ -126,11 +128,11 @@ class RowSparseSteps(Solver):
     def _grow(self, f: Any, state: State) -> None:
         """Widen the support; rows grow at the same time, so the new entries are tried in part."""
         point = f.point(state)
-        growth, outside = f.poisson.grown(point, GROW_BY)
+        larger, fresh, outside = f.poisson.grown(point, GROW_BY)
         state.memory["outside"] = np.array(outside)
         fraction = 0.5
-        for _ in range(12 if growth is not None else 0):
-            ahead = f.poisson.at(growth.at(fraction))
+        for _ in range(TRIES if fresh.any() else 0):
+            ahead = f.poisson.at(replace(larger, values=larger.values + fraction * fresh))
             if ahead.value <= point.value:
                 f.move(state, ahead)
                 state.memory["power"] = np.array(1.0)

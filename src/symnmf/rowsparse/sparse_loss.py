@@ -49,10 +49,11 @@ class Loss:
         value = 0.5 * float(totals @ totals) - 0.5 * float(logs.sum())
         return Point(U, pull, totals, value)
 
-    def grown(self, point: Point, most: int) -> tuple[Growth | None, float]:
-        """Return rows with columns of their neighbours, and the square of the residual outside.
+    def grown(self, point: Point, most: int) -> tuple[RowSparse, np.ndarray, float]:
+        """Return U in a larger support, where it is 0, and what is best for each new entry alone.
 
-        With ``most = 0`` nothing is grown.
+        At most so many columns of neighbours enter a row. The last is the square of the residual
+        outside of the support.
         """
         U = point.U
         outside = np.zeros(len(U.counts))
@@ -65,10 +66,8 @@ class Loss:
             lambda begin, end: row_sparse.grow_rows(*self._graph, *parts, *out, begin, end),
             self._chunks,
         )
-        missing = float(outside.sum()) * point.unit**2
-        if not most or not fresh.any():
-            return None, missing
-        return Growth(columns, values, fresh, counts, U.rank), missing
+        larger = RowSparse(columns, values, counts, U.rank)
+        return larger, fresh, float(outside.sum()) * point.unit**2
 
     @cached_property
     def _extremes(self) -> tuple[float, float]:
@@ -124,18 +123,3 @@ class Point:
             U.columns, U.values, U.counts, self.pull, U.rank, power, least * self.unit
         )
         return RowSparse(columns, values, counts, U.rank)
-
-
-@dataclass(frozen=True, eq=False)
-class Growth:
-    """A larger support: U where it was, and what is best for each new entry alone."""
-
-    columns: np.ndarray
-    values: np.ndarray
-    fresh: np.ndarray
-    counts: np.ndarray
-    rank: int
-
-    def at(self, fraction: float) -> RowSparse:
-        """Return U with this fraction of the new entries."""
-        return RowSparse(self.columns, self.values + fraction * self.fresh, self.counts, self.rank)

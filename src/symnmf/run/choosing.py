@@ -43,15 +43,7 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What was chosen, and how.
-
-    Attributes
-    ----------
-    value : object
-    tried : tuple of Trial
-        What was compared, each with how well it predicts held-out data; empty where the value was
-        given.
-    """
+    """What was chosen, and what was compared: nothing where the value was given."""
 
     value: Any
     tried: tuple[Trial, ...] = ()
@@ -132,15 +124,7 @@ def choose_rank(problem: Problem) -> Choice:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """A matrix with some entries taken out, and entries to rank.
-
-    Attributes
-    ----------
-    kept : ndarray or csr_array
-        The matrix without them.
-    present, absent : tuple of two ndarray
-        Rows and columns of entries held out that are large, and of some that are small.
-    """
+    """A matrix without some entries, and places: large ones held out, and some small ones."""
 
     kept: Any
     present: tuple[np.ndarray, np.ndarray]

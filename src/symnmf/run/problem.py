@@ -147,12 +147,9 @@ class Problem:
 
     def attached(self, U: np.ndarray, V: np.ndarray) -> Attached | None:
         """Return what stands below the factors of a run; None where nothing does."""
-        f = self.objective
+        f: Any = self.objective
         if f.rows == f.shape[0]:
             return None
-        from symnmf.objectives.attributed import Attributed
-
-        assert isinstance(f, Attributed)
         return Attached(U, V, f.weight, self.attribute_names)
 
     def with_threads(self, threads: Threads) -> Problem:
@@ -203,11 +200,6 @@ def _objective(X: Any, options: dict[str, Any], n_jobs: int | None, device: Any)
 
         f = with_table(f, table, share)
     return f
-
-
-def says(value: Any) -> bool:
-    """Whether an option says anything: arrays do, None, False and 0 do not."""
-    return value is not None and (not isinstance(value, bool | int | float) or bool(value))
 
 
 def check_rank(rank: int, n: int) -> None:
