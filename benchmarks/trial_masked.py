@@ -122,7 +122,7 @@ plain_add, plain_quartic = Parts.add, Parts.quartic
 
 
 def whole(self):
-    W = self.weights.values
+    W = self.values
     return W.view(torch.uint8) if W.dtype == torch.bool else W.float()
 
 
@@ -155,7 +155,7 @@ def add(self, F, V, T, out):
     if T.shape[1]:
         out += parted.sum(0)
     misfit, explained = sums.sum(0).tolist()
-    fit = self.sqnorm() - misfit - explained
+    fit = self.sqnorm - misfit - explained
     return misfit, fit, fit - explained
 
 
