@@ -65,7 +65,7 @@ def find_clusters(task: Task, data: Any, *watchers: Watcher | None) -> Fitted:
             classes=task.labels,
             by_likelihood=_by_likelihood(task, similar, problem),
             shared_by=task.shared_by,
-            objective=task.objective,
+            objective=similar.objective(task),
             selection=selection,
             evidence=evidence,
         )
@@ -132,7 +132,7 @@ def _too_many(task: Task, count: int, most: int, which: str = "") -> str:
 
 def _pose(task: Task, similar: Similarities, count: int) -> tuple[Similarities, Problem, Plan]:
     """Return the problem of so many clusters, and how to search; everything but the search."""
-    objective = task.objective
+    objective = similar.objective(task)
     X = similar.A if objective else similar.X
     if task.constrained:
         pairs = (task.must_link, task.cannot_link, task.labels)
@@ -177,7 +177,8 @@ def _with_attributes(
         choice = Choice(AttributeWeight(float(weight), tau))
     choices = {**similar.choices, "attribute_weight": choice}
     given = {"attributes": F, "attribute_weight": choice.value.weight}
-    return replace(similar, basis=None, choices=choices), task.objective | given
+    similar = replace(similar, basis=None, choices=choices)
+    return similar, similar.objective(task) | given
 
 
 def _from_attraction(plan: Plan, problem: Problem) -> Plan:

@@ -33,15 +33,14 @@ def signed_parts(A: Any) -> tuple[Any, Any]:
     return np.maximum(A, 0), np.maximum(-A, 0)
 
 
-def weighted_signs(A: Any, seen: Any, weight: float, tau: float) -> tuple[Any, np.ndarray]:
+def weighted_signs(A: Any, weight: float, tau: float) -> tuple[Any, np.ndarray]:
     """Return A with its negative part times ``weight``, normalised, and the degrees it was by.
 
     A link counts in the degrees as it does in the matrix. With weight 0 it is the positive part,
     normalised as a graph without negative links is.
     """
-    positive, negative = signed_parts(seen)
-    known = degrees(positive) + weight * degrees(negative)
-    above, below = (positive, negative) if A is seen else signed_parts(A)
+    above, below = signed_parts(A)
+    known = degrees(above) + weight * degrees(below)
     joined = above - weight * below if weight else above
     if sp.issparse(joined):
         joined = sp.csr_array(joined)
@@ -58,7 +57,7 @@ def choose_negative_weight(A: Any, clusters: int, tau: float, n_jobs: int | None
         kept = above.kept - below.kept
 
         def answers(weight: float) -> Answers:
-            X, _ = weighted_signs(kept, kept, weight, tau)
+            X, _ = weighted_signs(kept, weight, tau)
             problem = Problem(X, allow_negative=True, n_jobs=n_jobs)
             U = quick_fit(problem, clusters, init=SPECTRAL).U
             return [above.ranked(U, U), 1.0 - below.ranked(U, U)]

@@ -10,29 +10,29 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf import graphs
-from symnmf.cluster.task import Task
-from symnmf.errors import InputError, said_as_input_errors
+from symnmf.cluster.task import HIDING, Task
+from symnmf.errors import InputError
 from symnmf.graphs.adjacency import (
     affinities,
     as_storage,
     degrees,
-    matrix_of,
+    divided,
     normalized,
     numbers,
     row_names,
 )
-from symnmf.graphs.components import only, restrict
+from symnmf.graphs.components import restrict
 from symnmf.graphs.degree_offsets import Scaled, with_degree_offset, with_scaling
 from symnmf.graphs.edges import read_graph
 from symnmf.graphs.pairwise import like_distances
 from symnmf.graphs.scales import dominance
 from symnmf.graphs.warning import warn
+from symnmf.objectives.observing import observed_part
 from symnmf.options import AUTO
 from symnmf.run.choosing import Choice
 from symnmf.run.problem import Problem
 from symnmf.run.spectral import Basis
 from symnmf.storage import LowRank, SymmetricArray, as_symmetric
-from symnmf.storage.indices import check_indices
 from symnmf.storage.layers import Layers, is_layers, layer_weights
 from symnmf.storage.wrapping import in_memory, is_storage, stored
 
@@ -47,8 +47,9 @@ class Similarities:
     X is an array, a sparse matrix, a storage that has been checked, or a Problem. ``graph`` are the
     similarities before they were normalised, which clusters are judged by; ``roots`` the roots of
     the degrees, tau included, that X was divided by; ``basis`` its leading eigenvectors, where they
-    were looked at; ``choices`` what was chosen by held-out data, by the names of the options;
-    ``compare`` what compares new points with those of the graph.
+    were looked at; ``weights`` those of entries, where some were not observed or count less;
+    ``choices`` what was chosen by held-out data, by the names of the options; ``compare`` what
+    compares new points with those of the graph.
     """
 
     X: Any
@@ -58,6 +59,7 @@ class Similarities:
     roots: np.ndarray | None = None
     basis: Basis | None = None
     choices: Mapping[str, Choice] = field(default_factory=dict)
+    weights: Any = None
     hypergraph: graphs.Hypergraph | None = None
     compare: Compare | None = None
 
@@ -65,6 +67,13 @@ class Similarities:
     def A(self) -> Any:
         """What is factorized, as an array or a csr_array where it is one."""
         return in_memory(self.X) if isinstance(self.X, SymmetricArray) else self.X
+
+    def objective(self, task: Task) -> dict[str, Any]:
+        """Return what the Problem is given besides X."""
+        if self.weights is None:
+            return task.objective
+        shown = {name: value for name, value in task.objective.items() if name not in HIDING}
+        return shown | {"weights": self.weights}
 
     @property
     def connected(self) -> int:
@@ -78,9 +87,7 @@ class Similarities:
             return rows
         known = degrees(self.graph)
         extra = (self.degree_offset or 0.0) * known[known > 0].mean() if known.any() else 0.0
-        own = np.asarray(abs(rows).sum(axis=1)).ravel() + extra
-        left, right = (1 / np.where(root > 0, root, 1.0) for root in (np.sqrt(own), self.roots))
-        return sp.csr_array(sp.diags_array(left) @ sp.csr_array(rows) @ sp.diags_array(right))
+        return divided(rows, self.roots, extra)
 
 
 def similarities(task: Task, data: Any, clusters: int = 0) -> Similarities:
@@ -144,14 +151,12 @@ def normalised(
     if chosen.tau is None:
         return replace(similar, basis=chosen.basis)
     scaled = stored(chosen.graph, task.n_jobs) if not stays else chosen.graph
-    if task.hides:  # of which the Problem has to know what was observed
-        scaled = normalized(similar.X, chosen.tau, known)
     return replace(
         similar,
         X=scaled,
         degree_offset=chosen.tau,
         roots=np.sqrt(known + chosen.tau * known[known > 0].mean()),
-        basis=None if task.hides else chosen.basis,
+        basis=chosen.basis,
     )
 
 
@@ -166,8 +171,7 @@ def _signed(task: Task, similar: Similarities, clusters: int, tau: float | None)
         choice = choose_negative_weight(graph, clusters, float(tau), task.n_jobs)
     else:
         choice = Choice(float(task.negative_weight))
-    X = similar.X if task.hides else graph
-    scaled, known = weighted_signs(X, graph, choice.value, float(tau))
+    scaled, known = weighted_signs(graph, choice.value, float(tau))
     roots = np.sqrt(known + tau * known[known > 0].mean())
     choices = {**similar.choices, "negative_weight": choice}
     return replace(similar, X=scaled, degree_offset=float(tau), roots=roots, choices=choices)
@@ -196,20 +200,20 @@ def _of_points(task: Task, data: Any, clusters: int) -> Similarities:
 
 def _of_matrix(task: Task, data: Any, clusters: int) -> Similarities:
     """Take a graph, or a matrix of similarities in memory."""
-    signed, names = bool(task.allow_negative), row_names(data)
-    X: Any = None
+    signed, names, weights = bool(task.allow_negative), row_names(data), None
     if (edges := read_graph(data, task.weight)) is not None:
-        graph, names = edges.adjacency(task.argument, allow_negative=signed), edges.names
-    elif task.hides:  # the Problem checks what was observed
-        X = matrix_of(data, task.argument, keep_float32=True)
-        graph = _seen(X, task)
-        as_symmetric(graph, name=task.argument, allow_negative=signed)
+        data, names = edges.adjacency(task.argument, allow_negative=signed), edges.names
     else:
         _refuse_points(task, data)
+    if task.hides:  # zeros stand for what was not observed
+        name = "mask" if task.weights is None else "weights"
+        data, weights = observed_part(data, getattr(task, name), name, task.missing)
+    X: Any = data
+    if edges is None or weights is not None:
         X = as_storage(data, task.argument, signed=signed, n_jobs=task.n_jobs)
-        graph = in_memory(X)
-        if sp.issparse(graph) and not graph.data.all():  # zeros that are stored are no edges
-            X = graph = affinities(graph, task.argument, signed=signed)
+    graph = in_memory(X)
+    if sp.issparse(graph) and not graph.data.all() and weights is None:
+        X = graph = affinities(graph, task.argument, signed=signed)  # stored zeros are no edges
     if isinstance(graph, np.ndarray) and like_distances(graph):
         warn(
             f"{task.argument} looks like distances: its diagonal is zero and no detour is shorter "
@@ -221,9 +225,8 @@ def _of_matrix(task: Task, data: Any, clusters: int) -> Similarities:
             f"together; check the signs of its weights."
         )
     inside = restrict(graph, task.components, clusters)
-    if inside is not graph:
-        X, graph = only(X, degrees(inside) > 0) if task.hides else inside, inside
-    similar = Similarities(graph if X is None else X, graph, names)
+    X = X if inside is graph else inside
+    similar = Similarities(X, inside, names, weights=weights)
     return _triangles(task, similar) if task.order == 3 else normalised(task, similar, clusters)
 
 
@@ -295,21 +298,3 @@ def _of_layers(task: Task, data: Sequence[Any], clusters: int) -> Similarities:
     graph: Any = sum(share * part.graph for share, part in zip(shares, parts, strict=True))
     graph = sp.csr_array(graph) if sp.issparse(graph) else np.asarray(graph)
     return Similarities(X, graph, parts[0].names, choices={"layer_weights": choice})
-
-
-def _seen(A: Any, task: Task) -> Any:
-    """Return A with zeros for what was not observed; A itself where all was."""
-    if task.missing == "nan" and not sp.issparse(A):
-        A = np.nan_to_num(A, nan=0.0)
-    name = "weights" if task.mask is None else "mask"
-    shown: Any = getattr(task, name)
-    if sp.issparse(shown):
-        check_indices(shown, name)
-    with said_as_input_errors(name):
-        shown = shown if sp.issparse(shown) else np.asarray(shown)
-    if shown.shape != A.shape:  # there is none, or the Problem says what is wrong
-        return A
-    seen = shown != 0
-    if sp.issparse(A) or sp.issparse(seen):
-        return sp.csr_array(sp.csr_array(A).multiply(sp.csr_array(seen)))
-    return np.where(seen, A, 0.0)

@@ -35,6 +35,7 @@ OPTIONS = (
 EXCLUDED = {
     "affinity='precomputed'": ("n_neighbors",),
     "points": ("degree_offset", "normalize=False"),
+    "mask": ("weights",),
     "order=3": (*HIDING, "attributes", "loss"),
     "n_clusters='auto'": HIDING,
     "loss": ("weights", "missing", "allow_negative", "l1", "ridge", "links", "attributes"),
@@ -88,7 +89,7 @@ class Task(SimpleNamespace):
             self.refuse_with("affinity='precomputed'")
         else:
             self.refuse_with("points", f"affinity={self.affinity!r}")
-        for name in ("order=3", "n_clusters='auto'", "loss", *KNOWN):
+        for name in ("mask", "order=3", "n_clusters='auto'", "loss", *KNOWN):
             if self.says(name):
                 self.refuse_with(name)
         self.plan = self._plan()

@@ -220,6 +220,17 @@ def normalized(A: Any, degree_offset: float = 0.0, known: Array | None = None) -
     return sp.csr_array((A.data / divisor, A.indices, A.indptr), shape=A.shape)
 
 
+def divided(rows: Any, roots: Array, extra: float = 0.0) -> Graph:
+    """Return similarities of new rows to those with such roots of degrees, divided by both roots.
+
+    ``extra`` is added to the degrees of the new ones.
+    """
+    rows = sp.csr_array(rows)
+    own = np.sqrt(np.asarray(abs(rows).sum(axis=1)).ravel() + extra)
+    left, right = (1 / np.where(root > 0, root, 1.0) for root in (own, roots))
+    return sp.csr_array(sp.diags_array(left) @ rows @ sp.diags_array(right))
+
+
 def csr(n: int, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> sp.csr_array:
     """The n x n matrix of these entries in canonical format, without stored zeros."""
     # narrow indices where they fit: scikit-learn refuses the wide ones

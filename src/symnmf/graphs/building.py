@@ -21,7 +21,6 @@ from symnmf.graphs.neighborhoods import (
     SCALE_NEIGHBOR,
     SELF_TUNING,
     Neighborhoods,
-    scaled_by_degrees,
     usual_neighbors,
 )
 from symnmf.graphs.neighbors import Array, Points
@@ -196,13 +195,13 @@ def _called(affinity: Callable[..., Any], X: Any, params: dict[str, Any]) -> Gra
 
 
 def _compared(A: Any, compare: Compare, normalize: bool) -> tuple[Any, Compare]:
-    degrees = np.asarray(A.sum(axis=1)).ravel()
-    scaled = partial(_scaled, compare=compare, degrees=degrees)
+    roots = np.sqrt(adjacency.degrees(A))
+    scaled = partial(_scaled, compare=compare, roots=roots)
     return adjacency.normalized(A) if normalize else A, scaled
 
 
-def _scaled(new: Any, compare: Compare, degrees: Array) -> sp.csr_array:
-    return scaled_by_degrees(compare(new), degrees)
+def _scaled(new: Any, compare: Compare, roots: Array) -> sp.csr_array:
+    return adjacency.divided(compare(new), roots)
 
 
 # Points and arguments -------------------------------------------------------------------------

@@ -21,7 +21,14 @@ def restrict(A: Any, components: str, clusters: int = 0) -> Any:
     sizes = np.bincount(part)
     several = np.count_nonzero(sizes > 1)
     if components == "largest" and count > 1:
-        return only(A, part == sizes.argmax())
+        inside = part == sizes.argmax()
+        if not sp.issparse(A):
+            return np.where(inside[:, None] & inside, A, A.dtype.type(0))
+        keep = sp.diags_array(inside.astype(A.dtype))
+        kept = sp.csr_array(keep @ A @ keep)
+        kept.eliminate_zeros()
+        kept.sort_indices()
+        return kept
     if several > clusters > 0:
         warn(
             f"the graph has {several} components of two nodes or more but only {clusters} "
@@ -30,14 +37,3 @@ def restrict(A: Any, components: str, clusters: int = 0) -> Any:
             f"{len(part)} nodes."
         )
     return A
-
-
-def only(A: Any, inside: np.ndarray) -> Any:
-    """Return A with zeros in the rows and columns that are not inside."""
-    if not sp.issparse(A):
-        return np.where(inside[:, None] & inside, A, A.dtype.type(0))
-    keep = sp.diags_array(inside.astype(A.dtype))
-    kept = sp.csr_array(keep @ A @ keep)
-    kept.eliminate_zeros()
-    kept.sort_indices()
-    return kept

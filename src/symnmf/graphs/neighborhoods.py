@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.graphs.adjacency import csr
+from symnmf.graphs.adjacency import csr, divided
 from symnmf.graphs.neighbors import Array, Points, Search
 from symnmf.graphs.warning import warn
 
@@ -129,18 +129,10 @@ class Neighborhoods:
         rows = np.repeat(np.arange(shape[0]), k)
         raw = sp.csr_array((weight.ravel(), (rows, self.used[indices].ravel())), shape=shape)
         raw.eliminate_zeros()
-        return scaled_by_degrees(raw, self.degrees)
+        return divided(raw, np.sqrt(self.degrees))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "graph": None}  # new points need what it was made of
-
-
-def scaled_by_degrees(rows: Any, degrees: Array) -> sp.csr_array:
-    """Return similarities of new rows divided by the roots of both degrees."""
-    rows = sp.csr_array(rows)
-    own = np.asarray(rows.sum(axis=1)).ravel()
-    left, right = (1 / np.sqrt(np.where(d > 0, d, 1.0)) for d in (own, degrees))
-    return sp.csr_array(sp.diags_array(left) @ rows @ sp.diags_array(right))
 
 
 def usual_neighbors(points: Points) -> int:
