@@ -61,11 +61,8 @@ def test_a_wrong_name_is_answered_by_those_that_are_offered(X):
         symnmf.factorize(X, 2, solver="hals")
     assert str(wrong.value) == (
         "solver 'hals' is not known; did you mean 'hals-newton' or 'symhals' or 'a-symhals'? "
-        f"valid: {names}; with loss='poisson' or 'bernoulli': em, row-newton."
+        f"valid: {names}, em, row-newton."
     )
-    with pytest.raises(InputError) as wrong:
-        symnmf.factorize(X, 2, solver="row-newtn")
-    assert "did you mean 'newton' or 'hals-newton'? valid" in str(wrong.value)
     for init in ("startt", "autto"):
         with pytest.raises(InputError, match=r"init .* valid: auto, .*sketch"):
             symnmf.factorize(X, 2, init=init)

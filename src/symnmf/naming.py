@@ -24,30 +24,17 @@ def shown(value: object) -> str:
     return type(value).__name__
 
 
-def lookup(
-    name: str,
-    known: Mapping[str, T],
-    argument: str,
-    others: Mapping[str, T] | None = None,
-    others_for: str = "",
-) -> T:
-    """Return ``known[name]``, or raise an error that names the nearest valid ones.
-
-    ``others`` are taken too, but are for something else, which ``others_for`` says; they are never
-    proposed.
-    """
-    others = {} if others is None else others
+def lookup(name: str, known: Mapping[str, T], argument: str) -> T:
+    """Return ``known[name]``, or raise an error that names the nearest valid ones."""
     if not isinstance(name, str):
         raise InputError(
             f"{argument} must be a name, got {shown(name)}; valid: {', '.join(known)}."
         )
-    plain = {_plain(key): value for key, value in (*known.items(), *others.items())}
+    plain = {_plain(key): value for key, value in known.items()}
     if _plain(name) in plain:
         return plain[_plain(name)]
-    besides = f"; {others_for}: {', '.join(others)}" if others else ""
     raise InputError(
-        f"{argument} {name!r} is not known; {nearest(name, known)}"
-        f"valid: {', '.join(known)}{besides}."
+        f"{argument} {name!r} is not known; {nearest(name, known)}valid: {', '.join(known)}."
     )
 
 

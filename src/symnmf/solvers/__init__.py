@@ -104,12 +104,6 @@ def as_solver(solver: str | Solver) -> Solver:
         raise InputError(
             f"solver must be a name or a symnmf.extending.Solver, got {type(solver).__name__}."
         )
-    called = lookup(
-        solver,
-        SOLVERS.classes,
-        "solver",
-        LIKELIHOOD_SOLVERS.classes,
-        "with loss='poisson' or 'bernoulli'",
-    )
+    called = lookup(solver, SOLVERS.classes | LIKELIHOOD_SOLVERS.classes, "solver")
     chosen: type[Solver] = __getattr__(called)
     return chosen()
