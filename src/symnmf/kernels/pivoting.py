@@ -295,25 +295,8 @@ def pivot_rows(
 
     Row :math:`f` becomes the minimiser over :math:`f \ge 0` of
     :math:`\tfrac12 f (G + \lambda I) f^\top - (p_i + \lambda a_i) f^\top`. The search starts from
-    the row's current support, so a support that no longer changes costs one small solve.
-
-    Parameters
-    ----------
-    factor : C-contiguous array of shape (n, r), float32 or float64
-        Overwritten in rows ``begin`` to ``end``; entries above zero are the first passive set.
-    product, anchor : C-contiguous arrays of the shape and dtype of ``factor``
-        The cross term :math:`p` and the point :math:`a` that the coupling pulls towards.
-    gram : float64 array of shape (r, r)
-        Symmetric and positive semidefinite, singular or not.
-    coupling : float
-        :math:`\lambda \ge 0`.
-    begin, end : int
-        The half-open range of rows.
-
-    Returns
-    -------
-    int
-        The number of rows that pivoting left unsettled and the active set method finished.
+    the row's current support, so a support that no longer changes costs one small solve. Return
+    how many rows pivoting left unsettled and the active set method finished.
     """
     rank = gram.shape[0]
     limit = np.finfo(factor.dtype).max

@@ -19,31 +19,6 @@ from symnmf.parallel import Threads
 BLOCK_ROWS = 2048  # of the factors that are worked on at a time
 READING = 8.0  # floating point operations that take as long as to read an entry of two factors
 
-#: Solves rows ``begin..end`` of a factor in place, given product, anchor, gram and coupling.
-RowKernel = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float, int, int], None]
-
-
-def row_kernel(rows: RowSolver) -> RowKernel:
-    """Return the compiled kernel that solves rows this way."""
-    if isinstance(rows, Nnls):
-        from symnmf.kernels.pivoting import pivot_rows
-
-        return pivot_rows
-    sweeps = rows.sweeps
-
-    def sweep(
-        factor: np.ndarray,
-        product: np.ndarray,
-        anchor: np.ndarray,
-        gram: np.ndarray,
-        coupling: float,
-        begin: int,
-        end: int,
-    ) -> None:
-        hals_rows(factor, product, anchor, gram, coupling, sweeps, begin, end)
-
-    return sweep
-
 
 class HostOps(Ops):
     """Operations on arrays in memory.
@@ -186,7 +161,13 @@ class HostOps(Ops):
         gram: np.ndarray,
         coupling: float,
     ) -> np.ndarray:
-        kernel = partial(row_kernel(rows), factor, product, anchor, gram, coupling)
+        kernel: Callable[[int, int], Any]
+        if isinstance(rows, Nnls):
+            from symnmf.kernels.pivoting import pivot_rows
+
+            kernel = partial(pivot_rows, factor, product, anchor, gram, coupling)
+        else:
+            kernel = partial(hals_rows, factor, product, anchor, gram, coupling, rows.sweeps)
         self.threads.run(kernel, self.threads.split(len(factor), 2.0 * factor.shape[1] ** 2))
         return factor
 

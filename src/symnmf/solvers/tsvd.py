@@ -11,7 +11,7 @@ from symnmf.objectives import Objective
 from symnmf.ops import Factor
 from symnmf.solvers.solver import Solver
 from symnmf.state import Kept, Layout, State
-from symnmf.storage.spectrum import leading_eigenpairs
+from symnmf.storage.spectrum import host_product, leading_eigenpairs
 
 ROOT = "tsvd_root"
 
@@ -35,7 +35,8 @@ class TSVD(Solver):
         return {ROOT: Kept((f.shape[0], rank), f.dtype, tall=True)}
 
     def start(self, f: Objective, U0: Factor) -> State:
-        values, vectors = leading_eigenpairs(f.storage, U0.shape[1])
+        n, rank = U0.shape
+        values, vectors = leading_eigenpairs(n, lambda v: host_product(f.storage, v), rank)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         return State.at(f, U0, memory={ROOT: f.ops.put(root.astype(f.dtype))})
 

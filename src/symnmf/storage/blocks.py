@@ -23,7 +23,6 @@ from symnmf.storage.tiles import (
     TiledMatrix,
     add_products,
     place,
-    residual_share,
     tile_facts,
     total_facts,
 )
@@ -127,11 +126,6 @@ class Blocks(TiledMatrix):
         for square, block in self.parts():
             add_products(block, square, square.sides(V), square.sides(out), self.ops.threads)
         return out
-
-    def residual_shares(self, U: np.ndarray, V: np.ndarray) -> Iterator[float]:
-        for square, block in self.parts():
-            first = square.sides(U)
-            yield residual_share(block, square, first, first if U is V else square.sides(V))
 
     def columns(self, begin: int, end: int) -> np.ndarray:
         return self._read(Square(begin, end, 0, self.shape[0])).T

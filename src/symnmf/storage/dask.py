@@ -28,7 +28,6 @@ from symnmf.storage.tiles import (
     TiledMatrix,
     add_products,
     place,
-    residual_share,
     tile_facts,
     total_facts,
 )
@@ -143,11 +142,6 @@ class DaskMatrix(TiledMatrix):
                 shares[j].append(mirrored)
         return np.concatenate(_computed([_delayed(sum)(parts) for parts in shares]))
 
-    def residual_shares(self, U: np.ndarray, V: np.ndarray) -> Iterable[float]:
-        first = self._sides(U)
-        second = [None] * len(first) if U is V else self._sides(V)
-        return _computed(self._tasks(_apart, first, second))
-
     def visit(
         self, work: Work, factors: Sequence[np.ndarray], weights: Callable[[Square], np.ndarray]
     ) -> Iterator[tuple[Square, Any]]:
@@ -206,10 +200,6 @@ def _multiplied(block: Block, recipe: Recipe, V: Sides) -> Sides:
     out = np.zeros_like(rows), np.zeros_like(columns)
     add_products(block, recipe.square, (rows, columns), out, Threads(1))
     return out
-
-
-def _apart(block: Block, recipe: Recipe, U: Sides, V: Sides | None) -> float:
-    return residual_share(block, recipe.square, U, U if V is None else V)
 
 
 def _dense(block: Block, recipe: Recipe) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from symnmf.errors import InputError
@@ -22,3 +24,13 @@ def float_dtype(dtype: np.dtype, name: str) -> np.dtype:
     if dtype.kind == "f" and dtype.itemsize <= 4:
         return np.dtype(np.float32)
     return np.dtype(np.float64)
+
+
+def as_array(X: Any, name: str) -> np.ndarray:
+    """Return what holds real numbers as an array."""
+    try:
+        array = np.asarray(X)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{name} cannot be read as a matrix: {error}.") from error
+    float_dtype(array.dtype, name)
+    return array

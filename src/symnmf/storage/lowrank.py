@@ -12,7 +12,7 @@ from symnmf.errors import InputError
 from symnmf.ops import Factor, HostOps, Ops
 from symnmf.parallel import Threads
 from symnmf.storage.border import check_range
-from symnmf.storage.dtypes import float_dtype
+from symnmf.storage.dtypes import as_array, float_dtype
 from symnmf.storage.symmetric import SymmetricMatrix, fingerprint
 
 #: Rows of the thin factors that are worked on at a time, in units of their columns.
@@ -143,14 +143,10 @@ class LowRank(ThinFactors):
 
 
 def _finite_matrix(X: Any, name: str) -> np.ndarray:
-    try:
-        array = np.asarray(X)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{name} cannot be read as a matrix: {error}.") from error
-    dtype = float_dtype(array.dtype, name)
+    array = as_array(X, name)
     if array.ndim != 2:
         raise InputError(f"{name} must be two-dimensional, got {array.ndim} dimension(s).")
-    array = np.ascontiguousarray(array, dtype=dtype)
+    array = np.ascontiguousarray(array, dtype=float_dtype(array.dtype, name))
     if not np.isfinite(array).all():
         raise InputError(f"{name} has NaN or infinite entries; remove or replace them first.")
     return array

@@ -27,44 +27,33 @@ def host_product(X: SymmetricMatrix, v: np.ndarray) -> np.ndarray:
     return X.ops.get(X.matmul(X.ops.put(thin))).astype(np.float64).reshape(v.shape)
 
 
-def leading_eigenpairs(X: SymmetricMatrix, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ``count`` algebraically largest eigenvalues, descending, and eigenvectors."""
-    n = X.shape[0]
+def leading_eigenpairs(
+    n: int, multiply: Callable[[np.ndarray], np.ndarray], count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ``count`` largest eigenvalues, descending, and eigenvectors.
+
+    They are those of the symmetric n x n matrix behind ``multiply``, which takes and gives n x k
+    arrays in float64, to about 1e-10 of the value.
+    """
     if n <= DENSE_UP_TO or count >= n - 1:
         from scipy.linalg import eigh
 
-        values, vectors = eigh(host_product(X, np.eye(n)), subset_by_index=(n - count, n - 1))
+        values, vectors = eigh(multiply(np.eye(n)), subset_by_index=(n - count, n - 1))
     else:
         from scipy.sparse.linalg import LinearOperator, eigsh
 
-        def multiply(v: np.ndarray) -> np.ndarray:
-            return host_product(X, v)
-
-        operator = LinearOperator(X.shape, matvec=multiply, matmat=multiply, dtype=np.float64)
-        # positive, so that it meets the dominant eigenvector
-        start = 1.0 + np.random.default_rng(0).random(n)
+        operator = LinearOperator(
+            (n, n), matvec=lambda v: multiply(v.reshape(n, 1))[:, 0], dtype=np.float64
+        )
+        start = np.random.default_rng(0).standard_normal(n)
         values, vectors = eigsh(operator, k=count, which="LA", v0=start, tol=1e-10)
     order = np.argsort(values)[::-1]
     return values[order], vectors[:, order]
 
 
 def largest_eigenvalue(n: int, multiply: Callable[[np.ndarray], np.ndarray]) -> float:
-    """Return the largest eigenvalue of the symmetric n x n matrix behind ``multiply``.
-
-    ``multiply`` takes and gives n x k arrays in float64. Accurate to about 1e-8 of the value.
-    """
-    if n <= DENSE_UP_TO:
-        return float(np.linalg.eigvalsh(multiply(np.eye(n)))[-1])
-    from scipy.sparse.linalg import LinearOperator, eigsh
-
-    operator = LinearOperator(
-        (n, n),
-        matvec=lambda v: multiply(v.reshape(n, 1))[:, 0],
-        dtype=np.float64,
-    )
-    # the matrices asked about have no sign, so the start has none either
-    start = np.random.default_rng(0).standard_normal(n)
-    return float(eigsh(operator, k=1, which="LA", v0=start, tol=1e-8, return_eigenvectors=False)[0])
+    """Return the largest eigenvalue of the matrix behind ``multiply``."""
+    return float(leading_eigenpairs(n, multiply, 1)[0][0])
 
 
 def lanczos_ends(n: int, multiply: Callable[[np.ndarray], np.ndarray], steps: int = 20) -> Spectrum:

@@ -12,8 +12,8 @@ from symnmf.errors import InputError
 from symnmf.interchange import is_tensor, to_host
 from symnmf.ops import Factor, HostOps, Ops
 from symnmf.storage.border import check_range
-from symnmf.storage.dtypes import float_dtype
-from symnmf.storage.indices import check_indices
+from symnmf.storage.dtypes import as_array, float_dtype
+from symnmf.storage.indices import checked_csr
 
 
 class Table:
@@ -87,7 +87,9 @@ def as_table(F: Any, n: int, dtype: np.dtype, ops: Ops, name: str = "attributes"
     """
     if isinstance(F, Table):
         return F
-    F = _array(F, name)
+    F = to_host(F) if is_tensor(F) else F
+    F = F.to_numpy() if hasattr(F, "to_numpy") else F
+    F = F if sp.issparse(F) else as_array(F, name)
     if F.ndim != 2 or F.shape[0] != n:
         raise InputError(
             f"{name} must have one row for each of the {n} rows of X, got "
@@ -96,30 +98,14 @@ def as_table(F: Any, n: int, dtype: np.dtype, ops: Ops, name: str = "attributes"
     if F.shape[1] == 0:
         raise InputError(f"{name} has no columns; pass at least one, or leave it out.")
     float_dtype(F.dtype, name)
-    matrix: Any = sp.csr_array(F, dtype=dtype) if sp.issparse(F) else np.ascontiguousarray(F, dtype)
-    held = matrix.data if sp.issparse(matrix) else matrix
+    sparse = sp.issparse(F)
+    matrix: Any = checked_csr(F, dtype, name) if sparse else np.ascontiguousarray(F, dtype)
+    held = matrix.data if sparse else matrix
     if not np.isfinite(held).all():
         raise InputError(f"{name} has NaN or infinite entries; remove or replace them first.")
     if not held.any():
         raise InputError(f"{name} has only zeros; leave it out.")
     check_range(float(np.abs(held).max()), dtype, name)
-    if sp.issparse(matrix):
-        matrix.sum_duplicates()
-        matrix.sort_indices()
     if not hasattr(ops, "product"):
         raise InputError(f"{name} needs X in memory or on a GPU.")
     return Table(matrix, ops)
-
-
-def _array(F: Any, name: str) -> Any:
-    if sp.issparse(F):
-        check_indices(F, name)
-        return F
-    if is_tensor(F):
-        F = to_host(F)
-    if hasattr(F, "to_numpy"):
-        F = F.to_numpy()
-    try:
-        return np.asarray(F)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{name} cannot be read as a table: {error}.") from error

@@ -119,19 +119,21 @@ def add_products(block: Block, square: Square, V: Sides, out: Sides, threads: Th
             np.add(out[1], share, out=out[1])
 
 
-def residual_share(block: Block, square: Square, U: Sides, V: Sides) -> float:
-    """Return what a tile and its mirror image add to ||X - U V^T||_F^2."""
-    same = U[0] is V[0]
-    wide = [[rows.astype(np.float64, copy=False) for rows in sides] for sides in (U, V)]
-    (U_rows, U_columns), (V_rows, V_columns) = wide
+def residual_share(
+    block: np.ndarray, _: Any, rows: list[np.ndarray], columns: list[np.ndarray], diagonal: bool
+) -> float:
+    """Return what a tile and its mirror image add to ||X - U V^T||_F^2; U alone is V too."""
+    (U, *V), (other_U, *other_V) = (
+        [factor.astype(np.float64, copy=False) for factor in side] for side in (rows, columns)
+    )
     total = 0.0
     for first, part in _strips(block):
-        rows = slice(first, first + part.shape[0])
-        exact = (part.toarray() if sp.issparse(part) else part).astype(np.float64)
-        apart = exact - U_rows[rows] @ V_columns.T
+        own = slice(first, first + len(part))
+        exact = part.astype(np.float64)
+        apart = exact - U[own] @ (other_V or [other_U])[0].T
         share = float(np.vdot(apart, apart))
-        if not square.on_diagonal:
-            apart = apart if same else exact - V_rows[rows] @ U_columns.T
+        if not diagonal:
+            apart = exact - V[0][own] @ other_U.T if V else apart
             share += float(np.vdot(apart, apart))
         total += share
     return total
@@ -154,10 +156,6 @@ class TiledMatrix(SymmetricMatrix):
     def multiply(self, V: np.ndarray) -> np.ndarray:
         """Return X @ V for a contiguous V of the type of X."""
 
-    @abstractmethod
-    def residual_shares(self, U: np.ndarray, V: np.ndarray) -> Iterable[float]:
-        """Return ``residual_share`` of every tile, in order."""
-
     def matmul(self, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         read_once()
         return self.multiply(np.ascontiguousarray(V, self.dtype))
@@ -172,7 +170,8 @@ class TiledMatrix(SymmetricMatrix):
         if self.is_sparse and self.shape[0] > RESIDUAL_UP_TO:
             return None
         read_once()
-        return sum(self.residual_shares(U, V), start=0.0)
+        visits = self.visit(residual_share, [U] if U is V else [U, V], lambda _: None)
+        return sum((share for _, share in visits), start=0.0)
 
     def cost(self, rank: int) -> float:
         if self.is_sparse:

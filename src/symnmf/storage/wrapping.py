@@ -26,7 +26,7 @@ from symnmf.storage.border import (
     check_values,
 )
 from symnmf.storage.dense import DenseMatrix
-from symnmf.storage.dtypes import float_dtype
+from symnmf.storage.dtypes import as_array, float_dtype
 from symnmf.storage.host import HostMatrix
 from symnmf.storage.indices import checked_csr
 from symnmf.storage.opening import is_stored, open_stored
@@ -198,10 +198,7 @@ def checked_dense(X: Any, threads: Threads, name: str, signed: bool = False) -> 
     """Wrap an array, or say what is wrong with it; ``signed`` entries may be negative."""
     refuse_no_matrix(X, name)
     read_once()
-    try:
-        array = np.asarray(X)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{name} cannot be read as a matrix: {error}.") from error
+    array = as_array(X, name)
     dtype = float_dtype(array.dtype, name)
     check_shape(array.shape, name)
     if array.flags.f_contiguous and not array.flags.c_contiguous:
