@@ -30,21 +30,11 @@ def keep_nearest(
     So |x|^2 + |y|^2 - 2 inner bounds their squared distance from below. Where that is below the
     largest of ``squares[row + a]`` and ``slack``, the distance is summed up, until it is too long.
 
-    Parameters
-    ----------
-    inner : ndarray of shape (rows, columns)
-    new, points : ndarray of shape (m, d) and (n, d)
-        The leading coordinates first; d is a multiple of ``STEP``.
-    new_halves, halves : ndarray of shape (m,) and (n,)
-        Half of the squared length of each.
-    slack : ndarray of shape (m,)
-        What rounding may take from a bound.
-    row, column : int
-        The first point of either kind.
-    same : bool
-        Whether the new points are the points; one is not its own neighbour then.
-    found, squares : ndarray of shape (m, width)
-        The nearest so far and their squared distances, ascending.
+    ``new`` and ``points`` have their leading coordinates first, a multiple of STEP of them;
+    ``new_halves`` and ``halves`` are half of the squared length of each, and ``slack`` is what
+    rounding may take from a bound. ``found`` and ``squares`` are the nearest so far and their
+    squared distances, ascending. A point is not its own neighbour where the new ones are the
+    ``same`` points.
     """
     width = found.shape[1]
     dimension = points.shape[1]

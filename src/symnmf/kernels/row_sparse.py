@@ -128,23 +128,9 @@ def _best_entry(  # type: ignore[no-untyped-def]
 
 @compiled(fastmath=REORDER)
 def grow_rows(  # type: ignore[no-untyped-def]
-    indptr,
-    indices,
-    weights,
-    columns,
-    values,
-    counts,
-    background,
-    totals,
-    most,
-    new_columns,
-    new_values,
-    fresh,
-    new_counts,
-    outside,
-    begin,
-    end,
-):
+    indptr, indices, weights, columns, values, counts, background, totals, most,
+    new_columns, new_values, fresh, new_counts, outside, begin, end,
+):  # fmt: skip
     """Give rows the columns of neighbours that they lack and that would lower f.
 
     ``outside[i]`` is the sum of (ratio - 1)^2 over the columns not in row i whose pull exceeds

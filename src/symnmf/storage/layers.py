@@ -77,12 +77,12 @@ class Layers(SymmetricMatrix):
             raise InputError(f"layers must be a list of matrices, got {shown(layers)}.")
         if not len(layers):
             raise InputError("layers is empty; pass at least one matrix.")
-        told: dict[str, Any] = {
+        options: dict[str, Any] = {
             "n_jobs": n_jobs,
             "device": device,
             "allow_negative": allow_negative,
         }
-        found = [as_symmetric(X, name=f"layer {i}", **told) for i, X in enumerate(layers)]
+        found = [as_symmetric(X, name=f"layer {i}", **options) for i, X in enumerate(layers)]
         shapes = {X.shape for X in found}
         if len(shapes) > 1:
             raise InputError(
