@@ -87,59 +87,48 @@ def relax_rows(
     residual: np.ndarray,
     basis: np.ndarray,
     inverse: np.ndarray,
-    coupling: np.ndarray,
+    moment: np.ndarray,
+    vectors: np.ndarray,
+    values: np.ndarray,
+    shift: float,
     weight: float,
     relaxation: float,
-    Y: np.ndarray,
+    Z: np.ndarray,
     dual: np.ndarray,
-    begins: bool,
-    ends: bool,
     begin: int,
     end: int,
 ) -> np.ndarray:
-    """Do one step of alternating directions.
+    """Do one step of alternating directions on Z and ``dual``.
 
-    With Y = Z - U + dual, D = pull inverse + basis coupling is the free minimiser, Z the nearest
-    nonnegative factor to its (relaxed) end U + D and ``dual`` what the bound holds back, where
-    pull = R + weight (Z - U - dual) and ``inverse`` is (G + shift I)^-1. In the last step Y becomes
-    Z; ``dual`` is read in the first and written in the last. Return basis^T pull for the next.
+    D = pull inverse + basis coupling is the free minimiser, where pull = R + weight (Z - U - dual),
+    ``inverse`` is (G + shift I)^-1 and ``moment`` basis^T pull. Z becomes the nearest nonnegative
+    factor to its (relaxed) end U + D and ``dual`` what the bound holds back. Return basis^T pull
+    for the next step.
     """
     r = U.shape[1]
+    coupling = np.empty((r, r), U.dtype)
+    couple(moment, vectors, values, shift, coupling)
     sums, added = np.zeros((r, r)), np.empty(r * r, U.dtype)
     total = span(sums, 0, r * r)
     pull, step = np.empty(BLOCK * r, U.dtype), np.empty(BLOCK * r, U.dtype)
     turned = np.empty(BLOCK * r, U.dtype)
     back, across = span(inverse, 0, r * r), span(coupling, 0, r * r)
     kind = U.dtype.type
-    w, a, b = kind(weight), kind(relaxation), kind(1.0 - relaxation)
-    zero = kind(0.0)
+    w, a, b, zero = kind(weight), kind(relaxation), kind(1.0 - relaxation), kind(0.0)
     for first in range(begin, end, BLOCK):
         rows = min(BLOCK, end - first)
         at, size = first * r, rows * r
         u, held, q = span(U, at, size), span(residual, at, size), span(basis, at, size)
-        y, lam = span(Y, at, size), span(dual, at, size)
-        if begins:
-            for k in range(size):
-                pull[k] = held[k] - w * lam[k]
-                y[k] = lam[k]
-        else:
-            for k in range(size):
-                moved, bound = max(y[k], -u[k]), min(y[k] + u[k], zero)
-                pull[k] = held[k] + w * (moved - bound)
-                y[k] = b * moved + bound
+        z, lam = span(Z, at, size), span(dual, at, size)
+        for k in range(size):
+            pull[k] = held[k] + w * (z[k] - u[k] - lam[k])
         multiply_rows(pull, back, step, rows, r)
         multiply_rows(q, across, turned, rows, r)
-        if ends:
-            for k in range(size):
-                whole = u[k] + (y[k] + a * (step[k] + turned[k]))
-                y[k] = max(whole, zero)
-                lam[k] = min(whole, zero)
-            continue
         for k in range(size):
-            following = y[k] + a * (step[k] + turned[k])
-            y[k] = following
-            moved, bound = max(following, -u[k]), min(following + u[k], zero)
-            pull[k] = held[k] + w * (moved - bound)
+            y = a * (u[k] + (step[k] + turned[k])) + b * z[k] + lam[k]
+            z[k] = max(y, zero)
+            lam[k] = min(y, zero)
+            pull[k] = held[k] + w * (z[k] - u[k] - lam[k])
         sum_over_rows(q, pull, added, rows, r)
         for k in range(r * r):
             total[k] += added[k]

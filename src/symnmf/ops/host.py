@@ -256,19 +256,14 @@ class HostOps(Ops):
         inverse = ((vectors / (values + shift)) @ vectors.T).astype(kind, copy=False)
         kept = [] if spare is None else spare
         residual, basis = (kept.pop() if kept else np.empty_like(U) for _ in range(2))
-        Z, cost = np.empty_like(U), 6.0 * r * r
         np.subtract(product, self.times(U, gram, out=residual), out=residual)
         self.times(U, vectors, out=basis)
         moment = self.cross(basis, self.combine((1.0, residual), (-weight, dual)))
-        coupling = np.empty((r, r), kind)
-        for step in range(steps):
-            directions.couple(moment, vectors, values, shift, coupling)
-            relax = partial(
-                directions.relax_rows,
-                *(U, residual, basis, inverse, coupling, weight, relaxation, Z, dual),
-                *(step == 0, step == steps - 1),
-            )
-            moment = self._rows(relax, n, cost)
+        Z = U.copy()
+        for _ in range(steps):
+            model = inverse, moment, vectors, values, shift, weight, relaxation
+            relax = partial(directions.relax_rows, U, residual, basis, *model, Z, dual)
+            moment = self._rows(relax, n, 6.0 * r * r)
         kept += [residual, basis]
         return Z, dual
 
