@@ -239,7 +239,8 @@ class Evidence:
 
     def compared(self, how: str) -> str:
         """Return in words what was seen."""
-        return f"{self.seen} {how} in {self.null} (p = {self.p:.2g})"
+        p = f"p = {self.p:.2g}" if self.p >= 0.001 else "p < 0.001"
+        return f"{self.seen} {how} in {self.null} ({p})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,7 +329,7 @@ class Points(Evidence):
 
     table: Any = field(default=None, repr=False)
     null = CLOUD
-    seen = "points that were held out show the gaps found from the others"
+    seen = "gaps between clusters are seen in points that were held out"
 
     @cached_property
     def points(self) -> np.ndarray:

@@ -142,27 +142,6 @@ class Hierarchy:
         ]
         return np.array(table, dtype=np.float64).reshape(-1, 4)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the tree as a dendrogram over its leaves; return the matplotlib Figure."""
-        from scipy.cluster.hierarchy import dendrogram
-
-        from symnmf.plots import new_axes
-
-        figure, axes = new_axes(ax)
-        if self.n_clusters > 1:
-            sizes = np.bincount(self.labels[self.labels != OUTSIDE])
-            dendrogram(
-                self.linkage,
-                ax=axes,
-                labels=[f"{label}: {size:,}" for label, size in enumerate(sizes)],
-                leaf_rotation=90,
-                color_threshold=0.0,
-                above_threshold_color="#1f5fa8",
-            )
-        axes.set(ylabel="modularity lost by merging", xlabel="leaf: rows", ylim=(0, None))
-        axes.spines[["top", "right"]].set_visible(False)
-        return figure
-
     def __str__(self) -> str:
         count = self.n_clusters
         levels = max((branch.level for branch in self.branches), default=0)
@@ -215,7 +194,7 @@ def hierarchy(
     -------
     Hierarchy
         ``labels`` of the leaves, ``table()`` of all levels, ``cut(k)`` for labels with fewer
-        clusters, ``linkage`` for SciPy, ``plot()``.
+        clusters, ``linkage`` for SciPy and its ``dendrogram``.
 
     Examples
     --------
