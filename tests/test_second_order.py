@@ -54,6 +54,7 @@ def test_the_lowest_curvature_is_that_of_the_whole_hessian() -> None:
     units = np.eye(U.size)[free.ravel()].reshape(-1, *U.shape)
     whole = np.array([hessian(unit)[free] for unit in units])
     found = lowest_curvature(f, Point(f.ops, U))
+    assert found is not None
     assert found.lowest * f.norm == pytest.approx(np.linalg.eigvalsh(whole)[0], rel=1e-8)
     assert not found.direction[~free].any()
 

@@ -135,6 +135,8 @@ def test_curvature_and_eigenvalues_are_those_of_the_host(device, options):
     U = np.where(rng.random((150, 4)) < 0.7, rng.random((150, 4)), 0.0)
     host, there = (symnmf.Problem(X, **options).objective for X in (X, on_device(X, device)))
     mine, theirs = (lowest_curvature(f, Point(f.ops, f.ops.put(U))) for f in (host, there))
+    assert mine is not None
+    assert theirs is not None
     assert theirs.lowest == pytest.approx(mine.lowest, rel=1e-9)
     np.testing.assert_allclose(theirs.direction, mine.direction, atol=1e-5)
 

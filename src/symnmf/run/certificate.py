@@ -58,7 +58,8 @@ class Certificate:
     lowest_curvature : float
         The lowest curvature of the objective at U that was found, relative to ||X||_F: on the
         entries above 0, and within a column on entries that are 0 with gradient 0. The true
-        minimum may be slightly lower. NaN for tensors, and if U is not stationary to 1e-4.
+        minimum may be slightly lower. NaN for tensors, for a U of more than eleven million
+        entries, and if U is not stationary to 1e-4.
     strict : bool
         Whether every entry that is 0 has a positive gradient, so that the curvature on the others
         says whether U is a local minimum.

@@ -84,7 +84,8 @@ class Inspection:
                 revived = self.f.ops.get(U.values).copy()
                 revived[:, dead[0]] = column
                 return revived
-        return self.below(U, lowest_curvature(self.f, U))
+        curvature = lowest_curvature(self.f, U)
+        return None if curvature is None else self.below(U, curvature)
 
     def below(self, U: Point, curvature: Curvature) -> np.ndarray | None:
         """Return a factor below U along the direction of the curvature, if there is one."""
@@ -141,6 +142,8 @@ def looked_at(f: Objective, U: Point, tol: float) -> dict[str, Any]:
     # with an l1 term a column that leaves zero costs more than it brings at first: no saddle
     dead = f.term_slope == 0.0 and len(dead_columns(U)) > 0
     dead = dead and column_from_residual(f, U) is not None
+    if curvature is None:
+        return known | {"falls": dead}
     # where a point is stationary to 1e-4 only, a curvature of that size has no sign
     falls = curvature.lowest < -worst and inspection.below(U, curvature) is not None
     return known | {

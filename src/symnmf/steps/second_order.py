@@ -27,7 +27,7 @@ from symnmf.state import Point
 
 STEPS = 40  # of Lanczos
 KEPT = 2**26  # entries of its vectors that are kept in memory, in float32
-FEWEST = 6  # steps however large a factor is
+FEWEST = 6  # steps: where there is room for fewer, a factor is too large to be looked at
 
 #: Entries below this part of the largest of their column count as 0: they can move one way only.
 ZERO = 1e-10
@@ -86,9 +86,14 @@ def suspicious(gram: np.ndarray) -> bool:
     return bool(cosines.max() >= ALIKE)
 
 
-def lowest_curvature(f: Any, point: Point) -> Curvature:
-    """Look for the lowest curvature of an objective of matrices on the entries that can move."""
+def lowest_curvature(f: Any, point: Point) -> Curvature | None:
+    """Look for the lowest curvature of an objective of matrices on the entries that can move.
+
+    None where that would take far longer than the run, on a factor of tens of millions of entries.
+    """
     ops = f.ops
+    if math.prod(point.values.shape) * FEWEST > KEPT:
+        return None
     gradient = ops.gradient(point.values, point.product(f), point.gram)
     U, slope = (ops.get(T).astype(np.float64) for T in (point.values, gradient))
     free = ZERO * U.max(axis=0) < U
@@ -110,7 +115,7 @@ def _on_free_entries(hessian: Hessian, free: np.ndarray) -> tuple[float, Factor]
     The vectors are orthogonalised against all earlier ones.
     """
     ops, size = hessian.f.ops, free.size
-    steps = min(int(np.clip(KEPT // max(size, 1), FEWEST, STEPS)), int(free.sum()))
+    steps = min(KEPT // max(size, 1), STEPS, int(free.sum()))
     if steps == 0:
         return 0.0, ops.zeros(free.shape, WIDE)
     start = np.where(free, np.random.default_rng(0).standard_normal(free.shape), 0.0)
