@@ -60,7 +60,10 @@ def _fitted(**given: Any) -> Any:
 
 
 def _solved_by(kind: type) -> Callable[..., Any]:
-    return lambda **given: symnmf.factorize(X, 2, solver=kind(**given), max_iter=3, tol=0.1)
+    loss = "poisson" if kind.__name__ in ("ExpectationMaximization", "RowNewton") else "frobenius"
+    return lambda **given: symnmf.factorize(
+        X, 2, solver=kind(**given), loss=loss, max_iter=3, tol=0.1
+    )
 
 
 def _coupled_by(kind: type) -> Callable[..., Any]:
@@ -97,9 +100,9 @@ def _factorizing(folder: Path) -> dict[str, Sound]:
         "consensus": Sound(
             symnmf.consensus, {"X": X, "rank": 2, "n_runs": 2, **SHORT}, options=OBJECTIVE
         ),
+        "extending.as_symmetric": Sound(symnmf.extending.as_symmetric, {"X": X}),
         "storage.LowRank": Sound(storage.LowRank, {"B": B}),
         "storage.Layers": Sound(storage.Layers, {"layers": [X, X]}),
-        "storage.as_symmetric": Sound(storage.as_symmetric, {"X": X}),
     }
 
 
@@ -157,7 +160,6 @@ def _of_graphs() -> dict[str, Sound]:
         "graphs.from_graph": Sound(graphs.from_graph, {"G": SPARSE}),
         "graphs.from_edges": Sound(graphs.from_edges, {"edges": edges}),
         "graphs.scale_attributes": Sound(graphs.scale_attributes, {"F": B}),
-        "graphs.hypergraph_of": Sound(graphs.hypergraph_of, {"G": GROUPED}),
         "graphs.Hypergraph": Sound(graphs.Hypergraph, {"hyperedges": [[0, 1, 2], [2, 3]]}),
         "Hypergraph.from_arrays": Sound(
             graphs.Hypergraph.from_arrays, {"members": [0, 1, 2, 1, 2], "indptr": [0, 3, 5]}
@@ -212,23 +214,15 @@ def _of_scores() -> dict[str, Sound]:
 
 
 def _of_settings() -> dict[str, Sound]:
-    calls = {
-        "solvers.as_solver": Sound(solvers.as_solver, {"solver": "pgd"}),
-        "coupling.as_coupling": Sound(coupling.as_coupling, {"coupling": 1.0}),
-    }
-    for kind in (
-        *(solvers.ADMM, solvers.PGD, solvers.LBFGS, solvers.ASymHALS, solvers.Newton),
-        *(solvers.AlphaSNMF, solvers.BetaSNMF, solvers.Auto, solvers.HalsNewton),
-        *(solvers.TSVD, solvers.CoordinateDescent, solvers.KuangANLS),
-        *(solvers.SymANLS, solvers.SymHALS),
-    ):
-        calls[f"solvers.{kind.__name__}"] = Sound(_solved_by(kind), {}, kind)
-    for rule in (
-        *(coupling.Adaptive, coupling.Rising, coupling.Shrinking, coupling.Geometric),
-        *(coupling.Theory, coupling.TheoryPaper, coupling.LargestEntrySquared),
-    ):
-        calls[f"coupling.{rule.__name__}"] = Sound(_coupled_by(rule), {}, rule)
-    calls["coupling.Fixed"] = Sound(_coupled_by(coupling.Fixed), {"value": 1.0}, coupling.Fixed)
+    calls = {}
+    for name in solvers.__all__:
+        kind = getattr(solvers, name)
+        if inspect.isclass(kind):
+            calls[f"solvers.{name}"] = Sound(_solved_by(kind), {}, kind)
+    for name in coupling.__all__:
+        rule = getattr(coupling, name)
+        given = {"value": 1.0} if rule is coupling.Fixed else {}
+        calls[f"coupling.{name}"] = Sound(_coupled_by(rule), given, rule)
     return calls
 
 
