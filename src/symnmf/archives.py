@@ -8,6 +8,7 @@ be given.
 from __future__ import annotations
 
 import hashlib
+import os
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def read_archive(path: AnyPath, expected_format: str) -> dict[str, np.ndarray]:
     :class:`InputError`.
     """
     path = as_path(path)
-    if path.exists() and not path.is_file():  # a pipe would be waited for
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe would be waited for
         raise InputError(f"{path} is not a regular file; name another.")
     try:
         with np.load(path, allow_pickle=False) as archive:

@@ -95,7 +95,7 @@ def convergence(
     if isinstance(table, Result):
         one_run = {"solver": [table.solver] * len(table.history), "run": [0] * len(table.history)}
         table = {**table.history, "elapsed": table.elapsed, **one_run}
-    elif not isinstance(table, Mapping) and not hasattr(table, "columns"):
+    elif not hasattr(table, "keys"):
         raise InputError(
             f"table must have columns, which {type(table).__name__} has not; pass what "
             f"symnmf.compare or symnmf.factorize returns."
@@ -123,7 +123,8 @@ def convergence(
     ax.set_ylabel(quantity_label)
     ax.grid(True, color="0.88", linewidth=0.8)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, handlelength=3.5)
+    if len(np.unique(solver)) > 1:
+        ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, handlelength=3.5)
     return figure
 
 

@@ -39,7 +39,7 @@ def warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) ->
     """Note a warning, unless the command says the same in its own words, as how a run ended."""
     if category.__name__ != "ConvergenceWarning" and not issubclass(category, DeprecationWarning):
         note(
-            str(message).replace("sklearn.preprocessing.StandardScaler", "scale=standard"),
+            str(message).replace("sklearn.preprocessing.StandardScaler", "--scale standard"),
             "warning",
         )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from symnmf.errors import InputError
 from symnmf.graphs.pairwise import DISTANCES
 from symnmf.options import AUTO, CommunityOptions, ProblemOptions, changed, defaults, names_in
@@ -112,7 +114,7 @@ class Task(SimpleNamespace):
         name, _, value = option.partition("=")
         own = getattr(self, name)
         if value:
-            return isinstance(own, str | int | bool) and str(own) == value.strip("'")
+            return isinstance(own, str | int | np.integer) and str(own) == value.strip("'")
         return own is not None if name in KNOWN else own is not None and bool(changed({name: own}))
 
     def refuse_with(self, what: str, called: str = "") -> None:

@@ -220,7 +220,8 @@ def _of_pairs(pairs: Any, weight: Any, name: str = "G") -> EdgeTable:
 
 
 def _of_array(edges: Any, weight: Any) -> EdgeTable:
-    table = np.asarray(numbers(edges, "edges"))
+    table = numbers(edges, "edges")
+    table = table.toarray() if sp.issparse(table) else table
     ends = table[:, :2]
     if table.shape[1] not in (2, 3) or (ends < 0).any() or (ends != np.floor(ends)).any():
         raise InputError(

@@ -35,8 +35,8 @@ def dominance(X: Any, names: Sequence[Any] | None) -> str | None:
         return None
     first = int(np.argmax(spread))
     called = first if names is None else repr(str(names[first]))
-    others = f" together with {large.sum() - 1} others" if large.sum() > 1 else " alone"
+    several = f"and {large.sum() - 1} others " if large.sum() > 1 else ""
     return (
         f"column {called} has {spread[first] / middle:.3g} times the standard deviation of the "
-        f"middle column and decides{others} which rows are near"
+        f"middle column, so that distances depend on it {several}alone"
     )

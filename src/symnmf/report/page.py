@@ -111,7 +111,7 @@ def write_report(
         )
     with said_as_input_errors():
         names = fitted.names if names is None else list(names)
-        truth = None if truth is None else np.asarray(truth)
+        truth = None if truth is None else np.array(list(truth))
     for argument, values in (("names", names), ("truth", truth)):
         if values is not None and len(values) != len(fitted.U):
             raise InputError(
