@@ -202,10 +202,11 @@ def _block_means(A: Any, order: np.ndarray, most: int) -> np.ndarray:
 
 @checked()
 def points(U: Any, labels: Any = None, *, ax: Axes | None = None) -> Figure:
-    """Draw the rows of U in two dimensions, coloured by cluster: a RadViz.
+    """Draw the rows of U in two dimensions, coloured by cluster.
 
-    The columns of U stand on a circle, those that share rows beside each other. A row lies at the
-    mean of their places, weighted by the roots of its shares, so that small shares can be seen.
+    Two columns of U are the two dimensions. More columns stand on a circle, those that share rows
+    beside each other, and a row lies at the mean of their places, weighted by the roots of its
+    shares, so that small shares can be seen: a RadViz.
 
     Parameters
     ----------
@@ -223,7 +224,8 @@ def points(U: Any, labels: Any = None, *, ax: Axes | None = None) -> Figure:
     r = factor.shape[1]
     angle = np.empty(r)
     angle[_side_by_side(roots.T @ roots)] = 2 * np.pi * np.arange(r) / r
-    at = weights @ np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    at = factor if r == 2 else weights @ circle
     figure, ax = new_axes(ax, (6.2, 5.8))
     _scatter(ax, at, labels)
     ax.set_aspect("equal", adjustable="datalim")
