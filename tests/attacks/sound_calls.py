@@ -165,7 +165,6 @@ def _of_graphs() -> dict[str, Sound]:
             graphs.Hypergraph.from_arrays, {"members": [0, 1, 2, 1, 2], "indptr": [0, 3, 5]}
         ),
         "Hypergraph.of_sizes": Sound(GROUPED.of_sizes, {}),
-        "Hypergraph.split": Sound(GROUPED.split, {"random_state": 0}),
         "Hypergraph.rates": Sound(GROUPED.rates, {"U": np.ones((6, 2))}),
         "communities(hypergraph)": Sound(
             symnmf.communities,

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from symnmf.arguments import check, checked
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.graphs.adjacency import matrix_of
-from symnmf.kinds import number
+from symnmf.kinds import SEQUENCE, number
 from symnmf.storage.border import check_shape
 
 #: The label of a sample of which nothing is known.
@@ -70,10 +70,13 @@ def constrained(
 
 
 def _pairs(given: Any, n: int, name: str) -> np.ndarray:
-    if given is None or not len(given):
+    if given is None:
         return np.empty((0, 2), dtype=np.int64)
+    check(name, given, (SEQUENCE,))
     with said_as_input_errors(name):
         pairs = np.asarray(given)
+    if not pairs.size:
+        return np.empty((0, 2), dtype=np.int64)
     if pairs.ndim == 1:
         groups = groups_of(pairs, n, name)
         order = np.argsort(groups, kind="stable")
