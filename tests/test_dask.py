@@ -126,6 +126,7 @@ def kill(client, killed, number=None):
         killed.append(pid)
 
 
+@pytest.mark.long
 def test_lost_workers_cost_work_and_not_the_result(path, cluster):
     undisturbed = symnmf.factorize(from_file(path), RANK, **RUN)
     killed = []

@@ -327,10 +327,10 @@ MALFORMED = {
     "below.npz": (npz(edges=np.array([[0, -5]]), n=3), "none of the 3"),
     "triples.npz": (npz(edges=np.array([[0, 1, 2]])), "two columns"),
     "cut.npz": (npz(X=np.ones((9, 9)))[:-30], ""),
-    "index.npz": (npz(**CSR | {"indices": np.array([0, 9])}), "between 0 and 1"),
-    "negative.npz": (npz(**CSR | {"indices": np.array([0, -9])}), "between 0 and 1"),
+    "index.npz": (npz(**CSR | {"indices": np.array([0, 9])}), "do not fit"),
+    "negative.npz": (npz(**CSR | {"indices": np.array([0, -9])}), "do not fit"),
     "falls.npz": (npz(**CSR | {"indptr": np.array([0, 2, -7])}), ""),
-    "rises.npz": (npz(**CSR | {"indptr": np.array([0, 10**9, 2])}), "indptr must rise"),
+    "rises.npz": (npz(**CSR | {"indptr": np.array([0, 10**9, 2])}), "do not fit"),
     "deep.npz": (npz(**CSR | {"shape": np.array([2, 2, 2])}), ""),
     "infinite.npz": (npz(**CSR | {"data": np.array([1, np.inf])}), "infinite"),
     "twice.npz": (

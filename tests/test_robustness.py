@@ -44,7 +44,7 @@ def kills(count: int, folder: Path) -> str:
 
 
 def test_damaged_checkpoints_and_results_are_refused_or_harmless(tmp_path: Path) -> None:
-    corruptions(500, tmp_path / "files")
+    corruptions(150, tmp_path / "files")
 
 
 @pytest.mark.long
@@ -56,7 +56,7 @@ def test_very_many_damaged_checkpoints_and_results(
 
 
 def test_killed_runs_go_on_bit_for_bit(tmp_path: Path) -> None:
-    kills(5, tmp_path / "runs")
+    kills(3, tmp_path / "runs")
 
 
 @pytest.mark.long
