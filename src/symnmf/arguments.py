@@ -42,7 +42,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "least": ("whole",),
     "max_pixels": ("count",),
     "membership": ("table",),
-    "memory": ("number", "text"),
+    "memory": ("number",),
     "most": ("whole", "none"),
     "n": ("whole",),
     "n_nodes": ("whole", "none"),

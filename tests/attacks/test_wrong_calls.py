@@ -77,6 +77,7 @@ FOUND = [
     ("storage.Layers", "weights", "4000 digits"),
     ("Hypergraph.from_arrays", "members", "ragged"),
     ("storage.Blocks", "source", "storage"),
+    ("storage.Blocks", "memory", "text"),
     ("SymNMF.fit", "must_link", "lists of watched"),
     ("graphs.constrained", "A", "watched sparse"),
     ("communities(layers)", "G", "huge"),
