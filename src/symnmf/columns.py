@@ -18,7 +18,6 @@ from symnmf.options import AUTO, ProblemOptions, RunOptions, defaults, documente
 from symnmf.run.multistart import Plan
 from symnmf.run.problem import Problem
 from symnmf.run.result import Result, cluster_labels
-from symnmf.run.settings import Settings
 from symnmf.run.start import RandomState
 from symnmf.storage import SymmetricMatrix
 
@@ -128,10 +127,7 @@ def consensus(
     """
     run = defaults(names_in(ConsensusOptions)) | dict(options)
     init = "scaled-random" if isinstance(run["init"], str) and run["init"] == AUTO else run["init"]
-    limits = {name: run[name] for name in ("tol", "max_iter", "max_time", "record_every")}
-    shared = {name: run[name] for name in ("random_state", "n_jobs", "device", "checkpoint")}
-    settings = Settings.of(run["solver"], run["coupling"], **limits)
-    plan = Plan(rank, settings, n_init=n_runs, init=init, **shared)
+    plan = Plan.of(rank, run | {"n_init": n_runs, "init": init})
     if plan.starts < 2 or plan.from_eigenvectors:
         raise InputError(
             f"init={init!r} gives the same result in every run; use 'scaled-random', 'random' or a "

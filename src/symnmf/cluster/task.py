@@ -11,7 +11,6 @@ from symnmf.errors import InputError
 from symnmf.graphs.pairwise import DISTANCES
 from symnmf.options import AUTO, CommunityOptions, ProblemOptions, changed, defaults, names_in
 from symnmf.run.multistart import Plan
-from symnmf.run.settings import Settings
 
 PRECOMPUTED = "precomputed"
 
@@ -94,20 +93,7 @@ class Task(SimpleNamespace):
         for name in ("mask", "order=3", "n_clusters='auto'", "loss", *KNOWN):
             if self.says(name):
                 self.refuse_with(name)
-        self.plan = self._plan()
-
-    def _plan(self) -> Plan:
-        settings = Settings.of(
-            self.solver,
-            self.coupling,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            max_time=self.max_time,
-            record_every=self.record_every,
-        )
-        shared = ("n_init", "init", "random_state", "n_jobs", "device", "checkpoint")
-        own = {name: getattr(self, name) for name in shared}
-        return Plan(1 if self.automatic else int(self.n_clusters), settings, **own)
+        self.plan = Plan.of(1 if self.automatic else int(self.n_clusters), vars(self))
 
     def says(self, option: str) -> bool:
         """Whether an option is not at its default, or is at the value in ``order=3``."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from symnmf.run.checkpoint import Checkpoint
 from symnmf.run.interrupts import watching
 from symnmf.run.problem import Problem
 from symnmf.run.result import Result, Snapshot
-from symnmf.run.settings import Settings
+from symnmf.run.settings import Limits, Settings
 from symnmf.run.solving import solve
 from symnmf.run.spectral import Basis, SpectralStarts
 from symnmf.run.start import (
@@ -101,6 +101,14 @@ class Plan:
     checkpoint: str | Path | None = None
     progress: Watcher | None = None
     basis: Basis | None = None
+
+    @classmethod
+    def of(cls, rank: int, options: Mapping[str, Any]) -> Plan:
+        """Return the plan that options of an entry point describe."""
+        limits = {each.name: options[each.name] for each in fields(Limits) if each.name in options}
+        own = {each.name: options[each.name] for each in fields(cls) if each.name in options}
+        settings = Settings.of(options["solver"], options["coupling"], **limits)
+        return cls(**own | {"rank": rank, "settings": settings, "progress": None, "basis": None})
 
     def __post_init__(self) -> None:
         check_options({"n_init": self.n_init})
