@@ -78,7 +78,7 @@ def test_infinities_are_refused_even_where_nan_may_be(run, X, tmp_path, name):
     X[3, 4] = X[4, 3] = np.inf
     write(X, tmp_path / name)
     said = run(f"factorize {name} -r 3 -o U.npz --missing nan")
-    assert "correct those that are infinite" in said
+    assert "are NaN or infinite; correct them" in said
 
 
 def test_cells_without_a_value_are_nan_where_nan_may_be(tmp_path):

@@ -460,9 +460,10 @@ def _is_header(cells: list[str], table: _Table) -> bool:
         return index
     if not numbers and all(c[:1].isidentifier() and c.lower() not in ABSENT for c in rest):
         return True
+    doubtful = next((c for c in rest if not table.is_number(c)), rest[0])
     raise InputError(
-        f"its first line, which has {_shown(next(c for c in rest if not table.is_number(c)))}, may "
-        f"be a header or a row of data; pass header=True or header=False"
+        f"its first line, which has {_shown(doubtful)}, may be a header or a row of data; pass "
+        f"header=True or header=False"
     )
 
 
