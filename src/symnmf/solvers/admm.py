@@ -11,7 +11,7 @@ from symnmf.arguments import TINY_TO_HUGE, check_ranges
 from symnmf.objectives import Objective
 from symnmf.ops import Factor, Nnls
 from symnmf.solvers.solver import Solver
-from symnmf.state import Kept, Layout, Point, State, zeros_of
+from symnmf.state import Kept, Layout, Point, State
 
 MULTIPLIER, RHO, APART = "admm_multiplier", "admm_rho", "admm_apart"
 
@@ -70,9 +70,8 @@ class ADMM(Solver):
         }
 
     def start(self, f: Objective, U0: Factor) -> State:
-        memory = zeros_of(self.memory(f, U0.shape[1]), f.ops)
-        memory |= {APART: np.array(np.inf), RHO: np.array(self.first * f.norm)}
-        state = State.at(f, U0, f.ops.copy(U0), memory=memory)
+        state = super().start(f, U0)
+        state.memory |= {APART: np.array(np.inf), RHO: np.array(self.first * f.norm)}
         state.U.product(f)  # on the clock, as all others
         return state
 

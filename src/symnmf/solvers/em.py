@@ -46,8 +46,8 @@ class ExpectationMaximization(Solver):
         degrees = np.asarray(f.storage.matmul(np.ones((len(values), 1), f.dtype)))
         even = degrees / np.sqrt(max(float(degrees.sum()), 1e-300) * values.shape[1])
         raised = np.maximum(values, FLOOR * even).astype(f.dtype)
-        state = State.at(f, raised, memory={"power": np.array(1.0)})
-        state.U.product(f)
+        state = super().start(f, raised)
+        state.memory["power"] = np.array(1.0)
         return state
 
     def step(self, f: Objective, state: State) -> None:

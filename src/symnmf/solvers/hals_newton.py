@@ -11,7 +11,7 @@ from symnmf.arguments import check_ranges
 from symnmf.objectives import Objective
 from symnmf.ops import Factor, Hals
 from symnmf.solvers.solver import Solver
-from symnmf.state import Kept, Layout, State, zeros_of
+from symnmf.state import Kept, Layout, State
 from symnmf.steps import quasi_newton
 from symnmf.steps.gauss_newton import damping_factor, gauss_newton_target
 from symnmf.steps.line_search import line_step
@@ -82,9 +82,8 @@ class HalsNewton(Solver):
         }
 
     def start(self, f: Objective, U0: Factor) -> State:
-        memory = zeros_of(self.memory(f, U0.shape[1]), f.ops) | {"weight": np.array(FIRST_WEIGHT)}
-        state = State.at(f, U0, memory=memory)
-        state.U.product(f)
+        state = super().start(f, U0)
+        state.memory["weight"] = np.array(FIRST_WEIGHT)
         return state
 
     def step(self, f: Objective, state: State) -> None:

@@ -9,12 +9,13 @@ import numpy as np
 
 from symnmf.arguments import check_ranges
 from symnmf.objectives import Objective
-from symnmf.solvers.original import Move, OriginalSolver, gradient, move_to
+from symnmf.solvers.original import Move, gradient, move_to
+from symnmf.solvers.solver import Solver
 from symnmf.state import Point, State
 
 
 @dataclass(frozen=True)
-class LBFGS(OriginalSolver):
+class LBFGS(Solver):
     """Bound-constrained quasi-Newton; one step is a call of scipy with a few of its iterations.
 
     scipy cannot pass its curvature pairs from one call to the next, so each step begins with

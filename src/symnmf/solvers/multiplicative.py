@@ -8,12 +8,13 @@ from typing import ClassVar
 
 from symnmf.arguments import TINY_TO_HUGE, check_ranges
 from symnmf.objectives import Objective
-from symnmf.solvers.original import OriginalSolver, move_to
+from symnmf.solvers.original import move_to
+from symnmf.solvers.solver import Solver
 from symnmf.state import State
 
 
 @dataclass(frozen=True)
-class MultiplicativeSolver(OriginalSolver):
+class MultiplicativeSolver(Solver):
     """U <- U * h(R) elementwise, with R = (X U) / (U U^T U).
 
     h(R) = R^(1/3) never raises f. The bolder h of a subclass is tried first and given up for the

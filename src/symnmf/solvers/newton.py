@@ -10,12 +10,13 @@ import numpy as np
 from symnmf.arguments import TINY_TO_HUGE, check_ranges
 from symnmf.objectives import Objective
 from symnmf.ops import Factor
-from symnmf.solvers.original import OriginalSolver, enough, gradient, projected_move
+from symnmf.solvers.original import enough, gradient, projected_move
+from symnmf.solvers.solver import Solver
 from symnmf.state import State
 
 
 @dataclass(frozen=True)
-class Newton(OriginalSolver):
+class Newton(Solver):
     """Projected Newton steps with the Hessian's diagonal blocks, one per column u of U.
 
     The block that belongs to grad f(U) = 2 (U U^T U - X U) is 2 (U U^T - X + u u^T + ||u||^2 I).

@@ -8,18 +8,7 @@ import numpy as np
 
 from symnmf.objectives import Objective
 from symnmf.ops import Factor, quartic
-from symnmf.solvers.solver import Solver
 from symnmf.state import Point, State
-
-
-@dataclass(frozen=True)
-class OriginalSolver(Solver):
-    """A method with one factor, V is U, whose steps begin with X U known and leave X U behind."""
-
-    def start(self, f: Objective, U0: Factor) -> State:
-        state = super().start(f, U0)
-        state.U.product(f)  # here, so that the clock counts the first product as all others
-        return state
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,18 @@ from symnmf.arguments import TINY_TO_HUGE, check_ranges
 from symnmf.objectives import Objective
 from symnmf.solvers.original import (
     Move,
-    OriginalSolver,
     enough,
     gradient,
     projected_move,
 )
+from symnmf.solvers.solver import Solver
 from symnmf.state import Kept, Layout, State
 
 STEP = "pgd_step"
 
 
 @dataclass(frozen=True)
-class PGD(OriginalSolver):
+class PGD(Solver):
     """U+ = max(U - a grad f(U), 0), with Lin's search for the step length a.
 
     A trial is accepted when f(U+) - f(U) <= ``sufficient`` <grad f(U), U+ - U>. If the first one

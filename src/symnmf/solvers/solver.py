@@ -10,7 +10,7 @@ from symnmf.arguments import check_fields
 from symnmf.errors import InputError
 from symnmf.objectives import Objective
 from symnmf.ops import Factor, RowSolver
-from symnmf.state import Layout, Point, State
+from symnmf.state import Layout, Point, State, zeros_of
 
 #: What attributes of an objective mean to a user.
 NEEDED = {
@@ -63,10 +63,13 @@ class Solver(ABC):
                 )
 
     def start(self, f: Objective, U0: Factor) -> State:
-        """Return the state before the first iteration; V_0 = U_0 always."""
+        """Return the state before the first iteration; V_0 = U_0 always, and the memory is zero."""
+        memory = zeros_of(self.memory(f, U0.shape[1]), f.ops)
         if not self.second_factor:
-            return State.at(f, U0)
-        state = State.at(f, U0, f.ops.copy(U0))
+            state = State.at(f, U0, memory=memory)
+            state.U.product(f)  # here, so that the clock counts the first product as all others
+            return state
+        state = State.at(f, U0, f.ops.copy(U0), memory=memory)
         state.others = [Point(f.ops, f.ops.copy(U0)) for _ in range(f.split_factors - 2)]
         return state
 

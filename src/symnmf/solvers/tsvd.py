@@ -38,7 +38,9 @@ class TSVD(Solver):
         n, rank = U0.shape
         values, vectors = leading_eigenpairs(n, lambda v: host_product(f.storage, v), rank)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        return State.at(f, U0, memory={ROOT: f.ops.put(root.astype(f.dtype))})
+        state = super().start(f, U0)
+        state.memory[ROOT] = f.ops.put(root.astype(f.dtype))
+        return state
 
     def step(self, f: Objective, state: State) -> None:
         root = state.memory[ROOT]

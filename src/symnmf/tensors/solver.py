@@ -10,7 +10,7 @@ import numpy as np
 from symnmf.objectives import Objective
 from symnmf.ops import Hals
 from symnmf.solvers.solver import Solver
-from symnmf.state import Kept, Layout, State, zeros_of
+from symnmf.state import Kept, Layout, State
 from symnmf.steps.gauss_newton import damping_factor
 
 SWEEPS = 10  # before the Gauss-Newton steps
@@ -41,8 +41,9 @@ class TensorNewton(Solver):
         }
 
     def start(self, f: Objective, U0: np.ndarray) -> State:
-        memory = zeros_of(self.memory(f, U0.shape[1]), f.ops) | {"weight": np.array(FIRST_WEIGHT)}
-        return State.at(f, U0, memory=memory)
+        state = super().start(f, U0)
+        state.memory["weight"] = np.array(FIRST_WEIGHT)
+        return state
 
     def step(self, f: Objective, state: State) -> None:
         if state.iteration == 0:
