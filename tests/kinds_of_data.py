@@ -220,14 +220,14 @@ POINTS_WITHOUT = {
 
 NETWORKS_PLANTED = {
     "4 groups": planted(four_groups, equal_groups(400, 4), 0.95),
-    "2 groups, SNR 1.5": planted(partial(at_threshold, 2, 1.5), equal_groups(800, 2), 0.75),
-    "4 groups, SNR 1.6": planted(partial(at_threshold, 4, 1.6), equal_groups(800, 4), 0.75),
-    "5 groups, SNR 1.6": planted(partial(at_threshold, 5, 1.6), equal_groups(800, 5), 0.75),
+    "2 groups, SNR 1.5": planted(partial(at_threshold, 2, 1.5), equal_groups(800, 2), 0.95),
+    "4 groups, SNR 1.6": planted(partial(at_threshold, 4, 1.6), equal_groups(800, 4), 0.95),
+    "5 groups, SNR 1.6": planted(partial(at_threshold, 5, 1.6), equal_groups(800, 5), 0.95),
     "unequal groups": planted(
-        partial(block_model, [200, 100, 60, 40], 0.15, 0.02), [200, 100, 60, 40], 0.75
+        partial(block_model, [200, 100, 60, 40], 0.15, 0.02), [200, 100, 60, 40], 0.95
     ),
     "20 groups of 20": planted(
-        partial(block_model, equal_groups(400, 20), 0.4, 0.01), equal_groups(400, 20), 0.75
+        partial(block_model, equal_groups(400, 20), 0.4, 0.01), equal_groups(400, 20), 0.95
     ),
     "4 groups, Pareto weights": planted(
         partial(weighted, four_groups, pareto), equal_groups(400, 4), 0.95
@@ -238,9 +238,9 @@ NETWORKS_PLANTED = {
     "4 groups, heavy-tailed degrees": planted(
         partial(pareto_degrees, 400, sizes=equal_groups(400, 4), mixing=0.2),
         equal_groups(400, 4),
-        0.75,
+        0.95,
     ),
-    "2 small groups": planted(partial(block_model, [30, 30], 0.3, 0.04), [30, 30], 0.75),
+    "2 small groups": planted(partial(block_model, [30, 30], 0.3, 0.04), [30, 30], 0.85),
 }
 
 POINTS_PLANTED = {
@@ -251,12 +251,12 @@ POINTS_PLANTED = {
         points=True,
     )
     for count, d, apart, power in (
-        (2, 2, 5.0, 0.75),
-        (3, 2, 5.0, 0.75),
+        (2, 2, 5.0, 0.95),
+        (3, 2, 5.0, 0.95),
         (3, 10, 4.0, 0.75),
         (3, 10, 6.0, 0.95),
         (3, 50, 6.0, 0.95),
-        (8, 2, 6.0, 0.75),
+        (8, 2, 6.0, 0.95),
         (5, 20, 6.0, 0.95),
     )
 } | {
