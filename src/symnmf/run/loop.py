@@ -23,7 +23,7 @@ from symnmf.state import Point, State
 EARLY = 2
 
 #: Seconds that the first iteration takes for each row and squared rank, about, on one thread.
-FIRST_ITERATION = 4e-9
+FIRST_ITERATION = 4e-10
 
 #: Fraction of ``max_time`` by which an iteration may be expected to end late.
 LATE = 0.1

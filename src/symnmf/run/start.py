@@ -23,7 +23,8 @@ from symnmf.state import Point
 from symnmf.storage import SymmetricArray, SymmetricMatrix
 from symnmf.storage.wrapping import in_memory
 
-#: A given U_0 further than this factor from its best multiple is brought there.
+#: A given U_0 that is larger or smaller by this factor than one that could explain X is brought to
+#: its best multiple.
 FAR_OFF = 1e6
 
 #: The start that is chosen for X and the method.
@@ -247,8 +248,9 @@ def at_scale(f: Objective, U: np.ndarray) -> np.ndarray:
     largest = U.max(initial=0.0)
     if f.sqnorm == 0.0 or largest == 0.0:
         return U.astype(f.dtype)
-    W = (U / largest).astype(f.dtype)
-    best = _best_scale(f, Point(f.ops, f.ops.put(W)))
-    if best / FAR_OFF <= largest <= best * FAR_OFF:
+    with np.errstate(over="ignore"):
+        size = float(np.linalg.norm(U)) / f.factor_norm
+    if 1.0 / FAR_OFF <= size <= FAR_OFF:
         return U.astype(f.dtype)
-    return (best * W).astype(f.dtype)
+    W = (U / largest).astype(f.dtype)
+    return (_best_scale(f, Point(f.ops, f.ops.put(W))) * W).astype(f.dtype)
