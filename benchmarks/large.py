@@ -10,7 +10,6 @@ process of its own, so that the peak is its own.
 from __future__ import annotations
 
 import argparse
-import faulthandler
 import resource
 import signal
 import time
@@ -73,7 +72,6 @@ def main() -> None:
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--leiden", type=int, metavar="SECONDS")
     arguments = parser.parse_args()
-    faulthandler.dump_traceback_later(60, repeat=True)  # says where a run was that is cut off
     began = time.perf_counter()
     graph = planted(arguments.nodes, arguments.edges, arguments.groups)
     print(f"generated in {time.perf_counter() - began:.1f} s", flush=True)

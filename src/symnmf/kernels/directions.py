@@ -95,10 +95,11 @@ def relax_rows(
     relaxation: float,
     Z: np.ndarray,
     dual: np.ndarray,
+    steps: int,
     begin: int,
     end: int,
 ) -> np.ndarray:
-    """Do one step of alternating directions on Z and ``dual``.
+    """Do steps of alternating directions on Z and ``dual``: several only where all rows are given.
 
     D = pull inverse + basis coupling is the free minimiser, where pull = R + weight (Z - U - dual),
     ``inverse`` is (G + shift I)^-1 and ``moment`` basis^T pull. Z becomes the nearest nonnegative
@@ -106,33 +107,34 @@ def relax_rows(
     for the next step.
     """
     r = U.shape[1]
-    coupling = np.empty((r, r), U.dtype)
-    couple(moment, vectors, values, shift, coupling)
-    sums, added = np.zeros((r, r)), np.empty(r * r, U.dtype)
-    total = span(sums, 0, r * r)
+    coupling, added = np.empty((r, r), U.dtype), np.empty(r * r, U.dtype)
     pull, step = np.empty(BLOCK * r, U.dtype), np.empty(BLOCK * r, U.dtype)
     turned = np.empty(BLOCK * r, U.dtype)
     back, across = span(inverse, 0, r * r), span(coupling, 0, r * r)
     kind = U.dtype.type
     w, a, b, zero = kind(weight), kind(relaxation), kind(1.0 - relaxation), kind(0.0)
-    for first in range(begin, end, BLOCK):
-        rows = min(BLOCK, end - first)
-        at, size = first * r, rows * r
-        u, held, q = span(U, at, size), span(residual, at, size), span(basis, at, size)
-        z, lam = span(Z, at, size), span(dual, at, size)
-        for k in range(size):
-            pull[k] = held[k] + w * (z[k] - u[k] - lam[k])
-        multiply_rows(pull, back, step, rows, r)
-        multiply_rows(q, across, turned, rows, r)
-        for k in range(size):
-            y = a * (u[k] + (step[k] + turned[k])) + b * z[k] + lam[k]
-            z[k] = max(y, zero)
-            lam[k] = min(y, zero)
-            pull[k] = held[k] + w * (z[k] - u[k] - lam[k])
-        sum_over_rows(q, pull, added, rows, r)
-        for k in range(r * r):
-            total[k] += added[k]
-    return sums
+    for _ in range(steps):
+        couple(moment, vectors, values, shift, coupling)
+        moment = np.zeros((r, r))
+        total = span(moment, 0, r * r)
+        for first in range(begin, end, BLOCK):
+            rows = min(BLOCK, end - first)
+            at, size = first * r, rows * r
+            u, held, q = span(U, at, size), span(residual, at, size), span(basis, at, size)
+            z, lam = span(Z, at, size), span(dual, at, size)
+            for k in range(size):
+                pull[k] = held[k] + w * (z[k] - u[k] - lam[k])
+            multiply_rows(pull, back, step, rows, r)
+            multiply_rows(q, across, turned, rows, r)
+            for k in range(size):
+                y = a * (u[k] + (step[k] + turned[k])) + b * z[k] + lam[k]
+                z[k] = max(y, zero)
+                lam[k] = min(y, zero)
+                pull[k] = held[k] + w * (z[k] - u[k] - lam[k])
+            sum_over_rows(q, pull, added, rows, r)
+            for k in range(r * r):
+                total[k] += added[k]
+    return moment
 
 
 @compiled()

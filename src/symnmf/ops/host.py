@@ -259,11 +259,12 @@ class HostOps(Ops):
         np.subtract(product, self.times(U, gram, out=residual), out=residual)
         self.times(U, vectors, out=basis)
         moment = self.cross(basis, self.combine((1.0, residual), (-weight, dual)))
-        Z = U.copy()
-        for _ in range(steps):
+        Z, cost = U.copy(), 6.0 * r * r
+        together = steps if len(self.threads.split(n, cost)) == 1 else 1
+        for _ in range(0, steps, together):
             model = inverse, moment, vectors, values, shift, weight, relaxation
-            relax = partial(directions.relax_rows, U, residual, basis, *model, Z, dual)
-            moment = self._rows(relax, n, 6.0 * r * r)
+            relax = partial(directions.relax_rows, U, residual, basis, *model, Z, dual, together)
+            moment = self._rows(relax, n, cost)
         kept += [residual, basis]
         return Z, dual
 
