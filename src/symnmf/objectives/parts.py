@@ -73,8 +73,13 @@ class Parts:
 
     def add(self, F: Factor, V: Factor, T: Factor, out: Factor) -> Sums:
         """Add S T to ``out``, S = W o (X - F V^T); return the sums."""
-        misfit: Any = 0.0
-        explained: Any = 0.0
+        own = T if T.shape[1] else V  # without columns the sums alone are asked for
+        fused = self._fused("weighted_product", F, V, own)
+        if fused is not None:
+            product, misfit, explained = fused
+            out += product if T.shape[1] else 0.0
+            return self._sums(misfit, explained)
+        misfit = explained = 0.0
         factors = [F, T] if F is V else [F, V, T]
         for square, found in self.storage.visit(_product, factors, self.weights):
             own, other, apart, along = found
@@ -82,14 +87,22 @@ class Parts:
             if other is not None:
                 out[square.left : square.right, :] += other
             misfit, explained = misfit + apart, explained + along
-        misfit, explained = float(misfit), float(explained)
-        # what is explained is the sum of w (x - m) m: that of w x m less that of w m^2
-        fit = self.sqnorm - misfit - explained
-        return misfit, fit, fit - explained
+        return self._sums(float(misfit), float(explained))
 
     def quartic(self, U: Factor, D: Factor) -> Coefficients:
         """Return c_1 to c_4 of f along U + t D."""
-        return self._totals(_quartic, [U, D])
+        fused = self._fused("weighted_line", U, D)
+        return self._totals(_quartic, [U, D]) if fused is None else fused
+
+    def _fused(self, name: str, *factors: Factor) -> Any:
+        """Return what a kernel over all of X and its weights finds; None where there is none."""
+        kernel, X = getattr(self.storage.ops, name, None), getattr(self.storage, "rows", None)
+        return None if kernel is None or X is None else kernel(X, self.values, *factors)
+
+    def _sums(self, misfit: float, explained: float) -> Sums:
+        # what is explained is the sum of w (x - m) m: that of w x m less that of w m^2
+        fit = self.sqnorm - misfit - explained
+        return misfit, fit, fit - explained
 
     def _totals(self, work: Work, factors: list[Factor]) -> tuple[float, ...]:
         """Return the sums over all parts of the numbers that ``work`` finds in each."""

@@ -185,3 +185,79 @@ def misfit_kernel(X, U, sums, n, r, R: tl.constexpr, SIDE: tl.constexpr):
         gap64 = gap.to(tl.float64)
         total = tl.sum(tl.sum(gap64 * gap64, 1))
         tl.store(own, tl.where(i == j, total, 2.0 * total))
+
+
+@triton.jit
+def weighted_product_kernel(
+    X, W, F, V, turned, out, sums, n, r, share,
+    R: tl.constexpr, ROWS: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    """Write S T, S = W o (X - F V^T), for a tile of rows and a share of the columns of X.
+
+    ``turned`` is T^T; the sums of w (x - m)^2 and w (x - m) m are left beside it.
+    """
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    part = tl.program_id(1)
+    columns = tl.arange(0, R)
+    inside, used = rows < n, columns < r
+    start = part * share
+    stop = tl.minimum(start + share, n)
+    own = rows.to(tl.int64)[:, None] * r + columns[None, :]
+    kept = inside[:, None] & used[None, :]
+    factor = tl.load(F + own, kept, 0.0)
+    total = tl.zeros((ROWS, R), tl.float32)
+    misfit = tl.zeros((ROWS,), tl.float64)
+    along = tl.zeros((ROWS,), tl.float64)
+    line = rows.to(tl.int64)[:, None] * n
+    for first in range(start, stop, DEPTH):
+        k = first + tl.arange(0, DEPTH)
+        both = inside[:, None] & (k < stop)[None, :]
+        x = tl.load(X + line + k[None, :], both, 0.0)
+        w = tl.load(W + line + k[None, :], both, 0).to(tl.float32)
+        across = k.to(tl.int64)[:, None] * r + columns[None, :]
+        v = tl.load(V + across, (k < stop)[:, None] & used[None, :], 0.0)
+        down = columns.to(tl.int64)[:, None] * n + k[None, :]
+        t = tl.load(turned + down, used[:, None] & (k < stop)[None, :], 0.0)
+        model = tl.dot(factor, tl.trans(v), input_precision="tf32x3")
+        gap = x - model
+        S = w * gap
+        misfit += tl.sum(S * gap, 1).to(tl.float64)
+        along += tl.sum(S * model, 1).to(tl.float64)
+        total = tl.dot(S, tl.trans(t), total, input_precision="tf32x3")
+    tl.store(out + part.to(tl.int64) * n * r + own, total, kept)
+    place = sums + 2 * (tl.program_id(0) * tl.num_programs(1) + part)
+    tl.store(place, tl.sum(misfit))
+    tl.store(place + 1, tl.sum(along))
+
+
+@triton.jit
+def weighted_line_kernel(X, W, U, D, sums, n, r, R: tl.constexpr, SIDE: tl.constexpr):
+    """Leave c_1 to c_4 of f along U + t D, of a tile of the upper triangle and its mirror image."""
+    i, j = tl.program_id(0), tl.program_id(1)
+    if j >= i:
+        rows = i * SIDE + tl.arange(0, SIDE)
+        others = j * SIDE + tl.arange(0, SIDE)
+        columns = tl.arange(0, R)
+        used = (columns < r)[None, :]
+        place = rows.to(tl.int64)[:, None] * n + others[None, :]
+        inside = (rows < n)[:, None] & (others < n)[None, :]
+        x = tl.load(X + place, inside, 0.0)
+        w = tl.load(W + place, inside, 0).to(tl.float32)
+        left = rows.to(tl.int64)[:, None] * r + columns[None, :]
+        right = others.to(tl.int64)[:, None] * r + columns[None, :]
+        above, below = (rows < n)[:, None] & used, (others < n)[:, None] & used
+        u = tl.load(U + left, above, 0.0)
+        d = tl.load(D + left, above, 0.0)
+        v = tl.load(U + right, below, 0.0)
+        e = tl.load(D + right, below, 0.0)
+        S = w * (x - tl.dot(u, tl.trans(v), input_precision="tf32x3"))
+        mixed = tl.dot(u, tl.trans(e), input_precision="tf32x3")
+        mixed = tl.dot(d, tl.trans(v), mixed, input_precision="tf32x3")
+        moved = tl.dot(d, tl.trans(e), input_precision="tf32x3")
+        own = sums + 4 * (i.to(tl.int64) * tl.num_programs(1) + j)
+        times = tl.where(i == j, 1.0, 2.0).to(tl.float64)
+        tl.store(own, -times * tl.sum(tl.sum(S * mixed, 1).to(tl.float64)))
+        bend = tl.sum(0.5 * w * mixed * mixed - S * moved, 1).to(tl.float64)
+        tl.store(own + 1, times * tl.sum(bend))
+        tl.store(own + 2, times * tl.sum(tl.sum(w * mixed * moved, 1).to(tl.float64)))
+        tl.store(own + 3, 0.5 * times * tl.sum(tl.sum(w * moved * moved, 1).to(tl.float64)))

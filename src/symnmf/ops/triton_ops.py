@@ -34,6 +34,9 @@ PRODUCT_PARTS = 5
 #: Rows and columns of the tile of X that a program compares with U U^T.
 MISFIT_SIDE = 128
 
+#: The tile of a weighted X that a program multiplies at a time, and the one of a line search.
+WEIGHTED_ROWS, WEIGHTED_DEPTH, LINE_SIDE = 128, 64, 64
+
 #: Columns of X from which, and the multiple of which, the product's own kernel pays.
 SMALLEST, ALIGNED = 2048, 16
 
@@ -86,6 +89,51 @@ class TritonOps(TorchOps):
         sums = torch.empty(tiles, tiles, dtype=torch.float64, device=U.device)
         kernels.misfit_kernel[(tiles, tiles)](X, U, sums, n, r, R=padded(r), SIDE=side, num_warps=8)
         return float(sums.sum())
+
+    def weighted_product(
+        self, X: Tensor, W: Tensor, F: Tensor, V: Tensor, T: Tensor
+    ) -> tuple[Tensor, float, float] | None:
+        """Return S T, S = W o (X - F V^T), and the sums of w (x - m)^2 and w (x - m) m.
+
+        None where no kernel takes these.
+        """
+        n, r = F.shape
+        if not self._weigh(X, W, F, V, T):
+            return None
+        tiles = triton.cdiv(n, WEIGHTED_ROWS)
+        share = triton.cdiv(triton.cdiv(n, PRODUCT_PARTS), WEIGHTED_DEPTH) * WEIGHTED_DEPTH
+        parted = torch.empty(PRODUCT_PARTS, n, r, dtype=X.dtype, device=X.device)
+        sums = torch.empty(tiles * PRODUCT_PARTS, 2, dtype=torch.float64, device=X.device)
+        kernels.weighted_product_kernel[(tiles, PRODUCT_PARTS)](
+            X, W.view(torch.uint8), F, V, T.T.contiguous(), parted, sums, n, r, share,
+            R=padded(r), ROWS=WEIGHTED_ROWS, DEPTH=WEIGHTED_DEPTH, num_warps=8, num_stages=2,
+        )  # fmt: skip
+        misfit, along = sums.sum(0).tolist()
+        return parted.sum(0), misfit, along
+
+    def weighted_line(
+        self, X: Tensor, W: Tensor, U: Tensor, D: Tensor
+    ) -> tuple[float, float, float, float] | None:
+        """Return c_1 to c_4 of f along U + t D with a mask W, None where no kernel takes these."""
+        n, r = U.shape
+        if not self._weigh(X, W, U, D):
+            return None
+        tiles = triton.cdiv(n, LINE_SIDE)
+        sums = torch.zeros(tiles * tiles, 4, dtype=torch.float64, device=X.device)
+        kernels.weighted_line_kernel[(tiles, tiles)](
+            X, W.view(torch.uint8), U, D, sums, n, r, R=padded(r), SIDE=LINE_SIDE, num_warps=4
+        )
+        c1, c2, c3, c4 = sums.sum(0).tolist()
+        return c1, c2, c3, c4
+
+    def _weigh(self, X: Tensor, W: Tensor, *factors: Tensor) -> bool:
+        if not isinstance(X, Tensor) or not X.is_cuda or X.layout != torch.strided:
+            return False
+        shape = factors[0].shape
+        alike = all(T.shape == shape and self._fits(T) for T in factors)
+        whole = X.dtype == torch.float32 and X.is_contiguous()
+        masked = isinstance(W, Tensor) and W.dtype == torch.bool and W.is_contiguous()
+        return whole and masked and alike and shape[1] <= RELAXED
 
     # --- steps
 
