@@ -17,6 +17,10 @@ from symnmf.storage.symmetric import Square, residual_by_columns, square_parts
 PART_SIDE = 512
 
 
+#: Bytes a second that one thread reads from memory.
+MEMORY_BYTES = 5e9
+
+
 class DenseMatrix(HostMatrix):
     """A symmetric array with its rows one after the other, as they are in the transpose if not."""
 
@@ -34,6 +38,9 @@ class DenseMatrix(HostMatrix):
         # a third of the flops: they run three times as fast as those of other passes, so a second
         # thread pays later
         return self.threads.split(n, 2.0 * n * width / 3.0)
+
+    def cost(self, rank: int) -> float:
+        return max(super().cost(rank), self.array.nbytes / MEMORY_BYTES)
 
     def compute_sqnorm(self) -> float:
         def task(begin: int, end: int) -> float:
