@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_digits
 
 import symnmf
 from conftest import synthetic_problem
@@ -118,6 +119,13 @@ def test_certificate_knows_what_float32_can_show(X, solver):
         assert ("allows no less" in text) == (
             certificate.at_rounding and certificate.stationarity > certificate.tol
         )
+
+
+def test_going_on_from_float32_is_no_rise_of_the_objective():
+    A = symnmf.graphs.build(load_digits().data)
+    certificate = symnmf.factorize(A, 10, random_state=0).certificate()
+    assert certificate.certified
+    assert certificate.monotone
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])

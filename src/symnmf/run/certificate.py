@@ -350,4 +350,7 @@ def _never_rose(history: History, slack: float) -> bool:
         return True
     # rounding is in proportion to ||X||^2, which the first objective stands for
     allowed = objective[:-1] * (1.0 + slack) + 1e-3 * slack * objective[0]
-    return bool(np.all(objective[1:][still] <= allowed[still]))
+    rises = np.flatnonzero(still & (objective[1:] > allowed))
+    # a run that begins in float32 goes on with X itself, which differs by the rounding of float32
+    once = objective[:-1][rises] * (1.0 + ROUNDING[np.dtype(np.float32)])
+    return len(rises) <= 1 and bool(np.all(objective[1:][rises] <= once))
