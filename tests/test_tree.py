@@ -110,3 +110,10 @@ def test_wrong_cuts_are_refused(tree, wrong):
 
 def test_clusters_are_numbered_from_the_largest():
     np.testing.assert_array_equal(labels_by_size(np.array([5, 2, 2, -1, 7]))[0], [1, 0, 0, -1, 2])
+
+
+def test_a_clique_larger_than_the_limit_is_a_leaf():
+    tree = symnmf.hierarchy(nx.complete_graph(30), max_cluster_size=10, random_state=0)
+    assert tree.n_clusters == 1
+    ring = nx.ring_of_cliques(4, 20)
+    assert symnmf.hierarchy(ring, max_cluster_size=10, random_state=0).n_clusters == 4

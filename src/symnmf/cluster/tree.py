@@ -185,8 +185,8 @@ def hierarchy(
     n_neighbors, weight, n_jobs
         As in :class:`symnmf.SymNMF` and :func:`symnmf.communities`.
     max_cluster_size : int or None
-        If given, size alone decides: clusters with more rows are split by a fine partition,
-        others are leaves. It is fast, and what a summary of a large graph by parts needs.
+        If given, size alone decides: clusters with more rows are split by a fine partition if
+        it has several parts. It is fast, and what a summary of a large graph by parts needs.
     random_state : int, Generator, RandomState or None
         For the edges and points that are held out.
 
@@ -236,8 +236,9 @@ def _parts(evidence: Evidence, rows: np.ndarray, limit: int | None) -> tuple[np.
         if len(rows) <= limit:
             return one, ""
         rng = np.random.default_rng(evidence.seed)
-        return fine_partition(restricted(evidence.graph, rows), rng), f"more than {limit} rows"
-    if len(rows) == len(evidence.inside):
+        groups = fine_partition(restricted(evidence.graph, rows), rng)
+        reason = f"more than {limit} rows"
+    elif len(rows) == len(evidence.inside):
         groups, reason = evidence.selection.labels[rows], evidence.selection.reason
     else:
         part = evidence.part(rows)
