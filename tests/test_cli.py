@@ -250,6 +250,8 @@ def test_compare_lists_every_run_the_best_first():
         ("cluster friends.edges --threshold 2", "--threshold must be"),
         ("cluster nothing.csv", "No such file"),
         ("cluster digitz", "did you mean 'digits'?"),
+        ("cluster digits --n-clusters=3", "did you mean '-k'?"),
+        ("cluster digits --random_state 3", "did you mean '--seed'?"),
         ("cluster points.csv -o points.csv", "points.csv and -o both name"),
         ("cluster points.csv -o l.csv --truth l.csv", "--truth and -o both name"),
         ("cluster points.csv -o labels.txt", "-o must end in .csv or .csv.gz"),

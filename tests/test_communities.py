@@ -162,6 +162,8 @@ def test_a_missing_number_is_asked_for():
         (nx.path_graph(3), 4, {}, "n_clusters=4 is more than the 3 nodes of G; choose"),
         (nx.Graph({0: [1, 2], 3: []}), 4, {}, "more than the 3 nodes of G that have edges"),
         (nx.empty_graph(3), 2, {}, "G has no edges"),
+        (nx.Graph(), 2, {}, "G has no nodes"),
+        ([[0, 1], [1]], 2, {}, "G is not usable: its rows have unequal lengths"),
         (np.zeros((4, 4)), 2, {}, "G has no edges"),
         (nx.path_graph(3), 2, {"threshold": 1}, "threshold must be 'background' or a number"),
         (nx.DiGraph([(0, 1)]), 1, {}, "directed"),

@@ -57,6 +57,14 @@ def test_negative_links_that_are_noise_are_left_out():
     assert taken.negative_weight.tried == ()
 
 
+def test_the_number_of_communities_of_a_signed_graph_is_chosen():
+    A, y = planted((0.2, 0.05), (0.02, 0.16), k=4)
+    found = symnmf.communities(A, "auto", allow_negative=True, random_state=0)
+    assert len(found) == found.rank_selection.recommendation == 4
+    assert adjusted_rand_score(y, found.labels) > 0.9
+    assert found.negative_weight.tried
+
+
 @pytest.mark.parametrize("dense", [False, True])
 def test_a_weight_counts_in_the_graph_and_in_the_degrees(dense):
     A, _ = planted((0.2, 0.1), (0.05, 0.1), n=30)

@@ -25,6 +25,10 @@ _NOT_THE_READERS = tuple(
     )
 )
 
+#: A phrase of NumPy's message on nested lists of unequal lengths, and what to say instead.
+NUMPY_UNEVEN = "inhomogeneous shape"
+UNEVEN = "its rows have unequal lengths; give each the same number of entries"
+
 
 class InputError(ValueError):
     """An argument or a file is not what the call needs.
@@ -47,8 +51,8 @@ def said_as_input_errors(argument: str = "") -> Iterator[None]:
         raise
     except (ValueError, TypeError, OverflowError) as error:
         kind = InputTypeError if isinstance(error, TypeError) else InputError
-        said = f"{argument} is not usable: {error}" if argument else str(error)
-        said = " ".join(said.split())
+        said = UNEVEN if NUMPY_UNEVEN in str(error) else str(error)
+        said = " ".join((f"{argument} is not usable: {said}" if argument else said).split())
         raise kind(said if said.endswith(".") else f"{said}.") from error
 
 

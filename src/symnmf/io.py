@@ -408,7 +408,23 @@ def _loaded(lines: Any, **settings: Any) -> np.ndarray:
     """The records in lines of text."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of lines that hold nothing, which callers look for
-        return np.loadtxt(lines, comments=None, quotechar='"', ndmin=1, **settings)
+        try:
+            return np.loadtxt(lines, comments=None, quotechar='"', ndmin=1, **settings)
+        except ValueError as error:
+            raise InputError(_in_rows(str(error))) from error
+
+
+def _in_rows(reason: str) -> str:
+    """What NumPy says of a record, without its own options and with rows counted from 1."""
+    if width := re.match(r"the dtype passed requires (.+ found) at row (\d+);", reason):
+        return f"it needs {width[1]} in row {width[2]}; give every row the same number of cells"
+    if cell := re.match(r"could not convert string (.*) to \w+ at row (\d+), column (\d+)", reason):
+        row = int(cell[2]) + 1
+        return (
+            f"row {row} holds {_shown(cell[1][1:-1])} in column {cell[3]}, which is no number; "
+            f"correct it or leave the row out"
+        )
+    return _shown(reason)
 
 
 def _separator(line: str) -> str:

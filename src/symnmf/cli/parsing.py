@@ -129,12 +129,18 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, what may be meant, and where help is."""
-        typed = re.search(r"(?:unrecognized arguments: |no command: )(\S+)", message)
+        typed = re.search(r"(?:unrecognized arguments: |no command: )([^\s=]+)", message)
         known = [name for action in self._actions for name in action.option_strings]
         known = known if self.prog != PROGRAM else list(COMMANDS)
-        meant = nearest(typed[1], known) if typed else ""
+        meant = (self._named_in_python(typed[1]) or nearest(typed[1], known)) if typed else ""
         print(f"symnmf: {message}; {meant}see {self.prog} --help.", file=sys.stderr)
         sys.exit(2)
+
+    def _named_in_python(self, typed: str) -> str:
+        """Ask for the option that an argument of Python stands for; empty if there is none."""
+        name = typed.removeprefix("--").replace("-", "_")
+        flags = [action.option_strings[-1] for action in self._actions if action.dest == name]
+        return f"did you mean {flags[0]!r}? " if flags else ""
 
 
 def parse(arguments: list[str]) -> tuple[Callable[..., int], dict[str, Any]]:

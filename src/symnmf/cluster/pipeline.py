@@ -110,7 +110,7 @@ def _check_rows(task: Task, data: Any, count: int) -> None:
     if not shape:
         return
     n = int(shape[0])
-    if count > n:
+    if count > n > 0:
         raise InputError(_too_many(task, count, n))
     if task.constrained:
         from symnmf.graphs.constraints import groups_of, known_classes

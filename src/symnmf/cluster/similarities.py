@@ -138,8 +138,8 @@ def normalised(
         return similar  # negative similarities mean what their owner says
     if not task.normalize or (stays and not isinstance(graph, LowRank)):
         return similar
-    if signed:
-        return _signed(task, similar, clusters, tau)
+    if signed:  # how much negative edges count is chosen for a number of clusters
+        return _signed(task, similar, clusters, tau) if clusters else similar
     known = degrees(graph)
     if not known.any():
         return similar

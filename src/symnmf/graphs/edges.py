@@ -56,7 +56,8 @@ class EdgeTable:
             raise InputError(
                 f"{bad.size} of the {values.size} edges of {name} have a negative or non-finite "
                 f"weight, the first ({u!r}, {v!r}) with {values[bad[0]]:g}; drop them, pass "
-                f"weight=None to count every edge as 1, or allow_negative=True for a signed graph."
+                f"weight=None to count every edge as 1, or for a signed graph call "
+                f"symnmf.communities with allow_negative=True."
             )
         if repeated == "same":
             kept = self._first_listings(values, name)

@@ -35,7 +35,8 @@ def dominance(X: Any, names: Sequence[Any] | None) -> str | None:
         return None
     first = int(np.argmax(spread))
     called = first if names is None else repr(str(names[first]))
-    several = f"and {large.sum() - 1} others " if large.sum() > 1 else ""
+    others = int(large.sum()) - 1
+    several = f"and {others} other{'s' * (others > 1)} " if others else ""
     return (
         f"column {called} has {spread[first] / middle:.3g} times the standard deviation of the "
         f"middle column, so that distances depend on it {several}alone"

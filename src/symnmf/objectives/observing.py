@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.arguments import checked
-from symnmf.errors import InputError
+from symnmf.errors import InputError, said_as_input_errors
 from symnmf.interchange import is_dask, is_tensor, to_host
 from symnmf.objectives.frobenius import Frobenius, MatrixObjective
 from symnmf.objectives.weight_checks import checked_weights
@@ -223,10 +223,8 @@ def _from_path(X: Any) -> Any:
 
 def _array(X: Any) -> np.ndarray:
     refuse_no_matrix(X, "X")
-    try:
+    with said_as_input_errors("X"):
         return np.asarray(X)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"X cannot be read as a matrix: {error}.") from error
 
 
 def hide_missing(X: Any, W: Any, missing: str | None) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.errors import InputError
+from symnmf.errors import InputError, said_as_input_errors
 from symnmf.interchange import namespace, to_host
 from symnmf.ops import HostOps, Ops
 from symnmf.storage.border import check_shape
@@ -67,11 +67,9 @@ def _lives_with(W: Any, ops: Ops) -> bool:
 
 
 def _on_host(given: Any, name: str) -> np.ndarray:
-    try:
+    with said_as_input_errors(name):
         W = np.asarray(to_host(given))
         return W if W.dtype in (bool, np.float32, np.float64) else W.astype(np.float64)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{name} cannot be read as a matrix: {error}.") from error
 
 
 def _strips(W: Any) -> Iterator[tuple[float, float, float, float]]:

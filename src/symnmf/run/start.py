@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.errors import InputError
+from symnmf.errors import InputError, said_as_input_errors
 from symnmf.interchange import to_host
 from symnmf.naming import lookup
 from symnmf.objectives import Objective
@@ -214,10 +214,8 @@ def starting_point(
 def check_start(init: Any, f: Any, rank: int) -> np.ndarray:
     """Return a copy of a given U_0 in float64, or say what is wrong with it."""
     expected = (f.shape[0], rank)
-    try:
+    with said_as_input_errors("init"):
         U = np.array(to_host(init), dtype=np.float64, order="C")
-    except (ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"init cannot be read as a matrix: {error}.") from error
     if U.shape == (f.rows, rank) != expected and (U >= 0).all():
         U = f.stacked(U)  # a table stands below X, and its part follows
     if U.shape != expected:

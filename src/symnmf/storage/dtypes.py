@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from symnmf.errors import InputError
+from symnmf.errors import InputError, said_as_input_errors
 
 
 def float_dtype(dtype: np.dtype, name: str) -> np.dtype:
@@ -28,9 +28,7 @@ def float_dtype(dtype: np.dtype, name: str) -> np.dtype:
 
 def as_array(X: Any, name: str) -> np.ndarray:
     """Return what holds real numbers as an array."""
-    try:
+    with said_as_input_errors(name):
         array = np.asarray(X)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{name} cannot be read as a matrix: {error}.") from error
     float_dtype(array.dtype, name)
     return array
