@@ -120,7 +120,7 @@ def convergence(
     if x == "time" and _wide(position):  # methods differ by orders of magnitude
         ax.set_xscale("log")
     if x == "iteration":
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.locator_params(axis="x", integer=True)
     ax.set_xlabel(position_label)
     ax.set_ylabel(quantity_label)
     ax.grid(True, color="0.88", linewidth=0.8)
