@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import normalized_mutual_info_score
 
 import symnmf
-from symnmf.graphs.assigning import Assigning, new_labels, reassigned
+from symnmf.graphs.assigning import Assigning, reassigned
 
 
 def block_model(sizes, inside, between, seed):
@@ -109,7 +109,7 @@ def test_dense_similarities_go_by_the_nearest_mean():
     means = [np.average(rows[labels == k], axis=0, weights=d[labels == k]) for k in range(3)]
     expected = cdist(rows, means).argmin(axis=1)
     np.testing.assert_array_equal(Assigning(A, 3).round(labels), expected)
-    np.testing.assert_array_equal(new_labels(A, labels, A, 3), expected)
+    np.testing.assert_array_equal(Assigning(A, 3).new(A, labels), expected)
 
 
 @pytest.mark.parametrize("rule", ["likelihood", "largest"])
@@ -135,5 +135,5 @@ def test_new_nodes_go_where_their_edges_lead():
         assert found.predict(members) == community
     assert found.predict([]) == -1
     A = nx.to_scipy_sparse_array(G, dtype=float)
-    again = new_labels(A, found.labels, A, 3)
+    again = Assigning(A, 3).new(A, found.labels)
     assert (again == found.labels).mean() > 0.97

@@ -109,7 +109,7 @@ def test_given_distances_are_those_of_scikit_learn(dense):
     A.eliminate_zeros()
     np.testing.assert_allclose(model.affinity_matrix_.toarray(), graphs.normalize(A).toarray())
     assert metrics.clustering_accuracy(y, model.labels_) > 0.95
-    with pytest.raises(InputError, match="needs 13 distances in each row"):
+    with pytest.raises(InputError, match="13 neighbors per sample"):
         SymNMF(3, affinity="precomputed_nearest_neighbors", n_neighbors=13).fit(
             finder.kneighbors_graph(X, mode="distance")
         )

@@ -139,7 +139,7 @@ def test_what_was_seen_is_said(X, message):
         (np.zeros((0, 3)), "not of shape (0, 3)"),
         ([[1.0, np.nan], [0.0, 1.0]], "X has 1 NaN or infinite entries"),
         ([["a"], ["b"]], "X must be a matrix of numbers"),
-        ([[1e200], [0.0]], "X has entries up to 1e+200"),
+        ([[1e200], [0.0]], "X has a largest entry of 1e+200"),
     ],
 )
 @pytest.mark.parametrize("kind", KINDS)

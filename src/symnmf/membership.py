@@ -82,18 +82,8 @@ def background_strengths(
 ) -> np.ndarray | None:
     """Return U in units of the background of a graph: above 1 means that a row belongs.
 
-    Parameters
-    ----------
-    U : ndarray of shape (n, r)
-    graph : array, csr_array or SymmetricArray
-        The similarities before they were normalised.
-    roots : ndarray of shape (n,), optional
-        The roots of the degrees that they were divided by.
-
-    Returns
-    -------
-    ndarray of shape (n, r) or None
-        None where the graph has no entries to look at or has negative ones.
+    ``graph`` are the similarities before they were normalised, by the ``roots`` of the degrees.
+    None where the graph has no entries to look at or has negative ones.
     """
     A = edges_of(graph)
     if A is None:

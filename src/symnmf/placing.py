@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from symnmf.arguments import checked
 from symnmf.errors import InputError, said_as_input_errors
+from symnmf.graphs.adjacency import numbers
 from symnmf.graphs.neighbors import row_hashes
-from symnmf.storage.indices import check_indices
 
 if TYPE_CHECKING:
     from symnmf.graphs.building import Compare
@@ -96,13 +96,9 @@ def top_features(
     """
     if names is None:
         names = getattr(X, "columns", None)
-    if sp.issparse(X):
-        check_indices(X, "X")
+    data = numbers(X, "X")
     with said_as_input_errors():
-        data = sp.csr_array(X) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
         shares = np.asarray(membership, dtype=np.float64)
-    if data.ndim != 2:
-        raise InputError(f"X must have rows and columns, got shape {data.shape}.")
     n, d = data.shape
     if shares.ndim != 2 or len(shares) != n:
         raise InputError(f"membership must have a row for each of the {n} of X, not {len(shares)}.")

@@ -100,7 +100,7 @@ def cluster(
 
 
 def _graph_key(adata: Any, neighbors_key: str | None) -> str:
-    key = "neighbors" if neighbors_key is None else neighbors_key
+    key = neighbors_key or "neighbors"
     if key in adata.uns:
         return str(adata.uns[key].get("connectivities_key", "connectivities"))
     if neighbors_key is not None:
@@ -113,8 +113,7 @@ def _graph_key(adata: Any, neighbors_key: str | None) -> str:
 
 def _coordinates(adata: Any, neighbors_key: str | None) -> np.ndarray | None:
     """The points that scanpy made the graph of, where they are in ``adata.obsm``."""
-    params = adata.uns.get("neighbors" if neighbors_key is None else neighbors_key, {})
-    params = params.get("params", {})
+    params = adata.uns.get(neighbors_key or "neighbors", {}).get("params", {})
     place = params.get("use_rep") or "X_pca"
     if place not in adata.obsm:
         return None

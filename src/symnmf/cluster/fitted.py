@@ -16,12 +16,13 @@ from symnmf.cluster.outside import with_connected_rows
 from symnmf.cluster.partition import labels_by_size
 from symnmf.cluster.quality import UNJUDGED, Quality, assess
 from symnmf.cluster.similarities import Similarities
-from symnmf.graphs.assigning import new_labels, reassigned
+from symnmf.graphs.adjacency import attraction
+from symnmf.graphs.assigning import Assigning, reassigned
 from symnmf.interchange import as_given, to_host
 from symnmf.membership import BACKGROUND, agreeing, background_strengths, members_of, shares_of
 from symnmf.run.multistart import Search
 from symnmf.run.problem import Problem
-from symnmf.run.result import OUTSIDE, Result, cluster_labels
+from symnmf.run.result import OUTSIDE, Result, cluster_labels, membership_shares
 from symnmf.run.start import RandomState
 from symnmf.storage import SymmetricArray, SymmetricMatrix
 
@@ -79,13 +80,8 @@ class Fitted:
     @cached_property
     def members(self) -> np.ndarray:
         """Which clusters each row belongs to, an array of bool with a column for each."""
-        if self.shared_by is not None:
-            return members_of(self.U, self.shared_by, self.strengths)
-        labels = to_host(self.labels)
-        inside = np.flatnonzero(labels != OUTSIDE)
-        belongs = np.zeros(self.result.U.shape, dtype=bool)
-        belongs[inside, labels[inside]] = True
-        return belongs
+        known = self.strengths if self.shared_by == BACKGROUND else None
+        return members_of(self.U, self.shared_by, known)
 
     @cached_property
     def membership(self) -> np.ndarray:
@@ -102,29 +98,20 @@ class Fitted:
     @property
     def probabilities(self) -> np.ndarray:
         """The share of each row of U in the row's own cluster; 0 for a row in none."""
-        labels, total = to_host(self.labels), self.U.sum(axis=1)
-        own = np.where(labels != OUTSIDE, self.U[np.arange(len(labels)), labels], 0.0)
-        shares = np.divide(own, total, out=np.zeros_like(own), where=total > 0)
-        return as_given(shares, self.result.U)
+        labels = to_host(self.labels)
+        own = membership_shares(self.U)[np.arange(len(labels)), labels]
+        return as_given(np.where(labels != OUTSIDE, own, 0.0), self.result.U)
 
     @property
     def sizes(self) -> np.ndarray:
         """How many rows each cluster has."""
-        if self.shared_by is not None:
-            return np.asarray(self.members.sum(axis=0))
-        labels = to_host(self.labels)
-        return np.bincount(labels[labels != OUTSIDE], minlength=self.result.U.shape[1])
+        return np.asarray(self.members.sum(axis=0))
 
     @property
     def sets(self) -> list[np.ndarray]:
         """The members of each cluster that has any; these are the first ones."""
-        if self.shared_by is not None:
-            columns = [np.flatnonzero(column) for column in self.members.T]
-        else:
-            labels = to_host(self.labels)
-            order = np.argsort(labels, kind="stable")[np.sum(labels == OUTSIDE) :]
-            columns = np.split(order, np.cumsum(self.sizes)[:-1])
-        return [rows for rows in columns if rows.size]
+        columns = sp.csc_array(self.members)
+        return [rows for rows in np.split(columns.indices, columns.indptr[1:-1]) if rows.size]
 
     @property
     def listed(self) -> dict[str, list[str]]:
@@ -148,8 +135,8 @@ class Fitted:
         """
         if not self.by_likelihood:
             return np.asarray(cluster_labels(self.rows_of(similarities)))
-        clusters = self.result.U.shape[1]
-        return new_labels(self.similarities.graph, to_host(self.labels), similarities, clusters)
+        known = Assigning(attraction(self.similarities.graph), self.result.U.shape[1])
+        return known.new(attraction(similarities), to_host(self.labels))
 
     def rows_of(self, similarities: Any) -> np.ndarray:
         """Return the rows of U of new rows with these similarities to the fitted ones."""

@@ -108,13 +108,7 @@ class RankSelection:
 class Evidence:
     """Data as far as they say how many clusters there are. This class has no test.
 
-    Attributes
-    ----------
-    similarities : array or csr_array
-    seed : int
-        For everything that is drawn.
-    why_not : str
-        Why there is no test, as a clause.
+    ``why_not`` says why, as a clause; everything that is drawn is drawn from ``seed``.
     """
 
     similarities: Any = field(repr=False)

@@ -16,14 +16,7 @@ from symnmf.run.seeds import neighborhood_count
 from symnmf.storage import SymmetricArray
 
 
-def evidence_for(
-    data: Any,
-    similar: Similarities,
-    task: Task,
-    seed: int,
-    *,
-    attributes: bool = False,
-) -> Evidence | None:
+def evidence_for(data: Any, similar: Similarities, task: Task, seed: int) -> Evidence | None:
     """Return the evidence in some data; None where their similarities are not in memory.
 
     A seed of its own is drawn from, so that the starts are those of a fit with the number given.
@@ -41,7 +34,7 @@ def evidence_for(
         points=points,
         incidence=None if similar.hypergraph is None else similar.hypergraph.incidence,
         seed=seed,
-        why_not=_why_not(similar, task, points, attributes),
+        why_not=_why_not(similar, task, points),
     )
 
 
@@ -54,12 +47,12 @@ def count_overlapping(graph: Any) -> int:
     return 0 if edges is None else neighborhood_count(edges)
 
 
-def _why_not(similar: Similarities, task: Task, points: Any, attributes: bool) -> str:
+def _why_not(similar: Similarities, task: Task, points: Any) -> str:
     """Return why no null hypothesis fits such data, or nothing."""
     f = similar.X.objective if isinstance(similar.X, Problem) else None
     if task.hides or (f is not None and not getattr(f, "base", f).unit_weights):
         return "entries are hidden or count less than others"
-    if attributes:
+    if task.attributes is not None:
         return "attributes decide too, and no null covers edges and attributes"
     if "layer_weights" in similar.choices:
         return "layers of the same rows depend on each other"

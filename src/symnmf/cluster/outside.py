@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.graphs.adjacency import degrees, normalized
+from symnmf.graphs.adjacency import attraction, degrees, normalized
 from symnmf.interchange import to_host
 from symnmf.run.result import OUTSIDE, Result
 
@@ -48,23 +48,16 @@ def outlier_scores(graph: Any, labels: np.ndarray, points: Any = None) -> np.nda
     graphs the sum of the row of :math:`D^{-1/2} A D^{-1/2}`, which is below 1 where neighbours
     have larger degrees. A row in no cluster has 1.
     """
-    positive = graph
-    if positive.min() < 0:
-        positive = positive.maximum(0) if sp.issparse(positive) else np.maximum(positive, 0)
-    near = _density(points) if points is not None else _sums(positive)
+    positive = attraction(graph)
+    near = _density(points) if points is not None else degrees(normalized(positive))
     inside = np.flatnonzero(labels != OUTSIDE)
     shape = (len(labels), int(labels.max(initial=0)) + 1)
     members = sp.csr_array((np.ones(len(inside)), (inside, labels[inside])), shape=shape)
     led = positive @ members
     led = np.asarray(led.toarray() if sp.issparse(led) else led)
-    total = np.asarray(positive.sum(axis=1), dtype=np.float64).ravel()
     own = np.zeros(len(labels))
-    own[inside] = led[inside, labels[inside]] / np.maximum(total[inside], 1e-300)
+    own[inside] = led[inside, labels[inside]] / np.maximum(degrees(positive)[inside], 1e-300)
     return np.asarray(np.clip(1.0 - np.minimum(near, 1.0) * own, 0.0, 1.0))
-
-
-def _sums(graph: Any) -> np.ndarray:
-    return np.asarray(normalized(graph).sum(axis=1), dtype=np.float64).ravel()
 
 
 def _density(points: Any) -> np.ndarray:

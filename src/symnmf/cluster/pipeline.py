@@ -18,7 +18,7 @@ from symnmf.cluster.refining import refined
 from symnmf.cluster.similarities import Similarities, for_count, normalised, similarities
 from symnmf.cluster.task import Task
 from symnmf.errors import InputError, warn
-from symnmf.graphs.adjacency import degrees
+from symnmf.graphs.adjacency import attraction, degrees
 from symnmf.graphs.assigning import LIKELIHOOD, can_reassign
 from symnmf.graphs.attributes import aligned, scale_attributes
 from symnmf.interchange import column_names
@@ -84,8 +84,7 @@ def _look_at(
     connected = similar.connected
     if not connected:
         raise InputError(f"{task.argument} has no {of_what}, so there is nothing to cluster.")
-    seed, attributed = as_seed(task.random_state), task.attributes is not None
-    evidence = evidence_for(data, similar, task, seed, attributes=attributed)
+    evidence = evidence_for(data, similar, task, as_seed(task.random_state))
     if task.automatic:
         f = getattr(similar.X, "objective", None)  # of a Problem
         if evidence is None or (f is not None and not getattr(f, "base", f).unit_weights):
@@ -189,13 +188,13 @@ def _from_attraction(plan: Plan, problem: Problem) -> Plan:
     A = in_memory(problem.X)
     if not (plan.from_eigenvectors and problem.X.signed and A is not problem.X):
         return plan
-    attracting: Any = plan.problem(A.maximum(0) if sp.issparse(A) else np.maximum(A, 0)).X
+    attracting: Any = plan.problem(attraction(A)).X
     starts = SpectralStarts()
 
-    def attraction(X: SymmetricMatrix, rank: int, random_state: np.random.Generator) -> np.ndarray:
+    def start(X: SymmetricMatrix, rank: int, random_state: np.random.Generator) -> np.ndarray:
         return starts.prepare(attracting, rank).start(X, random_state)
 
-    return replace(plan, init=attraction)
+    return replace(plan, init=start)
 
 
 def _by_likelihood(task: Task, similar: Similarities, problem: Problem) -> bool:

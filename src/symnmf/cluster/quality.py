@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from symnmf.cluster.judgement import CHANCE, CLEAR, UNKNOWN, Judgement
 from symnmf.errors import InputError
+from symnmf.graphs.adjacency import attraction
 from symnmf.graphs.partitions import Partition
 from symnmf.run.multistart import Search
 from symnmf.storage import SymmetricArray
@@ -160,13 +160,9 @@ def plain(value: float, digits: int = 3) -> str:
 def assess(A: Any, labels: np.ndarray, search: Search, verdict: Judgement = UNJUDGED) -> Quality:
     """Judge labels by the graph A they came from and by the search that found them."""
     asked = search.best.U.shape[1]
-    stored = isinstance(A, SymmetricArray)
-    if not stored and A.min() < 0:  # of a signed graph, what ties nodes together
-        A = A.maximum(0) if sp.issparse(A) else np.maximum(A, 0)
-    found = Partition.of(A, labels, asked)
+    found = Partition.of(A if isinstance(A, SymmetricArray) else attraction(A), labels, asked)
     kept = int(np.argmin(np.nan_to_num(search.errors, nan=np.inf)))
     others = [result.labels for i, result in enumerate(search.finished) if i != kept]
-    scores = _agreements(labels, others)
     return Quality(
         asked,
         tuple(found.sizes.tolist()),
@@ -174,19 +170,19 @@ def assess(A: Any, labels: np.ndarray, search: Search, verdict: Judgement = UNJU
         found.modularity,
         tuple(found.conductance.tolist()),
         tuple(search.errors.tolist()),
-        float(np.mean(scores)) if scores else float("nan"),
+        _agreement(labels, others),
         verdict,
         lambda: search.gap,
     )
 
 
-def _agreements(labels: np.ndarray, others: Sequence[np.ndarray]) -> list[float]:
-    """Return the adjusted mutual information between labels and each of the others."""
+def _agreement(labels: np.ndarray, others: Sequence[np.ndarray]) -> float:
+    """Return the mean adjusted mutual information between labels and the others."""
     if not others:
-        return []
+        return float("nan")
     from sklearn.metrics import adjusted_mutual_info_score
 
-    return [float(adjusted_mutual_info_score(labels, other)) for other in others]
+    return float(np.mean([adjusted_mutual_info_score(labels, other) for other in others]))
 
 
 def modularity_scorer(model: Any, X: Any, y: Any = None) -> float:

@@ -35,7 +35,11 @@ def refined(
     if similar.hypergraph is not None:
         problem = similar.hypergraph.problem(n_jobs=n_jobs)
     else:
-        problem = likelihood_problem(similar.graph, loss, n_jobs, objective)
+        if isinstance(similar.graph, SymmetricArray):
+            raise InputError(
+                f"loss={loss!r} needs the graph in memory, as an array or a sparse matrix."
+            )
+        problem = Problem(similar.graph, loss=loss, n_jobs=n_jobs, **objective)
     roots = 1.0 if similar.roots is None else similar.roots[:, None]
     start = np.asarray(to_host(search.best.U), dtype=np.float64) * roots
     rank = start.shape[1]
@@ -46,14 +50,3 @@ def refined(
     plain = replace(similar, X=similar.graph, roots=None, degree_offset=None, basis=None)
     found = replace(search, best=result, finished=(result,), bound=float("nan"))
     return found, plain, problem
-
-
-def likelihood_problem(
-    graph: Any, loss: str, n_jobs: int | None, objective: Mapping[str, Any]
-) -> Problem:
-    """Return the problem of a likelihood of a graph, or say why there is none."""
-    if isinstance(graph, SymmetricArray):
-        raise InputError(
-            f"loss={loss!r} needs the graph in memory, as an array or a sparse matrix."
-        )
-    return Problem(graph, loss=loss, n_jobs=n_jobs, **objective)

@@ -188,13 +188,12 @@ def _of_points(task: Task, data: Any, clusters: int) -> Similarities:
         data,
         task.affinity,
         n_neighbors=task.n_neighbors,
-        n_clusters=clusters or data.shape[0],
         n_jobs=task.n_jobs,
         device=task.device,
         **kernel,
     )
-    if task.components != "all":  # else the builder has warned of components already
-        A = restrict(A, task.components)
+    if sp.issparse(A) or task.components != "all":  # all pairs are one component
+        A = restrict(A, task.components, clusters)
     return Similarities(stored(A, task.n_jobs), A, row_names(data), compare=compare)
 
 

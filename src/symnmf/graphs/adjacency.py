@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.arguments import checked
+from symnmf.arguments import TINY_TO_HUGE, checked
 from symnmf.errors import InputError
 from symnmf.interchange import is_dask, to_host
 from symnmf.naming import USUAL_WEIGHT
@@ -132,6 +132,13 @@ def degrees(A: Any) -> Array:
     return np.asarray((A if positive else abs(A)).sum(axis=1), dtype=np.float64).ravel()
 
 
+def attraction(A: Any) -> Any:
+    """Return the positive part of a matrix: what holds rows together."""
+    if A.min() >= 0:
+        return A
+    return sp.csr_array(A.maximum(0)) if sp.issparse(A) else np.maximum(A, 0)
+
+
 def refuse_foreign(X: Any, name: str) -> None:
     """Refuse what is no matrix, or one that stays where it is, where entries are needed."""
     if not sp.issparse(X):  # one of SciPy's kinds is a dict
@@ -162,30 +169,21 @@ def check_order(A: Any, name: str) -> None:
 
 
 def numbers(X: Any, name: str) -> Points:
-    """A nonempty finite float64 matrix; a sparse one in canonical format, never the caller's."""
-    checked = matrix_of(X, name)
-    values = checked.data if sp.issparse(checked) else checked
-    bad = values.size - np.count_nonzero(np.isfinite(values))
-    if bad:
-        raise InputError(f"{name} has {bad} NaN or infinite entries; impute or drop them first.")
-    return checked
+    """A nonempty finite float64 matrix; a sparse one in canonical format, never the caller's.
 
-
-def matrix_of(X: Any, name: str, *, keep_float32: bool = False) -> Points:
-    """The same, whatever its values are; in float32 where it is and may stay so."""
+    Its entries can be squared.
+    """
     refuse_foreign(X, name)
     if sp.issparse(X):
         check_indices(X, name)
-    single = keep_float32 and getattr(X, "dtype", None) == np.float32
     try:
         entries = X if sp.issparse(X) else np.asarray(X)
-        dtype = np.float32 if single else np.float64
         if sp.issparse(X):
-            checked: Any = sp.csr_array(X, dtype=dtype, copy=True)
+            checked: Any = sp.csr_array(X, dtype=np.float64, copy=True)
             checked.sum_duplicates()
             checked.eliminate_zeros()
         else:
-            checked = entries.astype(dtype, copy=False)
+            checked = entries.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"{name} must be a matrix of numbers, in rows of one length: {error}."
@@ -196,6 +194,16 @@ def matrix_of(X: Any, name: str, *, keep_float32: bool = False) -> Points:
     if checked.ndim != 2 or 0 in checked.shape:
         raise InputError(
             f"{name} must be a nonempty two-dimensional array, not of shape {checked.shape}."
+        )
+    values = checked.data if sp.issparse(checked) else checked
+    bad = values.size - np.count_nonzero(np.isfinite(values))
+    if bad:
+        raise InputError(f"{name} has {bad} NaN or infinite entries; impute or drop them first.")
+    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+    if largest and not TINY_TO_HUGE[0] <= largest <= TINY_TO_HUGE[1]:
+        raise InputError(
+            f"{name} has a largest entry of {largest:.2g}, whose square is no number of float64; "
+            f"divide it by a constant first."
         )
     return checked
 

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from symnmf.graphs.adjacency import degrees
+from symnmf.graphs.adjacency import attraction, degrees
 from symnmf.kernels.assigning import LANES, add_within, move_rows
 from symnmf.run.result import OUTSIDE
 from symnmf.storage.sparse import narrow
@@ -43,9 +43,6 @@ ROUNDS = 10
 
 #: Part of the pairs of rows that have a similarity above which there are no counts to speak of.
 MOST_PAIRS = 0.5
-
-#: New rows that are looked at together.
-ROWS_AT_ONCE = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,13 +106,9 @@ class Assigning:
     def new(self, rows: Any, labels: np.ndarray) -> np.ndarray:
         """Return the best cluster of new rows by their similarities to the graph's, -1 for none."""
         labels = np.ascontiguousarray(labels, np.int64)
-        worth, found = self.worth(labels), [np.empty(0, np.int64)]
-        for begin in range(0, rows.shape[0], ROWS_AT_ONCE):
-            some = rows[begin : begin + ROWS_AT_ONCE]
-            scores = self.scores(some, degrees(some), labels, worth)
-            known = np.isfinite(scores.max(axis=1))
-            found.append(np.where(known, scores.argmax(axis=1), OUTSIDE))
-        return np.concatenate(found)
+        scores = self.scores(rows, degrees(rows), labels, self.worth(labels))
+        known = np.isfinite(scores.max(axis=1))
+        return np.where(known, scores.argmax(axis=1), OUTSIDE)
 
     def scores(self, rows: Any, known: np.ndarray, labels: np.ndarray, worth: Worth) -> np.ndarray:
         """Return how much the similarities of rows with these degrees speak for each cluster.
@@ -186,18 +179,6 @@ def _lost(labels: np.ndarray, moved: np.ndarray) -> np.ndarray:
     before, after = np.bincount(labels), np.bincount(moved)
     after = np.append(after, np.zeros(max(len(before) - len(after), 0), after.dtype))
     return np.flatnonzero((before > 0) & (after[: len(before)] == 0))
-
-
-def new_labels(A: Any, labels: np.ndarray, similarities: Any, clusters: int) -> np.ndarray:
-    """Return the best cluster of new rows, from their similarities to those of A."""
-    return Assigning(attraction(A), clusters).new(attraction(similarities), labels)
-
-
-def attraction(A: Any) -> Any:
-    """Return the positive part of a matrix: what holds rows together."""
-    if A.min() >= 0:
-        return A
-    return sp.csr_array(A.maximum(0)) if sp.issparse(A) else np.maximum(A, 0)
 
 
 def can_reassign(A: Any) -> bool:

@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from symnmf.arguments import check, checked
 from symnmf.errors import InputError
@@ -30,7 +29,6 @@ from symnmf.graphs.pairwise import (
     USUAL_NEIGHBORS,
     called,
     kernel,
-    nearest_by_distance,
     neighbors_by_distance,
 )
 from symnmf.graphs.warning import warn
@@ -133,7 +131,6 @@ def built(
     affinity: str | Callable[..., Any],
     *,
     n_neighbors: Any = None,
-    n_clusters: int | None = None,
     normalize: bool = True,
     gamma: float | None = None,
     kernel_params: Mapping[str, Any] | None = None,
@@ -141,10 +138,7 @@ def built(
     coef0: float | None = None,
     **search: Any,
 ) -> tuple[Any, Compare | None]:
-    """Return what :func:`build` does, and what compares new rows with it where something can.
-
-    More components than ``n_clusters`` are warned of.
-    """
+    """Return what :func:`build` does, and what compares new rows with it where something can."""
     params = dict(kernel_params or {})
     if callable(affinity):
         params |= {} if n_neighbors is None else {"n_neighbors": n_neighbors}
@@ -154,10 +148,8 @@ def built(
         return adjacency.affinities(X, "X"), None
     if name == DISTANCES:
         X = X if sp.issparse(X) else adjacency.numbers(X, "X")  # stored zeros are distances
-        A: Any = neighbors_by_distance(X, n_neighbors)
-        compare = partial(nearest_by_distance, n=X.shape[0], n_neighbors=n_neighbors)
-        return _compared(A, compare, normalize)
-    points = _points(X)
+        return _compared(*neighbors_by_distance(X, n_neighbors), normalize)
+    points = adjacency.numbers(X, "X")
     every = isinstance(n_neighbors, str)
     if name in KERNELS or (name == RBF and every):
         if name != RBF and n_neighbors is not None:
@@ -169,7 +161,7 @@ def built(
             params = {"gamma": _width(points, gamma)}
         else:
             params |= {"gamma": gamma, "degree": degree, "coef0": coef0}
-        A = kernel(points, name, **params)
+        A: Any = kernel(points, name, **params)
         return _compared(A, partial(kernel, name=name, Y=points, **params), normalize)
     k = _neighbor_count(n_neighbors, points, name)
     n = points.shape[0]
@@ -177,7 +169,7 @@ def built(
         _warn_of_few("the 7th neighbour, the scale of a point,", n)
     gamma = _width(points, gamma) if name == RBF else 1.0
     found = Neighborhoods(points, name, k, gamma=gamma, **search)
-    _warn_of_pieces(found.graph, n_clusters or n, n - found.used.size)
+    _warn_of_isolated(found.graph, n - found.used.size)
     A = adjacency.normalized(found.graph) if normalize else found.graph
     return A, found.similarities
 
@@ -205,18 +197,6 @@ def _scaled(new: Any, compare: Compare, roots: Array) -> sp.csr_array:
 
 
 # Points and arguments -------------------------------------------------------------------------
-
-
-def _points(X: Any) -> Points:
-    points = adjacency.numbers(X, "X")
-    values: Any = points.data if sp.issparse(points) else points
-    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
-    if largest and not 1e-100 < largest < 1e100:
-        raise InputError(
-            f"X has entries up to {largest:g}, whose squares leave the range of float64; "
-            f"pass X / abs(X).max() instead."
-        )
-    return points
 
 
 def _width(points: Points, gamma: Any) -> float:
@@ -247,8 +227,8 @@ def _warn_of_few(what: str, n: int) -> None:
     )
 
 
-def _warn_of_pieces(graph: Graph, n_clusters: int, zero: int) -> None:
-    """Warn of rows of zeros, isolated points, and more pieces than clusters."""
+def _warn_of_isolated(graph: Graph, zero: int) -> None:
+    """Warn of rows of zeros, and of other points without similarities."""
     n = graph.shape[0]
     if zero:
         warn(
@@ -260,12 +240,4 @@ def _warn_of_pieces(graph: Graph, n_clusters: int, zero: int) -> None:
         warn(
             f"{isolated - zero} of {n} points are isolated (similarity 0 to every other): their "
             f"rows are zero, and a factorization assigns them to no cluster."
-        )
-    parts = connected_components(graph, directed=False, return_labels=False) - isolated
-    if parts > n_clusters:
-        others = f" besides {isolated} isolated points" if isolated else ""
-        warn(
-            f"the graph falls into {parts} components{others}: no cluster can join two of them on "
-            f"the evidence of this graph, so take more neighbors if you look for fewer than "
-            f"{parts} clusters."
         )

@@ -9,9 +9,8 @@ import scipy.sparse as sp
 
 from symnmf.arguments import check, checked
 from symnmf.errors import InputError, said_as_input_errors
-from symnmf.graphs.adjacency import matrix_of
+from symnmf.graphs.adjacency import affinities
 from symnmf.kinds import SEQUENCE, number
-from symnmf.storage.border import check_shape
 
 #: The label of a sample of which nothing is known.
 UNKNOWN = -1
@@ -46,8 +45,7 @@ def constrained(
     strength : float
         How much a pair counts, in units of the median of the largest similarity of each row.
     """
-    A = matrix_of(A, "A", keep_float32=True)
-    check_shape(A.shape, "A")
+    A = affinities(A, "A", signed=True)
     check("constraint_strength", strength, (number(0, above=True),))
     n = A.shape[0]
     same, different = _labelled(labels, n)

@@ -37,14 +37,7 @@ def filtering_pays(points: Array) -> bool:
 
 
 class FilteredSearch:
-    """The nearest of some points, in float32.
-
-    Parameters
-    ----------
-    points : array of shape (n, d)
-    n_jobs : int or None
-        Threads.
-    """
+    """The nearest of some points, in float32."""
 
     def __init__(self, points: Array, n_jobs: int | None) -> None:
         self.threads = Threads(n_jobs)

@@ -31,14 +31,7 @@ DOUBTFUL = 1e-4
 
 
 class Search:
-    """The nearest of some points.
-
-    Parameters
-    ----------
-    points : array or csr_array of shape (n, d)
-    n_jobs : int or None
-        Threads.
-    """
+    """The nearest of some points."""
 
     def __init__(self, points: Points, n_jobs: int | None = None) -> None:
         self.points, self.n_jobs = points, n_jobs

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,43 +77,35 @@ def _takes(affinity: Callable[..., Any], count: int, params: dict[str, Any]) -> 
     return True
 
 
-def neighbors_by_distance(X: Any, n_neighbors: int | None) -> sp.csr_array:
+def neighbors_by_distance(X: Any, n_neighbors: int | None) -> tuple[sp.csr_array, Any]:
     """Mean of the graph of the nearest by given distances and of its transpose, as scikit-learn's.
 
     X is a sparse graph of distances with at least ``n_neighbors`` entries in each row, or a matrix
-    of all distances.
+    of all distances. What finds the nearest fitted rows of new ones comes with it.
     """
-    connected = nearest_by_distance(X, X.shape[0], n_neighbors)
+    from sklearn.neighbors import NearestNeighbors
+
+    k = min(USUAL_NEIGHBORS if n_neighbors is None else int(n_neighbors), X.shape[0])
+    with said_as_input_errors("X"):
+        finder = NearestNeighbors(n_neighbors=k, metric="precomputed").fit(_sorted(X))
+    nearest = partial(_nearest_by_distance, finder=finder)
+    connected = nearest(X)
     A = sp.csr_array((connected + connected.T) * 0.5)
     A.setdiag(0)
     A.eliminate_zeros()
-    return A
+    return A, nearest
 
 
-def nearest_by_distance(X: Any, n: int, n_neighbors: int | None) -> sp.csr_array:
-    """The graph of the nearest fitted rows of each row of X, which holds distances to them."""
-    if X.shape[1] != n:
-        raise InputError(
-            f"affinity={DISTANCES!r} needs the distances to all {n} fitted samples, got "
-            f"{X.shape[1]} columns."
-        )
-    k = min(USUAL_NEIGHBORS if n_neighbors is None else int(n_neighbors), n)
-    stored = sp.csr_array(X) if sp.issparse(X) else sp.csr_array(np.ones(X.shape))
-    if not sp.issparse(X):
-        stored.data = np.asarray(X, dtype=np.float64).ravel()  # zeros are distances too
-    if stored.data.min(initial=0.0) < 0:
-        raise InputError(f"affinity={DISTANCES!r} needs distances, which must not be negative.")
-    counts = np.diff(stored.indptr)
-    if counts.min() < k:
-        raise InputError(
-            f"affinity={DISTANCES!r} needs {k} distances in each row, and some have only "
-            f"{counts.min()}; lower n_neighbors, or store more distances."
-        )
-    rows = np.repeat(np.arange(stored.shape[0]), counts)
-    order = np.lexsort((stored.data, rows))  # of equal ones the first, as scikit-learn takes
-    nearest = stored.indices[order[stored.indptr[:-1, None] + np.arange(k)]]
-    rows = np.repeat(np.arange(len(nearest)), k)
-    return sp.csr_array((np.ones(rows.size), (rows, nearest.ravel())), shape=(X.shape[0], n))
+def _nearest_by_distance(X: Any, finder: Any) -> sp.csr_array:
+    with said_as_input_errors("X"):
+        return sp.csr_array(finder.kneighbors_graph(_sorted(X)))
+
+
+def _sorted(X: Any) -> Any:
+    """Sort the rows of a sparse graph of distances, as scikit-learn needs it."""
+    from sklearn.neighbors import sort_graph_by_row_values
+
+    return sort_graph_by_row_values(X, warn_when_not_sorted=False) if sp.issparse(X) else X
 
 
 def like_distances(A: Array) -> bool:

@@ -18,20 +18,10 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """A partition in numbers, with an entry for each cluster.
+    """A partition in numbers: of each cluster its rows, the weight inside, and that at its rows.
 
-    Attributes
-    ----------
-    sizes : ndarray of int
-        Rows in it.
-    within : ndarray
-        Weight of the edges inside, each counted from both ends.
-    volume : ndarray
-        Weight of all edges at its rows.
-    total : float
-        Weight of all edges, from both ends.
-    entries : int
-        Stored entries, which are the edges from both ends; of a matrix that is stored elsewhere, 0.
+    ``total`` is the weight of all edges, and ``entries`` their number, 0 where it is not known;
+    edges are counted from both ends.
     """
 
     sizes: np.ndarray
