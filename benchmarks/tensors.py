@@ -175,7 +175,7 @@ def run_graphs() -> None:
                 settings = Settings.of("auto", tol=1e-4, max_iter=500)
                 began = time.perf_counter()
                 plan = Plan(k, settings, n_init=10, init="scaled-random", random_state=0)
-                best = plan.best(X_used)
+                best = plan.search(X_used).best
                 labels = np.argmax(best.U, axis=1)
                 print(
                     f"  {name}, {kind}, {normalized}: "

@@ -12,6 +12,7 @@ import scipy.io
 
 from shell import command
 from symnmf import datasets
+from symnmf.archives import digest
 from symnmf.datasets import fetching, loading, recipes
 from symnmf.errors import InputError
 
@@ -84,7 +85,7 @@ def test_what_is_made_of_sources_is_what_was_used(name, real_data, tmp_path):
     else:
         parts = [as_gml(arrays)]
     made = recipes.RECIPES[name](*parts)
-    assert loading.digest(made) == loading.STORED[name].content
+    assert digest(made) == loading.STORED[name].content
 
 
 #: A small graph that needs no real data.
@@ -97,7 +98,7 @@ edge [ source 0 target 1 ]
 
 @pytest.fixture
 def small(monkeypatch):
-    content = loading.digest(recipes.from_gml(GML))
+    content = digest(recipes.from_gml(GML))
     monkeypatch.setitem(
         loading.STORED, "football", loading.STORED["football"]._replace(content=content)
     )

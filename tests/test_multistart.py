@@ -35,7 +35,7 @@ def test_the_best_is_the_best_of_separate_starts(X):
         symnmf.factorize(X, 4, random_state=g, solver="a-symhals", **options).error
         for g in [first, *first.spawn(4)]
     ]
-    assert plan(options=options).best(X).error == pytest.approx(min(errors), rel=1e-6)
+    assert plan(options=options).search(X).best.error == pytest.approx(min(errors), rel=1e-6)
     assert len(set(np.round(errors, 6))) > 1
 
 
@@ -46,14 +46,14 @@ def test_ctrl_c_ends_the_starts_under_way(X):
             os.kill(os.getpid(), signal.SIGINT)
 
     before = signal.getsignal(signal.SIGINT)
-    best = plan(progress=interrupt, options={"tol": 0, "max_iter": 10**7}).best(X)
+    best = plan(progress=interrupt, options={"tol": 0, "max_iter": 10**7}).search(X).best
     assert best.status == "stopped"
     assert best.n_iter < 10**6  # far from the limit; how soon is up to the threads
     assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_the_time_limit_is_that_of_the_whole_fit(X):
-    best = plan(max_time=0.2, options={"tol": 0, "max_iter": 10**7}).best(X)
+    best = plan(max_time=0.2, options={"tol": 0, "max_iter": 10**7}).search(X).best
     assert best.status == "max_time"
 
 
@@ -66,7 +66,7 @@ def test_a_callback_that_stops_ends_all_starts(X, n_jobs):
         return now.iteration >= 3
 
     options = {"tol": 0, "max_iter": 500}
-    best = plan(n_init=6, n_jobs=n_jobs, progress=progress, options=options).best(X)
+    best = plan(n_init=6, n_jobs=n_jobs, progress=progress, options=options).search(X).best
     assert best.status == "stopped"
     assert len(set(seen)) <= n_jobs
 
@@ -76,8 +76,8 @@ def test_a_start_moved_from_one_fit_to_another_is_refused(X, tmp_path):
     files = []
     for seed in (1, 2):
         path = tmp_path / f"fit{seed}.npz"
-        plan(checkpoint=path, random_state=seed, options=options).best(X)
+        plan(checkpoint=path, random_state=seed, options=options).search(X)
         files.append(path)
     files[0].replace(files[1])
     with pytest.raises(InputError, match=r"another run.*random_state 2 .it has 1"):
-        plan(checkpoint=tmp_path / "fit2.npz", random_state=2, options=options).best(X)
+        plan(checkpoint=tmp_path / "fit2.npz", random_state=2, options=options).search(X)

@@ -367,8 +367,8 @@ def test_hyperedges_tell_what_their_pairs_do_not():
     T = tensors.from_tuples(edges, repeated="unobserved")
     pairs = T.contracted([np.ones(100)])
     plan = Plan(4, Settings.of(tol=1e-3, max_iter=200), n_init=5, random_state=0)
-    by_pairs = plan.best(pairs)
-    by_triples = plan.best(T)
+    by_pairs = plan.search(pairs).best
+    by_triples = plan.search(T).best
     assert adjusted_rand_score(labels.tolist(), by_triples.labels) > 0.95
     assert adjusted_rand_score(labels.tolist(), by_pairs.labels) < 0.1
 

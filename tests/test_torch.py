@@ -216,7 +216,7 @@ def test_each_of_several_starts_ends_as_it_would_alone(device, kind):
     X = on_device(problem(kind, np.float64), device)
     ends: dict[int, Snapshot] = {}
     settings = Settings.of(tol=1e-4)
-    best = Plan(4, settings, n_init=4, random_state=0, progress=ends.__setitem__).best(X)
+    best = Plan(4, settings, n_init=4, random_state=0, progress=ends.__setitem__).search(X).best
     assert best.status == "converged"
     for now in ends.values():
         assert now.stationarity <= 1e-4

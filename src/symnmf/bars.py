@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from symnmf.errors import InputError
+from symnmf.errors import imported
 
 #: Called with the number of a start and its latest snapshot; a true return value stops the fit.
 Watcher = Callable[[int, Any], Any]
@@ -27,10 +27,7 @@ def watched(
     if not progress:
         yield _together(watchers)
         return
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        raise InputError("progress=True needs tqdm: pip install 'symnmf[progress]'.") from None
+    tqdm = imported("tqdm.auto", "progress", "progress=True").tqdm
     lock = threading.Lock()
     seen: dict[int, int] = {}
     with tqdm(desc="symnmf", unit=" iterations", dynamic_ncols=True) as line:

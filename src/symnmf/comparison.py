@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -120,9 +120,12 @@ def compare(
         settings.checked(problem.objective)
     warmup = WARMUP if problem.objective.shape[0] * rank <= SMALL else LARGE_WARMUP
     init = "scaled-random" if isinstance(init, str) and init == AUTO else as_start(init)
+    generator = as_generator(random_state)
     results: dict[tuple[str, int], Result] = {}
     try:
-        for run, start in enumerate(_starts(problem, rank, init, random_state, n_init)):
+        for run in range(n_init):
+            with one_blas_thread():
+                start = starting_point(problem.objective, rank, init, generator)
             for label, settings in methods.items():
                 if run == 0:
                     few = settings.within(tol=0.0, max_iter=min(warmup, max_iter))
@@ -165,13 +168,3 @@ def _labelled(
     if coupling is not None and not any(m.solver.has_coupling for m in methods.values()):
         Settings.of(settings.solver, coupling)  # says what it is for
     return methods
-
-
-def _starts(
-    problem: Problem, rank: int, init: Any, random_state: RandomState, count: int
-) -> Iterator[np.ndarray]:
-    """Yield the starts."""
-    generator = as_generator(random_state)
-    for _ in range(count):
-        with one_blas_thread():
-            yield starting_point(problem.objective, rank, init, generator)

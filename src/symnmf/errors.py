@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
 import os
 import sysconfig
@@ -54,6 +55,15 @@ def said_as_input_errors(argument: str = "") -> Iterator[None]:
         said = UNEVEN if NUMPY_UNEVEN in str(error) else str(error)
         said = " ".join((f"{argument} is not usable: {said}" if argument else said).split())
         raise kind(said if said.endswith(".") else f"{said}.") from error
+
+
+def imported(module: str, extra: str, what: str) -> Any:
+    """Import a library, or say which extra has it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        name = module.partition(".")[0]
+        raise InputError(f"{what} needs {name}: pip install 'symnmf[{extra}]'.") from None
 
 
 def warn(message: str, kind: type[Warning]) -> None:

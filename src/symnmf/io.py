@@ -30,33 +30,29 @@ import csv
 import gzip
 import io
 import math
-import os
 import re
 import stat
 import tempfile
 import warnings
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from symnmf.arguments import check, checked
-from symnmf.errors import InputError, warn
+from symnmf.errors import InputError, imported, warn
 from symnmf.kinds import SEQUENCE
 from symnmf.naming import named_ends, named_weight
 from symnmf.options import documented
-from symnmf.outputs import MACHINE_FAILED, as_path, write_atomically
+from symnmf.outputs import MACHINE_FAILED, AnyPath, as_path, write_atomically
 from symnmf.storage.indices import check_indices
 
 __all__ = ["read", "read_labels", "write_table"]
-
-AnyPath: TypeAlias = str | os.PathLike[str]
 
 TABLES = (".csv", ".tsv", ".parquet")
 EDGE_LISTS = (".edges", ".edgelist", ".el", ".txt", ".ncol")
@@ -219,18 +215,6 @@ def _opened(path: AnyPath, endings: Sequence[str]) -> Iterator[Path]:
         raise InputError(f"file {_shown(original)} cannot be read ({_shown(reason)}).") from error
 
 
-def _library(name: str, extra: str) -> Any:
-    """Import a library, or say which extra has it."""
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise InputError(
-            f"such files need {name.partition('.')[0]}: pip install 'symnmf[{extra}]'"
-        ) from None
-
-
 def _checked(content: FileData, missing: str | None) -> FileData:
     """Hold what a library read to what compiled code may be given."""
     if content.kind == "hypergraph":
@@ -351,8 +335,8 @@ def _mtx(file: Path, _: _Table) -> FileData:
 
 
 def _h5ad(file: Path, _: _Table) -> FileData:
-    h5py = _library("h5py", "anndata")
-    read_elem = _library("anndata.io", "anndata").read_elem
+    h5py = imported("h5py", "anndata", "such a file")
+    read_elem = imported("anndata.io", "anndata", "such a file").read_elem
     with h5py.File(file) as content:
 
         def index(table: str) -> list[str]:
@@ -362,8 +346,6 @@ def _h5ad(file: Path, _: _Table) -> FileData:
         for part in (*CELL_GRAPHS, *CELL_POINTS):
             if part not in content:
                 continue
-            for item in (content[part], content["obs"]):
-                _check_chunks(item, h5py)
             data = read_elem(content[part])
             if sp.issparse(data):
                 check_indices(data, part)
@@ -374,20 +356,6 @@ def _h5ad(file: Path, _: _Table) -> FileData:
             kind = "graph" if graph else "matrix"
             return FileData(data, kind, index("obs"), None, columns, part)
     raise InputError("it has neither a graph of neighbours nor X")
-
-
-def _check_chunks(item: Any, h5py: Any) -> None:
-    """Refuse gzip chunks of another size than they should have: HDF5 reads on behind their end."""
-    if isinstance(item, h5py.Group):
-        for member in item.values():
-            _check_chunks(member, h5py)
-    elif item.chunks and item.compression == "gzip" and item.dtype.kind != "O":  # but texts
-        needed = math.prod(item.chunks) * item.dtype.itemsize
-        for number in range(item.id.get_num_chunks()):
-            place = item.id.get_chunk_info(number).chunk_offset
-            skipped, chunk = item.id.read_direct_chunk(place)
-            if not skipped and len(zlib.decompress(chunk)) != needed:
-                raise InputError(f"it has a damaged chunk in {_shown(item.name)}; copy it again")
 
 
 # Tables ---------------------------------------------------------------------------------------
@@ -503,8 +471,8 @@ def _place_of(name: str, header: list[str] | None, width: int) -> int:
 
 
 def _parquet(file: Path, table: _Table) -> FileData:
-    pandas = _library("pandas", "pandas")
-    _library("pyarrow", "tables")
+    pandas = imported("pandas", "pandas", "such a file")
+    imported("pyarrow", "tables", "such a file")
     frame = pandas.read_parquet(file, engine="pyarrow")
     indexed = not isinstance(frame.index, pandas.RangeIndex)  # without a name, as in a .csv file
     columns = [frame.iloc[:, k].to_numpy() for k in range(frame.shape[1])]
@@ -607,7 +575,7 @@ def _graph(names: Sequence[Any], ends: np.ndarray, weights: np.ndarray | None) -
 
 
 def _networkx(file: Path, _: _Table) -> FileData:
-    networkx = _library("networkx", "graphs")
+    networkx = imported("networkx", "graphs", "such a file")
     content = file.read_text("utf-8")
     if file.suffix == ".gml":
         graph = networkx.parse_gml(content.splitlines(), label="id")
@@ -626,7 +594,7 @@ def _networkx(file: Path, _: _Table) -> FileData:
 
 
 def _pajek(file: Path, _: _Table) -> FileData:
-    igraph = _library("igraph", "graphs")  # networkx drops edges of some files
+    igraph = imported("igraph", "graphs", "such a file")  # networkx drops edges of some files
     file.read_text("utf-8")  # igraph ends the process at a name that is not
     graph = igraph.Graph.Read_Pajek(str(file))
     weights = graph.es["weight"] if "weight" in graph.es.attributes() else [1.0] * graph.ecount()

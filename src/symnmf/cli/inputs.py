@@ -40,22 +40,20 @@ def load(given: str, options: dict[str, Any]) -> Input:
     settings = {name: options.pop(name) for name in READ if name in options}
     if settings.get("missing") is not None:
         options["missing"] = settings["missing"]
-    affinity = options.get("affinity")
     path = Path(given)
-    if not (path.exists() or path.suffix or len(path.parts) > 1):
-        return _data_set(given, affinity)
-    from symnmf import io
+    if path.exists() or path.suffix or len(path.parts) > 1:
+        from symnmf import io
 
-    content = io.read(path, **settings)
-    if content.part is not None:
-        note(f"{path.name}: {content.part} was read.")
-    loaded = Input(
-        path.name, content.data, content.kind, content.names, content.labels, content.columns
-    )
-    return replace(loaded, kind=_kind(loaded, affinity))
+        it = io.read(path, **settings)
+        if it.part is not None:
+            note(f"{path.name}: {it.part} was read.")
+        loaded = Input(path.name, it.data, it.kind, it.names, it.labels, it.columns)
+    else:
+        loaded = _data_set(given)
+    return replace(loaded, kind=_kind(loaded, options.get("affinity")))
 
 
-def _data_set(name: str, affinity: str | None) -> Input:
+def _data_set(name: str) -> Input:
     from symnmf import datasets
     from symnmf.naming import nearest
 
@@ -69,8 +67,7 @@ def _data_set(name: str, affinity: str | None) -> Input:
     names = None if found.node_names is None else list(found.node_names)
     kind = "graph" if found.kind == "graph" else "matrix"
     columns, shape = found.feature_names, found.image_shape
-    loaded = Input(found.name, found.data, kind, names, found.target, columns, shape)
-    return replace(loaded, kind=_kind(loaded, affinity))
+    return Input(found.name, found.data, kind, names, found.target, columns, shape)
 
 
 def _kind(loaded: Input, affinity: str | None) -> str:
@@ -128,7 +125,7 @@ def _is_symmetric(loaded: Input) -> bool:
 
 def scaled(loaded: Input, scale: str | None) -> Input:
     """INPUT with its columns on one scale."""
-    if scale in (None, "none"):
+    if scale is None:
         return loaded
     if loaded.kind != "points":
         raise InputError(

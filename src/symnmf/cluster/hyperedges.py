@@ -81,7 +81,7 @@ def _fitted(H: Hypergraph, clusters: int) -> np.ndarray:
     plan = Plan(clusters, QUICK, n_init=1, random_state=0, basis=scaled.basis)
     known = degrees(A)
     roots = np.sqrt(known + (scaled.tau or 0.0) * known[known > 0].mean())
-    return np.asarray(to_host(plan.best(scaled.graph).U), np.float64) * roots[:, None]
+    return np.asarray(to_host(plan.search(scaled.graph).best.U), np.float64) * roots[:, None]
 
 
 def _drawn_by_degree(H: Hypergraph, like: Hypergraph, rng: np.random.Generator) -> Hypergraph:

@@ -107,7 +107,7 @@ class SparseFitted(SparseFound):
     @cached_property
     def quality(self) -> Quality:
         """How the communities look."""
-        search = Search(self.result, (self.result,), 1, self.seed)
+        search = Search(self.result, (self.result,), self.seed)
         untested = Judgement(UNKNOWN, MANY, (UNKNOWN,) * self.result.U.shape[1])
         return assess(self.A, self.labels, search, untested)
 

@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from symnmf.archives import digest
 from symnmf.arguments import checked
-from symnmf.datasets.loading import STORED, Arrays, Folder, cache_folder, digest, table
+from symnmf.datasets.loading import STORED, Arrays, Folder, cache_folder, table
 from symnmf.datasets.recipes import RECIPES
 from symnmf.errors import InputError
 from symnmf.naming import lookup

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import os
-import zipfile
-import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -20,8 +17,9 @@ import sklearn.datasets
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfTransformer
 
+from symnmf.archives import digest, read_arrays
 from symnmf.arguments import checked
-from symnmf.errors import InputError
+from symnmf.errors import InputError, imported
 from symnmf.graphs import from_graph
 from symnmf.naming import lookup
 
@@ -130,7 +128,7 @@ def load(
     lookup(weighting, {"tfidf": True, "counts": True}, "weighting")
     key = os.fspath(name).lower().replace("-", "_")
     if key not in (*STORED, *BUNDLED) and (path := find(os.fspath(name), folder)) is not None:
-        return _dataset(path.stem, _arrays(path), f"the file {path.name}", weighting)
+        return _dataset(path.stem, read_arrays(path), f"the file {path.name}", weighting)
     known: dict[str, Any] = {**STORED, "digits": _digits, "karate": _karate}
     entry = lookup(key, known, "dataset")
     if not isinstance(entry, Stored):
@@ -142,7 +140,7 @@ def load(
             f"dataset {key!r} needs the file {entry.filename}, which is not in {places}; call "
             f"symnmf datasets fetch {key}, or set SYMNMF_DATA or pass folder= to where it is."
         )
-    stored = _arrays(path)
+    stored = read_arrays(path)
     if digest(stored) != entry.content:
         raise InputError(
             f"{path} is not the expected {entry.filename}: its arrays are others; replace "
@@ -161,7 +159,7 @@ def available(folder: Folder = None) -> list[Entry]:
     return [*entries, *(Entry(name, *facts, present=True) for name, facts in BUNDLED.items())]
 
 
-@checked()
+@checked(n=("count",), rank=("count",))
 def synthetic(
     n: int,
     rank: int,
@@ -189,9 +187,6 @@ def synthetic(
     X : ndarray of shape (n, n)
     U_true : ndarray of shape (n, rank)
     """
-    for name, value in (("n", n), ("rank", rank)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise InputError(f"{name} must be an integer of at least 1, not {value!r}.")
     if not (np.isfinite(noise) and noise >= 0):
         raise InputError(f"noise must be a nonnegative number, not {noise!r}.")
     rng = np.random.default_rng(random_state)
@@ -236,24 +231,6 @@ def find(name: str, folder: Folder = None) -> Path | None:
     filename = STORED[name].filename if name in STORED else f"{name.removesuffix('.npz')}.npz"
     paths = (place / filename for place in (Path(), *folders(folder)))
     return next((path for path in paths if path.is_file()), None)
-
-
-def digest(arrays: Mapping[str, Any]) -> str:
-    """Return a digest of arrays by their names, types, shapes and values, whatever holds them."""
-    total = hashlib.sha256()
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        total.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
-        total.update(array.tobytes())
-    return total.hexdigest()
-
-
-def _arrays(path: Path) -> Arrays:
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            return {key: stored[key] for key in stored.files}
-    except (OSError, ValueError, zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise InputError(f"{path} is damaged ({error}); replace it with a copy.") from error
 
 
 # From arrays to data sets ------------------------------------------------------------------------
@@ -319,10 +296,7 @@ def _karate() -> Dataset:
     Copies that give the faction instead have 16 and 18, since one member sided with the officers
     but joined Mr. Hi.
     """
-    try:
-        import networkx
-    except ImportError:
-        raise InputError("dataset 'karate' needs networkx: pip install 'symnmf[graphs]'.") from None
+    networkx = imported("networkx", "graphs", "dataset 'karate'")
     graph = networkx.karate_club_graph()
     adjacency, names = from_graph(graph, weight=None)
     clubs = [graph.nodes[node]["club"] for node in names]

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from symnmf.errors import InputError
+from symnmf.errors import imported
 from symnmf.storage.wrapping import torch_device
 
 if TYPE_CHECKING:
@@ -99,12 +99,7 @@ class Search:
 
     def _descended(self, wanted: int) -> Found:
         """Return neighbours of which pynndescent may have missed some."""
-        try:
-            from pynndescent import NNDescent
-        except ImportError:
-            raise InputError(
-                "approximate=True needs pynndescent: pip install 'symnmf[approximate]'."
-            ) from None
+        NNDescent = imported("pynndescent", "approximate", "approximate=True").NNDescent
         points = self.points
         index = NNDescent(points, n_neighbors=wanted + 1, random_state=0, n_jobs=self.n_jobs)
         indices = index.neighbor_graph[0].astype(np.intp)

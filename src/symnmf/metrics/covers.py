@@ -253,8 +253,7 @@ def _normed(left: NDArray[np.float64], entropy: NDArray[np.float64]) -> float:
 def _node_count(n_nodes: int | None, seen: int) -> int:
     if n_nodes is None:
         return seen
-    whole = isinstance(n_nodes, int | np.integer) and not isinstance(n_nodes, bool)
-    if not whole or n_nodes < seen:
+    if n_nodes < seen:
         raise InputError(
             f"n_nodes must be a whole number of at least the {seen} nodes in the communities, "
             f"got {n_nodes!r}."

@@ -46,3 +46,14 @@ def clustering_accuracy(labels_true: Labels, labels_pred: Labels) -> float:
         table = contingency_matrix(labels_true, labels_pred)
     rows, columns = linear_sum_assignment(table, maximize=True)
     return float(table[rows, columns].sum() / table.sum())
+
+
+def agreement(labels_true: np.ndarray, labels_pred: np.ndarray) -> dict[str, float]:
+    """Return the scores of labels that reports show, by their names."""
+    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+    return {
+        "accuracy": clustering_accuracy(labels_true, labels_pred),
+        "normalized_mutual_info": float(normalized_mutual_info_score(labels_true, labels_pred)),
+        "adjusted_rand": float(adjusted_rand_score(labels_true, labels_pred)),
+    }

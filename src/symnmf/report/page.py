@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from symnmf import __version__, plots
 from symnmf.arguments import checked
@@ -22,7 +21,7 @@ from symnmf.cluster.quality import Quality, plain
 from symnmf.errors import InputError, said_as_input_errors
 from symnmf.interchange import to_host
 from symnmf.kinds import is_sparse
-from symnmf.metrics import clustering_accuracy
+from symnmf.metrics.partitions import agreement
 from symnmf.outputs import write_atomically
 from symnmf.placing import top_features
 from symnmf.report.markup import (
@@ -165,12 +164,8 @@ def _facts(fitted: Fitted, truth: np.ndarray | None) -> str:
     if len(quality.errors) > 1:
         shown.append((plain(quality.agreement), f"agreement of {len(quality.errors)} starts"))
     if truth is not None:
-        known, labels = truth.astype(str), to_host(fitted.labels)
-        shown += [
-            (plain(clustering_accuracy(known, labels)), "accuracy"),
-            (plain(normalized_mutual_info_score(known, labels)), "mutual information"),
-            (plain(adjusted_rand_score(known, labels)), "adjusted Rand index"),
-        ]
+        scores = agreement(truth.astype(str), to_host(fitted.labels))
+        shown += [(plain(score), name.replace("_", " ")) for name, score in scores.items()]
     shown += [
         (f"{result.error:.4f}", "relative squared error"),
         (f"{result.n_iter}", f"iterations of {result.solver}"),

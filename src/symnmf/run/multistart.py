@@ -53,14 +53,12 @@ APART_UP_TO = 32 * 2**20
 class Search:
     """What several starts came to.
 
-    ``best`` is one of the ``finished``, those that ran to their end, out of all that were
-    ``begun``. ``bound`` is the error that no U of this rank comes below, about, from the leading
-    eigenvalues; NaN where they were not computed.
+    ``best`` is one of the ``finished``, the earlier of equal ones. ``bound`` is the error that no U
+    of this rank comes below, about, from the leading eigenvalues; NaN where they were not computed.
     """
 
     best: Result
     finished: tuple[Result, ...]
-    begun: int
     seed: RandomState
     bound: float = float("nan")
 
@@ -134,12 +132,8 @@ class Plan:
         """Return X, checked, where and on as many threads as this plan says."""
         return Problem.of(X, n_jobs=self.n_jobs, device=self.device, **observing)
 
-    def best(self, X: Any) -> Result:
-        """Return the result with the smallest value; the earlier of equal ones."""
-        return self.search(X).best
-
     def search(self, X: Any) -> Search:
-        """Run the starts.
+        """Run the starts, and keep the result with the smallest value.
 
         Ctrl-C (and SIGTERM where a checkpoint is kept) ends the starts under way and leaves out
         the others; the status is then "stopped".
@@ -182,7 +176,7 @@ class Plan:
                 init=spectral.start(start) if self.from_eigenvectors else self.init,
                 random_state=generators[start],
                 callback=callback,
-                checkpoint=self._kept(start, self.random_state),
+                checkpoint=self._kept(start),
             )
 
         results: list[Result] = []
@@ -214,15 +208,17 @@ class Plan:
         if call.stopped or _stopped(results):
             best = replace(best, status="stopped")
         best = _without_remainders(best, problem).as_given(problem.given)
-        return Search(best, tuple(results), len(results), seed, spectral.least_error(X))
+        return Search(best, tuple(results), seed, spectral.least_error(X))
 
-    def _kept(self, start: int, seed: RandomState) -> Checkpoint | None:
+    def _kept(self, start: int) -> Checkpoint | None:
         """Return where a start is saved, and resumed from if it was saved before."""
         if self.checkpoint is None:
             return None
         path = Path(self.checkpoint)
         file = f"{path.stem}.start-{start}{path.suffix}" if start else path.name
-        return Checkpoint(path.with_name(file), start=start, **origin_of(self.init, seed))
+        return Checkpoint(
+            path.with_name(file), start=start, **origin_of(self.init, self.random_state)
+        )
 
     def _seconds(self, at_once: int) -> float | None:
         seconds = self.settings.limits.max_time

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from symnmf.errors import InputError
+from symnmf.errors import InputError, imported
 
 ENDINGS = (".npy", ".h5", ".hdf5", ".zarr")
 
@@ -41,8 +40,8 @@ def open_stored(X: Any, name: str = "X") -> Any:
         if path.suffix == ".npy":
             return np.load(path, mmap_mode="r", allow_pickle=False)
         if path.suffix == ".zarr":
-            return _library("zarr").open_array(os.fspath(path), mode="r")
-        return _only_matrix(_library("h5py"), path)
+            return imported("zarr", "blocks", "reading this").open_array(os.fspath(path), mode="r")
+        return _only_matrix(imported("h5py", "blocks", "reading this"), path)
     except InputError:
         raise
     except Exception as error:  # the libraries raise whatever they run into
@@ -67,10 +66,3 @@ def _only_matrix(h5py: Any, path: Path) -> Any:
             f"itself."
         )
     return matrices[0]
-
-
-def _library(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise InputError(f"reading this needs {name}: pip install 'symnmf[blocks]'.") from None
