@@ -50,6 +50,7 @@ def test_a_list_of_pairs_is_a_graph(rows):
     graph = named_karate()
     if len(rows[0]) == 2:
         nx.set_edge_attributes(graph, 1.0, "weight")
+        assert set(found) == set(symnmf.communities(graph.edges, 2, random_state=0))
     assert set(found) == set(symnmf.communities(graph, 2, random_state=0))
 
 

@@ -131,7 +131,7 @@ def checked(options: type | None = None, **others: tuple[str, ...]) -> Callable[
                 given = signature.bind(*args, **options).arguments
             except TypeError:
                 positional = [*signature.parameters][: len(args)]
-                _refuse_missing(signature, {*positional, *options}, function)
+                _refuse_missing(signature, {*positional, *options}, known, called)
                 return function(*args, **options)  # which says it in Python's own words
             given |= {name: options[name] for name in more if name in options}
             for name, kinds in known.items():
@@ -145,13 +145,13 @@ def checked(options: type | None = None, **others: tuple[str, ...]) -> Callable[
 
 
 def _refuse_missing(
-    signature: inspect.Signature, given: Collection[str], function: Callable[..., Any]
+    signature: inspect.Signature, given: Collection[str], known: Mapping[str, Kinds], called: str
 ) -> None:
     """Refuse a call without an option that has no default, and say what it may be."""
     for name, parameter in signature.parameters.items():
         if parameter.default is parameter.empty and name not in given and name in OPTIONS:
-            kinds = " or ".join(kind.name for kind in OPTIONS[name].kinds)
-            raise InputTypeError(f"{_called(function)} needs {name}, {kinds}.")
+            kinds = " or ".join(kind.name for kind in known[name])
+            raise InputTypeError(f"{called} needs {name}, {kinds}.")
 
 
 def checked_names(function: F) -> F:

@@ -200,7 +200,7 @@ def _of_points(task: Task, data: Any, clusters: int) -> Similarities:
 def _of_matrix(task: Task, data: Any, clusters: int) -> Similarities:
     """Take a graph, or a matrix of similarities in memory."""
     signed, names, weights = bool(task.allow_negative), row_names(data), None
-    if (edges := read_graph(data, task.weight)) is not None:
+    if (edges := read_graph(data, task.weight, task.argument)) is not None:
         data, names = edges.adjacency(task.argument, allow_negative=signed), edges.names
     else:
         _refuse_points(task, data)

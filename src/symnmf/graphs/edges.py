@@ -7,7 +7,7 @@ known by their methods.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -140,7 +140,7 @@ def from_edges(
     return table.adjacency("edges", repeated=repeated, allow_negative=allow_negative), table.names
 
 
-def read_graph(G: Any, weight: Any = USUAL_WEIGHT) -> EdgeTable | None:
+def read_graph(G: Any, weight: Any = USUAL_WEIGHT, name: str = "G") -> EdgeTable | None:
     """Return the edges of a graph or a table of edges; None for what must be a matrix."""
     if isinstance(G, EdgeTable):
         return G
@@ -152,9 +152,9 @@ def read_graph(G: Any, weight: Any = USUAL_WEIGHT) -> EdgeTable | None:
         columns = column_names(G) or []
         # one that is square may be a matrix of similarities; a lazy one has no shape
         square = getattr(G, "shape", (None,))[0] == len(columns)
-        return None if square and named_ends(columns) is None else _of_frame(G, weight)
+        return None if square and named_ends(columns) is None else _of_frame(G, weight, name=name)
     if isinstance(G, dict):
-        raise InputError("G is a dict, not a graph or a matrix; pass networkx.Graph(G).")
+        raise InputError(f"{name} is a dict, not a graph or a matrix; pass networkx.Graph({name}).")
     return _of_pairs(G, weight) if is_pairs(G) else None
 
 
@@ -169,8 +169,8 @@ def is_igraph(G: Any) -> bool:
 
 
 def is_pairs(G: Any) -> bool:
-    """Whether G is a list of edges: of tuples, or of lists with names; others are rows."""
-    if not isinstance(G, list | tuple | set | frozenset) or not G:
+    """Whether G is a list or set of edges: of tuples, or of lists with names; others are rows."""
+    if not isinstance(G, list | tuple | Set) or not G:
         return False
     if not all(isinstance(edge, list | tuple) and len(edge) in (2, 3) for edge in G):
         return False
