@@ -116,19 +116,14 @@ def namespace(array: Any) -> Any:
 def as_given(array: np.ndarray, given: Any) -> Any:
     """Return a host array as what the caller gave: on its device, or the array itself."""
     if is_dlpack(given):
-        return _handed_back(array, given)
+        if hasattr(given, "__array_namespace__"):
+            library = given.__array_namespace__()
+        else:
+            library = sys.modules[type(given).__module__.partition(".")[0]]
+        plain = np.array(array, order="C")  # DLPack takes no array that cannot be written
+        return library.asarray(plain) if _on_gpu(given) else library.from_dlpack(plain)
     if not is_tensor(given):
         return array
     import torch
 
     return torch.from_numpy(np.ascontiguousarray(array)).to(given.device)
-
-
-def _handed_back(array: np.ndarray, given: Any) -> Any:
-    """Return a host array as one of the library that ``given`` is of, where that one is."""
-    if hasattr(given, "__array_namespace__"):
-        library = given.__array_namespace__()
-    else:
-        library = sys.modules[type(given).__module__.partition(".")[0]]
-    plain = np.array(array, order="C")  # DLPack takes no array that cannot be written
-    return library.asarray(plain) if _on_gpu(given) else library.from_dlpack(plain)

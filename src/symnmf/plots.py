@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.arguments import check, checked
-from symnmf.errors import InputError, said_as_input_errors
+from symnmf.errors import InputError, imported, said_as_input_errors
 from symnmf.kinds import AXES, NONE
 from symnmf.naming import lookup
 from symnmf.run.result import OUTSIDE, Result, membership_shares
@@ -52,15 +52,12 @@ GREY = "#999999"
 
 def new_axes(ax: Axes | None, size: tuple[float, float] = (7.5, 4.5)) -> tuple[Figure, Axes]:
     """Return the given axes with their figure, or new ones."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("symnmf.plots needs matplotlib: pip install 'symnmf[plots]'.") from error
+    figures = imported("matplotlib.figure", "plots", "symnmf.plots")
     check("ax", ax, (AXES, NONE))
     if ax is not None:
         return cast("Figure", ax.get_figure()), ax
     # not through pyplot: nothing to close afterwards, and no window where none is wanted
-    figure = Figure(figsize=size, layout="constrained")
+    figure = figures.Figure(figsize=size, layout="constrained")
     return figure, figure.add_subplot()
 
 

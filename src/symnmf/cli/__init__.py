@@ -41,7 +41,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 def _run(arguments: list[str] | None) -> int:
     """Parse, run, and turn what the user can put right into one sentence and an exit code."""
-    from symnmf.cli.output import drop_stdout, fail, show_notes, warn
+    from symnmf.cli.output import fail, show_notes, warn
     from symnmf.cli.parsing import parse
     from symnmf.errors import InputError
 
@@ -54,7 +54,7 @@ def _run(arguments: list[str] | None) -> int:
             code = command(**options)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output, such as head, has seen enough
-        drop_stdout()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or a later flush fails
         return UNREAD
     except InputError as error:
         fail(str(error))

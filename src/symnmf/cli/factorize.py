@@ -59,10 +59,9 @@ def _matrix(given: str, options: dict[str, Any]) -> tuple[str, Any, list[Any] | 
         if not path.exists():
             raise InputError(f"file {given!r} does not exist.")
         return path.name, path, None
-    loaded = inputs.load(given, {**options, "affinity": inputs.PRECOMPUTED})
-    for name in inputs.READ:
-        if name != "missing":
-            options.pop(name, None)
+    options["affinity"] = inputs.PRECOMPUTED
+    loaded = inputs.load(given, options)
+    del options["affinity"]
     rows, columns = loaded.data.shape
     if loaded.kind == "hypergraph":
         return loaded.title, loaded.data.clique_graph(), loaded.names

@@ -86,11 +86,6 @@ def write_columns(columns: Mapping[str, Any], path: str) -> None:
     sys.stdout.buffer.write(table_bytes(columns))
 
 
-def drop_stdout() -> None:
-    """Send what is still to be printed nowhere, so that no later flush fails."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def save_picture(figure: Any, path: str) -> None:
     """Write a figure whole or not at all."""
     from symnmf.outputs import write_atomically

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -93,7 +93,6 @@ def find_many(
     n_jobs: int | None = None,
     callback: Callback | None = None,
     checkpoint: Any = None,
-    width: int = WIDTH,
 ) -> SparseFound:
     """Find ``count`` communities, or as many as the seeds, less those that explain nothing.
 
@@ -109,14 +108,14 @@ def find_many(
                 "row_sparse=False."
             )
         loss = Loss(A, _background(seeds), Threads(n_jobs))
-        start = RowSparse.of_sets(seeds.sets, np.sqrt(seeds.density), A.shape[0], width)
+        start = RowSparse.of_sets(seeds.sets, np.sqrt(seeds.density), A.shape[0], WIDTH)
         problem = Problem.around(RowSparseLikelihood(loss, start))
         settings = Settings(RowSparseSteps(), None, limits)
         keeper = None if checkpoint is None else Checkpoint(checkpoint)
         saved = None
         if keeper is not None:
             f = problem.objective
-            saved = keeper.resume(problem, width, settings, {"count": count}, [f])
+            saved = keeper.resume(problem, WIDTH, settings, {"count": count}, [f])
         run = SparseRun(problem, settings, callback, keeper)
         signals = [signal.SIGINT, *([signal.SIGTERM] if keeper else [])]
         with watching(call, *signals):
@@ -128,8 +127,7 @@ def find_many(
         with calls.timed("solve"):
             point = run.f.point(run.state)
             U, sets = _read(point.U, loss, prune=count is None)
-        result = _result(run, point, U, status)
-        result = replace(result, seconds=call.seconds, passes=call.passes)
+        result = _result(run, point, U, status).of_call(call)
         return SparseFound(A, result, sets, len(seeds.sets))
 
 

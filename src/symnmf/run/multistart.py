@@ -32,7 +32,6 @@ from symnmf.run.start import (
     RandomState,
     as_generator,
     as_start,
-    drawn_seed,
     origin_of,
 )
 from symnmf.state import Point
@@ -154,7 +153,9 @@ class Plan:
         apart, workers = self._apart(f), 1
         if apart:
             workers = min(self.starts, Threads(self.n_jobs).count)
-        seed = drawn_seed() if self.random_state is None else self.random_state
+        seed = self.random_state
+        if seed is None:  # short enough to be noted and typed again
+            seed = int(np.random.default_rng().integers(2**31))
         first = as_generator(seed)
         generators = [first, *first.spawn(self.starts - 1)] if self.starts > 1 else [first]
         spectral = SpectralStarts(self.basis)

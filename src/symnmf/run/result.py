@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -29,16 +29,35 @@ OTHER = "other_"  # in archives: the third factor and the fourth
 #: The label of a row that belongs to no cluster, as in scikit-learn's DBSCAN.
 OUTSIDE = -1
 
-COLUMNS = (
-    "iteration",
-    "seconds",
-    "objective",
-    "value",
-    "error",
-    "coupling",
-    "consensus",
-    "stationarity",
-)
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The argument of a callback: the latest row of the history, and read-only factors."""
+
+    iteration: int
+    seconds: float
+    objective: float
+    value: float
+    error: float
+    coupling: float
+    consensus: float
+    stationarity: float
+    _U: Callable[[], np.ndarray] = field(repr=False)
+    _V: Callable[[], np.ndarray] = field(repr=False)
+
+    @property
+    def U(self) -> np.ndarray:
+        """The factor, as a read-only view that the next iteration overwrites."""
+        return self._U()
+
+    @property
+    def V(self) -> np.ndarray:
+        """The second factor, likewise."""
+        return self._V()
+
+
+#: The columns of a history.
+COLUMNS = tuple(each.name for each in fields(Snapshot) if not each.name.startswith("_"))
 
 
 class History:
@@ -128,32 +147,6 @@ def cluster_labels(U: Any) -> np.ndarray:
         filled = np.diff(U.indptr) > 0
         return np.where(filled, np.asarray(U.argmax(axis=1)).ravel() if U.nnz else 0, OUTSIDE)
     return np.where(U.any(axis=1), np.argmax(U, axis=1), OUTSIDE)
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """The argument of a callback: the latest row of the history, and read-only factors."""
-
-    iteration: int
-    seconds: float
-    objective: float
-    value: float
-    error: float
-    coupling: float
-    consensus: float
-    stationarity: float
-    _U: Callable[[], np.ndarray] = field(repr=False)
-    _V: Callable[[], np.ndarray] = field(repr=False)
-
-    @property
-    def U(self) -> np.ndarray:
-        """The factor, as a read-only view that the next iteration overwrites."""
-        return self._U()
-
-    @property
-    def V(self) -> np.ndarray:
-        """The second factor, likewise."""
-        return self._V()
 
 
 #: Called with the latest snapshot; a true return value stops the run.

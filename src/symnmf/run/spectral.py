@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -298,10 +299,7 @@ def orthonormal(ops: Ops, block: Factor) -> Factor:
 
 def spectral_start(f: Objective, rank: int, random_state: Any) -> np.ndarray:
     """The start from the rows that span most; it does not depend on the seed."""
-    X = f.storage
-    if not affordable(X.shape[0], rank):
-        return _uniform_start(X, rank)
-    return leading_subspace(X, rank).start(X, None)
+    return SpectralStarts().start(0)(f.storage, rank, random_state)
 
 
 def _uniform_start(X: SymmetricMatrix, rank: int) -> np.ndarray:
@@ -316,7 +314,7 @@ class SpectralStarts:
     def __init__(self, known: Basis | None = None) -> None:
         self.known, self._lock = known, threading.Lock()
 
-    def start(self, number: int) -> Any:
+    def start(self, number: int) -> Callable[..., np.ndarray]:
         """Return an ``init``: from the rows that span most for number 0, else from random ones."""
 
         def init(X: SymmetricMatrix, rank: int, random_state: Any) -> np.ndarray:

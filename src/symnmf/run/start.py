@@ -59,12 +59,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
         return np.random.default_rng(random_state.randint(0, 2**31 - 1, size=4))
     if random_state is None:
         return np.random.default_rng()
-    if isinstance(random_state, int | np.integer) and random_state >= 0:
-        return np.random.default_rng(np.random.SeedSequence(int(random_state), spawn_key=(0x5EED,)))
-    raise InputError(
-        f"random_state must be None, a whole number of at least 0, a numpy Generator or a "
-        f"RandomState, got {random_state!r}."
-    )
+    return np.random.default_rng(np.random.SeedSequence(int(random_state), spawn_key=(0x5EED,)))
 
 
 def as_seed(random_state: RandomState) -> int:
@@ -78,11 +73,6 @@ def as_seed(random_state: RandomState) -> int:
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(as_generator(copy.deepcopy(random_state)).integers(2**31))
-
-
-def drawn_seed() -> int:
-    """Return a fresh seed, short enough to be noted and typed again."""
-    return int(np.random.default_rng().integers(2**31))
 
 
 def origin_of(init: Any, random_state: RandomState) -> dict[str, Any]:

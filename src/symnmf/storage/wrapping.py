@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from symnmf.arguments import checked
 from symnmf.calls import read_once
-from symnmf.errors import InputError
+from symnmf.errors import InputError, imported
 from symnmf.interchange import is_anndata, is_dask, is_tensor, to_host
 from symnmf.ops import HostOps
 from symnmf.parallel import Threads
@@ -154,12 +154,9 @@ def torch_device(X: Any, device: Any) -> Any:
 
 def _usable(device: Any) -> Any:
     """Return torch's device of this name, or say what it needs."""
-    try:
-        from symnmf.storage.torch_matrix import usable_device
-    except ImportError:
-        raise InputError(
-            f"device={device!r} needs torch, which is not installed: pip install 'symnmf[gpu]'."
-        ) from None
+    imported("torch", "gpu", f"device={device!r}")
+    from symnmf.storage.torch_matrix import usable_device
+
     return usable_device(device)
 
 
