@@ -73,6 +73,8 @@ class _AllPairs:
 
         count = min(rank + 2 * SPARE, len(M))
         values, vectors = eigh(M, subset_by_index=(len(M) - count, len(M) - 1), check_finite=False)
+        if len(values) < count:  # LAPACK may pass over eigenvalues that are repeated
+            values, vectors = (part[..., len(M) - count :] for part in np.linalg.eigh(M))
         return values[::-1], vectors[:, ::-1]
 
 
