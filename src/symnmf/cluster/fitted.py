@@ -16,6 +16,7 @@ from symnmf.cluster.outside import with_connected_rows
 from symnmf.cluster.partition import labels_by_size
 from symnmf.cluster.quality import UNJUDGED, Quality, assess
 from symnmf.cluster.similarities import Similarities
+from symnmf.cluster.task import Task
 from symnmf.graphs.adjacency import attraction
 from symnmf.graphs.assigning import Assigning, reassigned
 from symnmf.interchange import as_given, to_host
@@ -168,20 +169,20 @@ class Fitted:
 
 
 def fitted_of(
+    task: Task,
     search: Search,
     similar: Similarities,
     problem: Problem,
-    *,
-    classes: Any,
     by_likelihood: bool,
-    shared_by: float | str | None,
-    **others: Any,
+    selection: RankSelection | None,
+    evidence: Evidence | None,
 ) -> Fitted:
     """Assign rows to clusters and number these.
 
     Clusters are numbered by their size, the largest first and equal ones by their first member; or
-    as known ``classes`` are numbered, if there are any.
+    as known classes are numbered, if there are any.
     """
+    shared_by = task.shared_by
     best = with_connected_rows(search.best, similar.A, similar.graph)
     labels, clusters = to_host(best.labels), best.U.shape[1]
     if by_likelihood:
@@ -193,11 +194,11 @@ def fitted_of(
         U = to_host(best.U)
         members = members_of(U, shared_by, _strengths(U, best, similar))
         order = _by_size(members)
-    if classes is not None:
+    if task.labels is not None:
         best, order = in_order(best, order), np.arange(clusters)
         from symnmf.graphs.constraints import numbered_by_class
 
-        order = numbered_by_class(best.U, np.asarray(classes))
+        order = numbered_by_class(best.U, np.asarray(task.labels))
     best = in_order(best, order)
     if not by_likelihood:
         ordered = best.labels
@@ -210,7 +211,9 @@ def fitted_of(
         as_given(ordered, best.U) if by_likelihood else ordered,
         by_likelihood,
         shared_by,
-        **others,
+        similar.objective(task),
+        selection,
+        evidence,
     )
 
 

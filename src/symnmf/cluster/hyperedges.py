@@ -80,7 +80,7 @@ def _fitted(H: Hypergraph, clusters: int) -> np.ndarray:
     scaled = with_degree_offset(A, clusters)
     plan = Plan(clusters, QUICK, n_init=1, random_state=0, basis=scaled.basis)
     known = degrees(A)
-    roots = np.sqrt(known + (scaled.tau or 0.0) * known[known > 0].mean())
+    roots = np.sqrt(known + scaled.tau * known[known > 0].mean())
     return np.asarray(to_host(plan.search(scaled.graph).best.U), np.float64) * roots[:, None]
 
 

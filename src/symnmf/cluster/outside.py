@@ -9,8 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.graphs.adjacency import attraction, degrees, normalized
+from symnmf.graphs.partitions import weight_inside
 from symnmf.interchange import to_host
-from symnmf.run.result import OUTSIDE, Result
+from symnmf.run.result import Result
 
 #: Part of the mean entry of U that a row gets which the factorization left at 0.
 TRACE = 1e-9
@@ -50,13 +51,8 @@ def outlier_scores(graph: Any, labels: np.ndarray, points: Any = None) -> np.nda
     """
     positive = attraction(graph)
     near = _density(points) if points is not None else degrees(normalized(positive))
-    inside = np.flatnonzero(labels != OUTSIDE)
-    shape = (len(labels), int(labels.max(initial=0)) + 1)
-    members = sp.csr_array((np.ones(len(inside)), (inside, labels[inside])), shape=shape)
-    led = positive @ members
-    led = np.asarray(led.toarray() if sp.issparse(led) else led)
-    own = np.zeros(len(labels))
-    own[inside] = led[inside, labels[inside]] / np.maximum(degrees(positive)[inside], 1e-300)
+    own = weight_inside(positive, labels, int(labels.max(initial=0)) + 1)
+    own /= np.maximum(degrees(positive), 1e-300)
     return np.asarray(np.clip(1.0 - np.minimum(near, 1.0) * own, 0.0, 1.0))
 
 

@@ -50,25 +50,9 @@ def find_clusters(task: Task, data: Any, *watchers: Watcher | None) -> Fitted:
             with watched(task.progress, plan.starts, task.callback, *watchers) as watcher:
                 search = replace(plan, progress=watcher).search(problem)
             if task.loss != FROBENIUS:
-                search, similar, problem = refined(
-                    search,
-                    similar,
-                    task.loss,
-                    plan.settings.limits,
-                    n_jobs=task.n_jobs,
-                    objective=task.objective,
-                )
-        fitted = fitted_of(
-            search,
-            similar,
-            problem,
-            classes=task.labels,
-            by_likelihood=_by_likelihood(task, similar, problem),
-            shared_by=task.shared_by,
-            objective=similar.objective(task),
-            selection=selection,
-            evidence=evidence,
-        )
+                search, similar, problem = refined(task, search, similar)
+        by_likelihood = _by_likelihood(task, similar, problem)
+        fitted = fitted_of(task, search, similar, problem, by_likelihood, selection, evidence)
         _warn(fitted, task)
         return fitted.of_call(call)
 

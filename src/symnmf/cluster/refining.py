@@ -6,43 +6,36 @@ back to the units of the graph, it refines what squares have found.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from symnmf.cluster.similarities import Similarities
+from symnmf.cluster.task import Task
 from symnmf.errors import InputError
 from symnmf.interchange import to_host
 from symnmf.run.multistart import Search
 from symnmf.run.problem import Problem
-from symnmf.run.settings import Limits, Settings
+from symnmf.run.settings import Settings
 from symnmf.run.solving import solve
 from symnmf.storage import SymmetricArray
 
 
 def refined(
-    search: Search,
-    similar: Similarities,
-    loss: str,
-    limits: Limits,
-    *,
-    n_jobs: int | None,
-    objective: Mapping[str, Any],
+    task: Task, search: Search, similar: Similarities
 ) -> tuple[Search, Similarities, Problem]:
     """Return the search with its best refined by a likelihood of the graph as it was given."""
     if similar.hypergraph is not None:
-        problem = similar.hypergraph.problem(n_jobs=n_jobs)
+        problem = similar.hypergraph.problem(n_jobs=task.n_jobs)
     else:
         if isinstance(similar.graph, SymmetricArray):
             raise InputError(
-                f"loss={loss!r} needs the graph in memory, as an array or a sparse matrix."
+                f"loss={task.loss!r} needs the graph in memory, as an array or a sparse matrix."
             )
-        problem = Problem(similar.graph, loss=loss, n_jobs=n_jobs, **objective)
+        problem = Problem(similar.graph, loss=task.loss, n_jobs=task.n_jobs, **task.objective)
     roots = 1.0 if similar.roots is None else similar.roots[:, None]
     start = np.asarray(to_host(search.best.U), dtype=np.float64) * roots
-    rank = start.shape[1]
+    rank, limits = start.shape[1], task.plan.settings.limits
     settings = Settings.of(tol=limits.tol, max_iter=limits.max_iter, max_time=limits.max_time)
     result = solve(problem.for_rank(rank), rank, settings, init=start)
     if search.best.status == "stopped":

@@ -41,12 +41,7 @@ def weighted_signs(A: Any, weight: float, tau: float) -> tuple[Any, np.ndarray]:
     """
     above, below = signed_parts(A)
     known = degrees(above) + weight * degrees(below)
-    joined = above - weight * below if weight else above
-    if sp.issparse(joined):
-        joined = sp.csr_array(joined)
-        joined.eliminate_zeros()
-        joined.sort_indices()
-    return normalized(joined, tau, known), known
+    return normalized(above - weight * below if weight else above, tau, known), known
 
 
 def choose_negative_weight(A: Any, clusters: int, tau: float, n_jobs: int | None = None) -> Choice:

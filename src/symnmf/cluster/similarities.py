@@ -22,7 +22,7 @@ from symnmf.graphs.adjacency import (
     row_names,
 )
 from symnmf.graphs.components import restrict
-from symnmf.graphs.degree_offsets import Scaled, with_degree_offset, with_scaling
+from symnmf.graphs.degree_offsets import Scaled, is_normalized, with_degree_offset
 from symnmf.graphs.edges import read_graph
 from symnmf.graphs.pairwise import like_distances
 from symnmf.graphs.scales import dominance
@@ -127,14 +127,14 @@ def normalised(
 ) -> Similarities:
     """Return similarities divided by the roots of their degrees, where the task says so.
 
-    Where it leaves that open, similarities in memory are looked at. ``tau`` takes the place of the
-    task's own.
+    Where it leaves that open, similarities in memory are, unless they have been already: hubs hold
+    the leading eigenvectors of others. ``tau`` takes the place of the task's own.
     """
     graph, tau = similar.graph, task.degree_offset if tau is None else tau
     stays = isinstance(graph, SymmetricArray)
     signed = not stays and graph.min() < 0
     is_open = task.normalize == AUTO and not task.is_graph and tau is None
-    if is_open and (clusters < 2 or stays or signed):
+    if is_open and (clusters < 2 or stays or signed or is_normalized(graph)):
         return similar  # negative similarities mean what their owner says
     if not task.normalize or (stays and not isinstance(graph, LowRank)):
         return similar
@@ -146,10 +146,7 @@ def normalised(
     if tau is not None:
         chosen = Scaled(float(tau), normalized(graph, tau, known))
     else:
-        choose = with_scaling if is_open else with_degree_offset
-        chosen = choose(graph, clusters, task.n_jobs)
-    if chosen.tau is None:
-        return replace(similar, basis=chosen.basis)
+        chosen = with_degree_offset(graph, clusters, task.n_jobs)
     scaled = stored(chosen.graph, task.n_jobs) if not stays else chosen.graph
     return replace(
         similar,
@@ -166,7 +163,7 @@ def _signed(task: Task, similar: Similarities, clusters: int, tau: float | None)
 
     graph = similar.graph
     if tau is None:
-        tau = with_degree_offset(signed_parts(graph)[0], clusters).tau or 0.0
+        tau = with_degree_offset(signed_parts(graph)[0], clusters).tau
     if isinstance(task.negative_weight, str):
         choice = choose_negative_weight(graph, clusters, float(tau), task.n_jobs)
     else:

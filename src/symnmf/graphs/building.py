@@ -142,7 +142,8 @@ def built(
     params = dict(kernel_params or {})
     if callable(affinity):
         params |= {} if n_neighbors is None else {"n_neighbors": n_neighbors}
-        return _called(affinity, X, params), None
+        X = X if hasattr(X, "shape") else adjacency.numbers(X, "X")
+        return called(affinity, X, params), None
     name = str(lookup(str(affinity), _NAMES, "affinity"))
     if name == "precomputed":
         return adjacency.affinities(X, "X"), None
@@ -172,18 +173,6 @@ def built(
     _warn_of_isolated(found.graph, n - found.used.size)
     A = adjacency.normalized(found.graph) if normalize else found.graph
     return A, found.similarities
-
-
-def _called(affinity: Callable[..., Any], X: Any, params: dict[str, Any]) -> Graph | Array:
-    """What the callable makes of X, checked."""
-    X = X if hasattr(X, "shape") else adjacency.numbers(X, "X")
-    A = adjacency.affinities(called(affinity, X, params), "the result of affinity")
-    if A.shape[0] != X.shape[0]:
-        raise InputError(
-            f"affinity must return the {X.shape[0]} x {X.shape[0]} matrix of affinities of the "
-            f"{X.shape[0]} rows of X, got {A.shape[0]} x {A.shape[1]}."
-        )
-    return A
 
 
 def _compared(A: Any, compare: Compare, normalize: bool) -> tuple[Any, Compare]:

@@ -39,11 +39,11 @@ SAME = 1e-6
 class Scaled(NamedTuple):
     """A graph, normalised or not, with what was learnt of it on the way.
 
-    ``tau`` was added to its degrees, in mean degrees; None if the graph is as it was. ``basis`` are
-    its leading eigenvectors, where they were computed.
+    ``tau`` was added to its degrees, in mean degrees. ``basis`` are its leading eigenvectors, where
+    they were computed.
     """
 
-    tau: float | None
+    tau: float
     graph: Any
     basis: Basis | None = None
 
@@ -70,7 +70,7 @@ def with_degree_offset(A: Any, clusters: int, n_jobs: int | None = None) -> Scal
         count, part = connected(sp.csr_array(A))
         pieces = count - int((np.bincount(part) == 1).sum())
     graph, known, rows = _contracted(A, clusters)
-    best, most = Scaled(None, A), -np.inf
+    best, most = Scaled(0.0, A), -np.inf
     for tau in OFFSETS[1:] if pieces > clusters else OFFSETS:
         mean = known.sum() / max(rows.sum(), 1.0)
         scaled = normalized(graph, known=known + tau * mean * rows)
@@ -85,7 +85,7 @@ def with_degree_offset(A: Any, clusters: int, n_jobs: int | None = None) -> Scal
         if (tau == 0.0 and effective >= SPREAD * clusters) or calls.out_of_time():
             break
     if graph is not A:
-        return Scaled(best.tau, normalized(A, best.tau or 0.0))
+        return Scaled(best.tau, normalized(A, best.tau))
     return best
 
 
@@ -118,18 +118,7 @@ def _quick_labels(scaled: Any, clusters: int, n_jobs: int | None) -> tuple[Basis
         return basis, U.argmax(axis=1)
 
 
-def with_scaling(A: Any, clusters: int, n_jobs: int | None = None) -> Scaled:
-    """Return A normalised, unless it has been already or has no need of it.
-
-    Hubs hold the leading eigenvectors of A as it is. A sparse A that is normalised already stays
-    as it is, and so does one with negative entries.
-    """
-    if clusters < 2 or isinstance(A, SymmetricArray) or A.min() < 0 or _is_normalized(A):
-        return Scaled(None, A)
-    return with_degree_offset(A, clusters, n_jobs)
-
-
-def _is_normalized(A: Any) -> bool:
+def is_normalized(A: Any) -> bool:
     """Whether the largest eigenvalue of a sparse A is 1, as where degrees were divided by."""
     if not sp.issparse(A) or A.shape[0] < 3 or not A.nnz:
         return False

@@ -69,20 +69,18 @@ class EdgeTable:
 
     def _first_listings(self, values: np.ndarray, name: str) -> np.ndarray:
         """The first place of each edge; edges that are listed with two weights are refused."""
-        low, high = self.ends.min(axis=1).astype(np.int64), self.ends.max(axis=1).astype(np.int64)
-        order = np.lexsort((low, high))  # stable, so that the first listing stays in front
-        same = np.zeros(len(order), dtype=bool)
-        same[1:] = (np.diff(low[order]) == 0) & (np.diff(high[order]) == 0)
-        differs = np.flatnonzero(same[1:] & (np.diff(values[order]) != 0))
-        if differs.size:
-            first, second = order[differs[0]], order[differs[0] + 1]
-            u, v = (self.names[i] for i in self.ends[first])
+        low, high = self.ends.min(axis=1).astype(np.int64), self.ends.max(axis=1)
+        keys = low * len(self.names) + high
+        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        known = values[first][which]
+        if (differs := np.flatnonzero(values != known)).size:
+            u, v = (self.names[i] for i in self.ends[differs[0]])
             raise InputError(
-                f"{name} has the edge between {u!r} and {v!r} with the weights {values[first]:g} "
-                f"and {values[second]:g}; list each edge once, or call symnmf.graphs.from_edges "
-                f"with repeated='sum' to add them up."
+                f"{name} has the edge between {u!r} and {v!r} with the weights "
+                f"{known[differs[0]]:g} and {values[differs[0]]:g}; list each edge once, or call "
+                f"symnmf.graphs.from_edges with repeated='sum' to add them up."
             )
-        return np.sort(order[~same])
+        return np.sort(first)
 
 
 @checked()

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.errors import InputError, said_as_input_errors
+from symnmf.graphs.adjacency import affinities
 from symnmf.graphs.neighbors import Array
 
 #: The kernels of scikit-learn that have no sparse graph of their own here.
@@ -53,18 +54,26 @@ def called(affinity: Callable[..., Any], X: Any, params: dict[str, Any]) -> Any:
     """
     n = X.shape[0]
     if _takes(affinity, 1, params):
-        return affinity(X, **params)
-    if _takes(affinity, 2, params):
+        K = affinity(X, **params)
+    elif _takes(affinity, 2, params):
         from sklearn.metrics.pairwise import pairwise_kernels
 
         with said_as_input_errors():
             K = np.asarray(pairwise_kernels(X, metric=affinity, **params), dtype=np.float64)
-        return (K + K.T) / 2
-    call = ", ".join(["X", *(f"{name}={value!r}" for name, value in params.items())])
-    raise InputError(
-        f"affinity is called as affinity({call}) and must return the {n} x {n} matrix of "
-        f"affinities, but it does not take these arguments; wrap it in a function that does."
-    )
+        K = (K + K.T) / 2
+    else:
+        call = ", ".join(["X", *(f"{name}={value!r}" for name, value in params.items())])
+        raise InputError(
+            f"affinity is called as affinity({call}) and must return the {n} x {n} matrix of "
+            f"affinities, but it does not take these arguments; wrap it in a function that does."
+        )
+    A = affinities(K, "the result of affinity")
+    if A.shape[0] != n:
+        raise InputError(
+            f"affinity must return the {n} x {n} matrix of affinities of the {n} rows of X, got "
+            f"{A.shape[0]} x {A.shape[1]}."
+        )
+    return A
 
 
 def _takes(affinity: Callable[..., Any], count: int, params: dict[str, Any]) -> bool:

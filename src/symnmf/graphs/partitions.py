@@ -38,7 +38,8 @@ class Partition:
         sizes = np.bincount(labels[inside], minlength=clusters)
         volume = np.bincount(labels[inside], weights[inside], minlength=clusters)
         entries = A.nnz if sp.issparse(A) else A.size if isinstance(A, np.ndarray) else 0
-        within = _within(A, labels, clusters)
+        own = weight_inside(A, labels, clusters)
+        within = np.bincount(labels[inside], own[inside], minlength=clusters)
         return cls(sizes, within, volume, float(weights.sum()), entries)
 
     @property
@@ -75,12 +76,12 @@ class Partition:
         return 0.5 * self.entries * gained
 
 
-def _within(A: Any, labels: np.ndarray, clusters: int) -> np.ndarray:
-    """Return the sum of A over the pairs of rows in each cluster."""
+def weight_inside(A: Any, labels: np.ndarray, clusters: int) -> np.ndarray:
+    """Return the weight of each row to its own cluster, 0 for a row in none."""
     if sp.issparse(A):
-        mine = np.repeat(labels, np.diff(A.indptr))
-        kept = (mine == labels[A.indices]) & (mine != OUTSIDE)
-        return np.bincount(mine[kept], A.data[kept], minlength=clusters)
+        row = np.repeat(np.arange(len(labels)), np.diff(A.indptr))
+        kept = (labels[row] == labels[A.indices]) & (labels[row] != OUTSIDE)
+        return np.bincount(row[kept], A.data[kept], minlength=len(labels))
     members = np.zeros((len(labels), clusters), A.dtype)
     inside = np.flatnonzero(labels != OUTSIDE)
     members[inside, labels[inside]] = 1
@@ -88,5 +89,6 @@ def _within(A: Any, labels: np.ndarray, clusters: int) -> np.ndarray:
         product = A.ops.get(A.matmul(A.ops.put(members)))
     else:
         product = A @ members
-    own = product[inside, labels[inside]].astype(np.float64)
-    return np.bincount(labels[inside], own, minlength=clusters)
+    own = np.zeros(len(labels))
+    own[inside] = product[inside, labels[inside]]
+    return own
