@@ -7,10 +7,11 @@ taken.
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypedDict, TypeVar
 
 import numpy as np
@@ -315,10 +316,16 @@ _LISTED = re.compile(r"^( *)\{([a-z0-9_, \n]+)\}$", re.MULTILINE)
 
 def documented(function: T) -> T:
     """Put the options that a docstring names as ``{tol, max_iter}`` in their place."""
+    parameters = inspect.signature(function).parameters
+    needed = {name for name, p in parameters.items() if p.default is p.empty}
 
     def entries(match: re.Match[str]) -> str:
         names = match[2].replace("\n", " ").split(",")
-        text = "\n".join(OPTIONS[name.strip()].entry for name in names)
+        options = [OPTIONS[name.strip()] for name in names]
+        text = "\n".join(
+            (replace(option, default=REQUIRED) if option.name in needed else option).entry
+            for option in options
+        )
         return "\n".join(match[1] + line for line in text.split("\n"))
 
     if function.__doc__:
