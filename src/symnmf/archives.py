@@ -44,8 +44,6 @@ def read_arrays(path: AnyPath) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: np.asarray(archive[name], order="C") for name in archive.files}
-    except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist.") from error
     except Exception as error:
         # damaged bytes make zipfile and NumPy raise whatever they happen to run into
         if isinstance(error, OSError) and error.strerror:
@@ -59,9 +57,7 @@ def read_archive(path: AnyPath, expected_format: str) -> dict[str, np.ndarray]:
     ``expected_format`` is what its array ``format`` must say.
     """
     stored = read_arrays(path)
-    if "format" not in stored:
-        raise InputError(f"{path} was not written by symnmf; its format is not known.")
-    found = str(stored["format"])
+    found = str(stored.get("format", "other data"))
     if found != expected_format:
         raise InputError(
             f"{path} holds {found[:60]!r} where {expected_format!r} is needed; pass another file."

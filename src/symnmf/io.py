@@ -455,10 +455,7 @@ def _places(header: list[str] | None, width: int, table: _Table) -> list[int]:
     """The columns that are asked for, by number; all of them where none are."""
     if table.columns is None:
         return list(range(width))
-    places = [_place_of(name, header, width) for name in table.columns]
-    if len(set(places)) < len(places):
-        raise InputError(f"columns names one column twice, got {', '.join(table.columns)}")
-    return places
+    return [_place_of(name, header, width) for name in table.columns]
 
 
 def _place_of(name: str, header: list[str] | None, width: int) -> int:

@@ -74,10 +74,8 @@ def _made(name: str, mirror: str | None) -> Arrays:
         parts.append(content)
     try:
         return RECIPES[name](*parts)
-    except ImportError:
-        raise InputError(
-            f"dataset {name!r} needs networkx: pip install 'symnmf[graphs]'."
-        ) from None
+    except InputError:
+        raise
     except Exception as error:  # of scikit-learn's own download
         raise InputError(f"dataset {name!r} cannot be downloaded ({error}); try again.") from error
 

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from symnmf.datasets.loading import Array, Arrays
+from symnmf.errors import imported
 
 
 def _simple(pairs: Array) -> Array:
@@ -20,9 +21,9 @@ def _simple(pairs: Array) -> Array:
 
 def from_gml(content: bytes) -> Arrays:
     """A graph whose nodes have the attribute ``gt``, their class."""
-    import networkx as nx
-
-    graph = nx.parse_gml(content.decode("utf-8").splitlines(), label="id")
+    graph = imported("networkx", "graphs", "this dataset").parse_gml(
+        content.decode("utf-8").splitlines(), label="id"
+    )
     ids = list(graph)
     place = {node: row for row, node in enumerate(ids)}
     pairs = np.array([(place[u], place[v]) for u, v in graph.edges()], dtype=np.int64)

@@ -302,12 +302,6 @@ def spectral_start(f: Objective, rank: int, random_state: Any) -> np.ndarray:
     return SpectralStarts().start(0)(f.storage, rank, random_state)
 
 
-def _uniform_start(X: SymmetricMatrix, rank: int) -> np.ndarray:
-    """Return uniform numbers at the scale of X, where there is no time for eigenvectors."""
-    U = np.random.default_rng(0).random((X.shape[0], rank), X.dtype)
-    return 2.0 * X.dtype.type(_uniform_entry(X, rank)) * U
-
-
 class SpectralStarts:
     """One start after another from the same eigenvectors, which are computed when first needed."""
 
@@ -319,7 +313,8 @@ class SpectralStarts:
 
         def init(X: SymmetricMatrix, rank: int, random_state: Any) -> np.ndarray:
             if not self.can_prepare(X, rank):
-                return _uniform_start(X, rank)
+                uniform = np.random.default_rng(0).random((X.shape[0], rank), X.dtype)
+                return 2.0 * X.dtype.type(_uniform_entry(X, rank)) * uniform
             return self.prepare(X, rank).start(X, random_state if number else None)
 
         return init
