@@ -68,15 +68,6 @@ def members_of(
     return _by_share(U, SHARE if isinstance(threshold, str) else threshold)
 
 
-def shares_of(U: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Return the shares of the rows of U in the clusters that they belong to, and zeros elsewhere.
-
-    A row sums to less than 1 where part of it lies in clusters that it does not belong to.
-    """
-    shares = membership_shares(U)
-    return np.where(members, shares, np.zeros((), shares.dtype))
-
-
 def background_strengths(
     U: np.ndarray, graph: Any, roots: np.ndarray | None = None
 ) -> np.ndarray | None:

@@ -20,7 +20,7 @@ from symnmf.cluster.task import Task
 from symnmf.graphs.adjacency import attraction
 from symnmf.graphs.assigning import Assigning, reassigned
 from symnmf.interchange import as_given, to_host
-from symnmf.membership import BACKGROUND, agreeing, background_strengths, members_of, shares_of
+from symnmf.membership import BACKGROUND, agreeing, background_strengths, members_of
 from symnmf.run.multistart import Search
 from symnmf.run.problem import Problem
 from symnmf.run.result import OUTSIDE, Result, cluster_labels, membership_shares
@@ -88,13 +88,14 @@ class Fitted:
     def membership(self) -> np.ndarray:
         """Shares of the rows of U in the clusters that they belong to, and zeros elsewhere.
 
-        Where every row has one label, it may all the same have shares in several clusters, by the
-        rule for those that overlap; that of its label is the largest.
+        A row sums to less than 1 where part of it lies in others. Where every row has one label, it
+        may all the same have shares in several clusters, by the rule for those that overlap; that
+        of its label is the largest.
         """
         members = self.members
         if self.shared_by is None:
             members = members | members_of(self.U, BACKGROUND, self.strengths)
-        return as_given(shares_of(self.U, members), self.result.U)
+        return as_given(membership_shares(self.U) * members, self.result.U)
 
     @property
     def probabilities(self) -> np.ndarray:

@@ -10,9 +10,7 @@ import scipy.sparse as sp
 from symnmf.cluster.judgement import Evidence, evidence_of
 from symnmf.cluster.similarities import Similarities
 from symnmf.cluster.task import Task
-from symnmf.membership import edges_of
 from symnmf.run.problem import Problem
-from symnmf.run.seeds import neighborhood_count
 from symnmf.storage import SymmetricArray
 
 
@@ -36,15 +34,6 @@ def evidence_for(data: Any, similar: Similarities, task: Task, seed: int) -> Evi
         seed=seed,
         why_not=_why_not(similar, task, points),
     )
-
-
-def count_overlapping(graph: Any) -> int:
-    """Return how many separate neighbourhoods a graph has; 0 where it has no edges to look at.
-
-    Communities that overlap are many and small, and gaps say little of their number.
-    """
-    edges = edges_of(graph)
-    return 0 if edges is None else neighborhood_count(edges)
 
 
 def _why_not(similar: Similarities, task: Task, points: Any) -> str:

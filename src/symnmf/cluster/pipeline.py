@@ -12,7 +12,7 @@ from symnmf import calls, graphs
 from symnmf.bars import Watcher, watched
 from symnmf.cluster.fitted import Fitted, fitted_of
 from symnmf.cluster.judgement import LEVEL, Evidence, RankSelection
-from symnmf.cluster.judging import count_overlapping, evidence_for
+from symnmf.cluster.judging import evidence_for
 from symnmf.cluster.quality import QualityWarning, uneven
 from symnmf.cluster.refining import refined
 from symnmf.cluster.similarities import Similarities, for_count, normalised, similarities
@@ -22,10 +22,11 @@ from symnmf.graphs.adjacency import attraction, degrees
 from symnmf.graphs.assigning import LIKELIHOOD, can_reassign
 from symnmf.graphs.attributes import aligned, scale_attributes
 from symnmf.interchange import column_names
-from symnmf.membership import BACKGROUND
+from symnmf.membership import BACKGROUND, edges_of
 from symnmf.objectives.losses import FROBENIUS
 from symnmf.run.multistart import Plan
 from symnmf.run.problem import Problem
+from symnmf.run.seeds import neighborhood_count
 from symnmf.run.solving import warn_unless_converged
 from symnmf.run.spectral import SpectralStarts
 from symnmf.run.start import as_seed
@@ -77,7 +78,9 @@ def _look_at(
                 f"a sparse matrix; give the number of clusters."
             )
         if task.shared_by is not None and not evidence.p > LEVEL:
-            count = count_overlapping(similar.graph)
+            # communities that overlap are many and small, and gaps say little of their number
+            edges = edges_of(similar.graph)
+            count = 0 if edges is None else neighborhood_count(edges)
         if not count:  # one, or one that no neighbourhoods change
             selection = evidence.selection
             count = selection.recommendation

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from symnmf.graphs.adjacency import degrees, normalized
+from symnmf.graphs.adjacency import attraction, degrees, normalized
 from symnmf.run.choosing import Answers, Choice, choose, hold_out, quick_fit
 from symnmf.run.problem import Problem
 from symnmf.run.start import SPECTRAL
@@ -23,23 +22,13 @@ from symnmf.run.start import SPECTRAL
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)
 
 
-def signed_parts(A: Any) -> tuple[Any, Any]:
-    """Return the positive and the negative part of A, both at least 0, in arrays of their own.
-
-    Older versions of SciPy let ``maximum`` share the indices of A.
-    """
-    if sp.issparse(A):
-        return sp.csr_array(A.maximum(0), copy=True), sp.csr_array((-A).maximum(0), copy=True)
-    return np.maximum(A, 0), np.maximum(-A, 0)
-
-
 def weighted_signs(A: Any, weight: float, tau: float) -> tuple[Any, np.ndarray]:
     """Return A with its negative part times ``weight``, normalised, and the degrees it was by.
 
     A link counts in the degrees as it does in the matrix. With weight 0 it is the positive part,
     normalised as a graph without negative links is.
     """
-    above, below = signed_parts(A)
+    above, below = attraction(A), attraction(-A)
     known = degrees(above) + weight * degrees(below)
     return normalized(above - weight * below if weight else above, tau, known), known
 
@@ -48,7 +37,7 @@ def choose_negative_weight(A: Any, clusters: int, tau: float, n_jobs: int | None
     """Choose c, from 0 up, by held-out links: positive ones above pairs without, negative below."""
 
     def split(rng: np.random.Generator) -> Callable[[float], Answers]:
-        above, below = (hold_out(part, rng, symmetric=True) for part in signed_parts(A))
+        above, below = (hold_out(attraction(part), rng, symmetric=True) for part in (A, -A))
         kept = above.kept - below.kept
 
         def answers(weight: float) -> Answers:

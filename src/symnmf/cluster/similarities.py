@@ -15,6 +15,7 @@ from symnmf.errors import InputError
 from symnmf.graphs.adjacency import (
     affinities,
     as_storage,
+    attraction,
     degrees,
     divided,
     normalized,
@@ -159,11 +160,11 @@ def normalised(
 
 def _signed(task: Task, similar: Similarities, clusters: int, tau: float | None) -> Similarities:
     """Normalise a graph with negative edges, which count as much as they tell."""
-    from symnmf.cluster.signed import choose_negative_weight, signed_parts, weighted_signs
+    from symnmf.cluster.signed import choose_negative_weight, weighted_signs
 
     graph = similar.graph
     if tau is None:
-        tau = with_degree_offset(signed_parts(graph)[0], clusters).tau
+        tau = with_degree_offset(attraction(graph), clusters).tau
     if isinstance(task.negative_weight, str):
         choice = choose_negative_weight(graph, clusters, float(tau), task.n_jobs)
     else:

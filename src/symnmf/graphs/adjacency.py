@@ -133,10 +133,13 @@ def degrees(A: Any) -> Array:
 
 
 def attraction(A: Any) -> Any:
-    """Return the positive part of a matrix: what holds rows together."""
+    """Return the positive part of a matrix: what holds rows together.
+
+    Older versions of SciPy let ``maximum`` share the indices of A, so it is copied.
+    """
     if A.min() >= 0:
         return A
-    return sp.csr_array(A.maximum(0)) if sp.issparse(A) else np.maximum(A, 0)
+    return sp.csr_array(A.maximum(0), copy=True) if sp.issparse(A) else np.maximum(A, 0)
 
 
 def refuse_foreign(X: Any, name: str) -> None:

@@ -142,9 +142,9 @@ def read_graph(G: Any, weight: Any = USUAL_WEIGHT, name: str = "G") -> EdgeTable
     """Return the edges of a graph or a table of edges; None for what must be a matrix."""
     if isinstance(G, EdgeTable):
         return G
-    if is_networkx(G):
+    if hasattr(G, "is_multigraph") and hasattr(G, "adjacency"):
         return _of_networkx(G, weight)
-    if is_igraph(G):
+    if hasattr(G, "get_edgelist") and hasattr(G, "vs"):
         return _of_igraph(G, weight)
     if is_frame(G):
         columns = column_names(G) or []
@@ -154,16 +154,6 @@ def read_graph(G: Any, weight: Any = USUAL_WEIGHT, name: str = "G") -> EdgeTable
     if isinstance(G, dict):
         raise InputError(f"{name} is a dict, not a graph or a matrix; pass networkx.Graph({name}).")
     return _of_pairs(G, weight) if is_pairs(G) else None
-
-
-def is_networkx(G: Any) -> bool:
-    """Whether G is a graph of networkx."""
-    return hasattr(G, "is_multigraph") and hasattr(G, "adjacency")
-
-
-def is_igraph(G: Any) -> bool:
-    """Whether G is a graph of igraph."""
-    return hasattr(G, "get_edgelist") and hasattr(G, "vs")
 
 
 def is_pairs(G: Any) -> bool:

@@ -65,13 +65,13 @@ class Hypergraph:
         *,
         nodes: Iterable[Hashable] | None = None,
     ) -> None:
-        groups, self.names = numbered(hyperedges, nodes)
+        groups, self.names = _numbered(hyperedges, nodes)
         if not groups:
             raise InputError("hyperedges is empty; pass at least one group of nodes.")
         indptr = np.cumsum([0, *map(len, groups)])
         members = np.fromiter((i for group in groups for i in group), np.int64, int(indptr[-1]))
         self.incidence = _incidence(members, indptr, len(self.names))
-        self.weights = checked_weights(weights, len(groups))
+        self.weights = _checked_weights(weights, len(groups))
 
     @classmethod
     @checked()
@@ -104,7 +104,7 @@ class Hypergraph:
         if once.nnz < len(members):
             raise InputError("members lists a node twice in one hyperedge; list it once in each.")
         made.names = list(range(n)) if names is None else list(names)
-        made.weights = checked_weights(weights, len(indptr) - 1)
+        made.weights = _checked_weights(weights, len(indptr) - 1)
         return made
 
     @property
@@ -208,7 +208,7 @@ def _incidence(members: np.ndarray, indptr: np.ndarray, n: int) -> sp.csr_array:
     return sp.csr_array((np.ones(len(members)), members, indptr), shape=(len(indptr) - 1, n))
 
 
-def numbered(
+def _numbered(
     hyperedges: Iterable[Iterable[Hashable]], nodes: Iterable[Hashable] | None = None
 ) -> tuple[list[list[int]], list[Hashable]]:
     """Return the nodes of each hyperedge by number, each once, and the names of the nodes."""
@@ -236,7 +236,7 @@ def numbered(
     return groups, list(places)
 
 
-def checked_weights(weights: Any, count: int) -> np.ndarray:
+def _checked_weights(weights: Any, count: int) -> np.ndarray:
     """Return one weight for each of so many hyperedges, or say what is wrong with them."""
     if weights is None:
         return np.ones(count)

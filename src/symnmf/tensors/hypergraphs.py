@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from symnmf import graphs
 from symnmf.arguments import checked
 from symnmf.errors import InputError
-from symnmf.graphs.hypergraph import checked_weights, numbered
 from symnmf.tensors.checking import ORDERS, Repeated, from_tuples
 from symnmf.tensors.kernels import list_triangles
 from symnmf.tensors.storage import SparseTensor
@@ -67,19 +66,15 @@ def from_hyperedges(
     """
     if order not in ORDERS:
         raise InputError(f"order must be 3 or 4, got {order!r}; for pairs use a matrix.")
-    groups, names = numbered(hyperedges)
-    if not groups:
-        raise InputError("hyperedges is empty; pass at least one group of nodes.")
-    values = checked_weights(weights, len(groups))
-    wrong = next((number for number, group in enumerate(groups) if len(group) != order), None)
-    if wrong is not None and not subsets:
+    H = graphs.Hypergraph(hyperedges, weights)
+    wrong = np.flatnonzero(H.sizes != order)
+    if wrong.size and not subsets:
         raise InputError(
-            f"hyperedges must be sets of {order} different nodes, but number {wrong} has "
-            f"{len(groups[wrong])}; leave it out, or pass subsets=True to count larger ones for "
+            f"hyperedges must be sets of {order} different nodes, but number {wrong[0]} has "
+            f"{H.sizes[wrong[0]]}; leave it out, or pass subsets=True to count larger ones for "
             f"each of their subsets of {order}."
         )
-    tensor = _spelt_out(groups, values, len(names), order, repeated, n_jobs)
-    return tensor, names
+    return tensor_of(H, order=order, repeated=repeated, n_jobs=n_jobs), H.names
 
 
 def tensor_of(
@@ -87,19 +82,8 @@ def tensor_of(
 ) -> SparseTensor:
     """Return the tensor of a hypergraph, with larger hyperedges for each of their subsets."""
     groups = [part.tolist() for part in np.split(H.members, H.incidence.indptr[1:-1])]
-    return _spelt_out(groups, H.weights, len(H.names), order, repeated, n_jobs)
-
-
-def _spelt_out(
-    groups: list[list[int]],
-    values: np.ndarray,
-    side: int,
-    order: int,
-    repeated: Repeated,
-    n_jobs: int | None,
-) -> SparseTensor:
-    """Return the tensor of all subsets of ``order`` nodes of the groups."""
-    count = sum(math.comb(len(group), order) for group in groups)
+    per_group = [math.comb(len(group), order) for group in groups]
+    count = sum(per_group)
     if count > MOST_SUBSETS:
         raise InputError(
             f"hyperedges have {count} subsets of {order} nodes in all, more than {MOST_SUBSETS}; "
@@ -111,9 +95,8 @@ def _spelt_out(
         itertools.chain.from_iterable(itertools.combinations(group, order) for group in groups)
     )
     tuples = np.fromiter(flat, np.int64, count * order).reshape(count, order)
-    per_group = [math.comb(len(group), order) for group in groups]
-    tuples, values = _summed(np.sort(tuples, axis=1), np.repeat(values, per_group))
-    return from_tuples(tuples, values, side=side, repeated=repeated, n_jobs=n_jobs)
+    tuples, values = _summed(np.sort(tuples, axis=1), np.repeat(H.weights, per_group))
+    return from_tuples(tuples, values, side=len(H.names), repeated=repeated, n_jobs=n_jobs)
 
 
 @checked()
