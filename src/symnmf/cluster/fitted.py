@@ -196,9 +196,9 @@ def fitted_of(
         members = members_of(U, shared_by, _strengths(U, best, similar))
         order = _by_size(members)
     if task.labels is not None:
-        best, order = in_order(best, order), np.arange(clusters)
         from symnmf.graphs.constraints import numbered_by_class
 
+        best = in_order(best, order)
         order = numbered_by_class(best.U, np.asarray(task.labels))
     best = in_order(best, order)
     if not by_likelihood:
