@@ -5,6 +5,7 @@ import io as streams
 import random
 import warnings
 import zipfile
+import zlib
 
 import networkx as nx
 import numpy as np
@@ -195,6 +196,15 @@ def test_an_anndata_is_its_graph_else_its_coordinates_else_its_counts(tmp_path):
     assert (content.part, content.kind) == ("obsp/connectivities", "graph")
     zipped = put(tmp_path, "b.h5ad.gz", path.read_bytes())
     assert (io.read(zipped).data != content.data).nnz == 0
+
+
+def test_a_chunk_that_inflates_to_less_is_refused(tmp_path):
+    path = tmp_path / "a.h5ad"
+    anndata.AnnData(np.ones((200, 50), np.float32)).write_h5ad(path, compression="gzip")
+    with h5py.File(path, "r+") as content:  # HDF5 would fill the rest from its own memory
+        content["X"].id.write_direct_chunk((0, 0), zlib.compress(b"abcd"))
+    with pytest.raises(InputError, match="damaged chunk in '/X'"):
+        io.read(path)
 
 
 def test_hyperedges(tmp_path):

@@ -34,6 +34,7 @@ import re
 import stat
 import tempfile
 import warnings
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -346,6 +347,8 @@ def _h5ad(file: Path, _: _Table) -> FileData:
         for part in (*CELL_GRAPHS, *CELL_POINTS):
             if part not in content:
                 continue
+            for item in (content[part], content["obs"]):
+                _check_chunks(item, h5py)
             data = read_elem(content[part])
             if sp.issparse(data):
                 check_indices(data, part)
@@ -356,6 +359,20 @@ def _h5ad(file: Path, _: _Table) -> FileData:
             kind = "graph" if graph else "matrix"
             return FileData(data, kind, index("obs"), None, columns, part)
     raise InputError("it has neither a graph of neighbours nor X")
+
+
+def _check_chunks(item: Any, h5py: Any) -> None:
+    """Refuse gzip chunks of another size than they should have: HDF5 reads on behind their end."""
+    if isinstance(item, h5py.Group):
+        for member in item.values():
+            _check_chunks(member, h5py)
+    elif item.chunks and item.compression == "gzip" and item.dtype.kind != "O":  # but texts
+        needed = math.prod(item.chunks) * item.dtype.itemsize
+        for number in range(item.id.get_num_chunks()):
+            place = item.id.get_chunk_info(number).chunk_offset
+            skipped, chunk = item.id.read_direct_chunk(place)
+            if not skipped and len(zlib.decompress(chunk)) != needed:
+                raise InputError(f"it has a damaged chunk in {_shown(item.name)}; copy it again")
 
 
 # Tables ---------------------------------------------------------------------------------------
