@@ -2,9 +2,11 @@
 
 import csv
 
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_iris
 
 import symnmf
 from extras import optional
@@ -82,3 +84,15 @@ def test_a_column_that_decides_alone_is_named(tmp_path):
         assert symnmf.metrics.clustering_accuracy(y, found) > 0.9
     with pytest.warns(GraphWarning, match="column 'money' has .*StandardScaler"):
         SymNMF(3, random_state=0, n_init=1).fit(frame[["length", "width", "money"]])
+
+
+def test_points_given_as_similarities_are_sent_to_an_affinity():
+    with pytest.raises(InputError, match=r"must be square, got shape 150 x 4; for points"):
+        symnmf.SymNMF(3, affinity="precomputed").fit(load_iris().data)
+
+
+def test_people_between_communities_have_a_share_in_several():
+    found = symnmf.communities(nx.les_miserables_graph(), 6, random_state=0)
+    several = (found.membership > 0).sum(axis=1) > 1
+    assert 0 < several.sum() < 50
+    np.testing.assert_array_equal(found.membership.argmax(axis=1), found.labels)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections import Counter
 
 import networkx as nx
 import numpy as np
@@ -13,6 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import symnmf
 from kinds_of_data import block_model, equal_groups
+from symnmf.cluster.description import description_length
 from symnmf.cluster.held_out_edges import closed, splits
 from symnmf.cluster.judgement import LEVEL, evidence_of
 from symnmf.cluster.partition import as_graph, fine_partition
@@ -218,3 +221,36 @@ def test_a_graph_without_edges_has_one_cluster():
         here = evidence_of(sp.csr_array((5, 5)), points=points)
         assert here.selection.recommendation == 1
         assert (here.selection.labels == -1).all()
+
+
+def test_the_description_length_is_the_formula_of_its_docstring():
+    """By factorials of whole numbers, group by group, with the shorter of the two models."""
+    G = nx.karate_club_graph()
+    A = nx.to_scipy_sparse_array(G, weight=None, dtype=float)
+    log, n, E = math.log, len(G), G.number_of_edges()
+
+    def fact(count):
+        return log(math.factorial(count))
+
+    for labels in (np.arange(n) % 2, np.arange(n) // 9, np.arange(n) // 3, np.zeros(n, int)):
+        B, degrees = labels.max() + 1, [d for _, d in G.degree]
+        inside, across = Counter(), Counter()
+        for i, j in G.edges:
+            r, s = sorted((labels[i], labels[j]))
+            inside[r] += r == s
+            across[r, s] += r != s
+        ends = [
+            sum(d for d, own in zip(degrees, labels, strict=True) if own == r) for r in range(B)
+        ]
+        sizes = np.bincount(labels).tolist()
+        e_in = sum(inside.values())
+        any_edges = sum(map(fact, ends)) - sum(map(fact, across.values()))
+        any_edges -= sum(fact(m) + m * log(2) for m in inside.values())
+        any_edges += sum(log(math.comb(m + e - 1, e)) for m, e in zip(sizes, ends, strict=True))
+        any_edges += log(math.comb(B * (B + 1) // 2 + E - 1, E))
+        few = e_in * log(B / 2) - fact(e_in) - fact(E - e_in)
+        few += (E - e_in) * log(math.comb(B, 2)) + log(E + 1) if B > 1 else 0.0
+        few += sum(fact(e + m - 1) - fact(m - 1) for m, e in zip(sizes, ends, strict=True))
+        both = log(math.comb(n - 1, B - 1)) + fact(n) + log(n)
+        both -= sum(map(fact, degrees)) + sum(map(fact, sizes))
+        assert description_length(A, labels) == pytest.approx(both + min(any_edges, few), rel=1e-9)
