@@ -153,7 +153,7 @@ def test_isolated_nodes_are_outside():
 
 def test_a_missing_number_is_asked_for():
     with pytest.raises(InputError, match="communities needs n_clusters, a whole number"):
-        communities(nx.karate_club_graph())
+        communities(nx.karate_club_graph())  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(
