@@ -79,7 +79,7 @@ class Stored(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One line of :func:`available`."""
+    """One line of :func:`symnmf.datasets.available`."""
 
     name: str
     kind: Kind
@@ -115,11 +115,11 @@ def load(
     Parameters
     ----------
     name : str or path
-        A name that :func:`available` lists (hyphens and capitals do not matter), or an npz file,
-        by its path or by its name in one of the folders: images (``X``, ``y`` and perhaps
-        ``img_shape``, ``img_order``), counts of words (``data``, ``indices``, ``indptr``,
-        ``shape``, ``y``) or a graph (``edges``, ``n`` and ``y``, or communities as
-        ``comm_members`` and ``comm_indptr``).
+        A name that :func:`symnmf.datasets.available` lists (hyphens and capitals do not
+        matter), or an npz file, by its path or by its name in one of the folders: images
+        (``X``, ``y`` and perhaps ``img_shape``, ``img_order``), counts of words (``data``,
+        ``indices``, ``indptr``, ``shape``, ``y``) or a graph (``edges``, ``n`` and ``y``, or
+        communities as ``comm_members`` and ``comm_indptr``).
     folder : path, optional
         Where the file is; by default the module's places.
     weighting : {"tfidf", "counts"}
