@@ -213,15 +213,17 @@ class Threads:
 
     def split(self, n: int, cost_per_row: float) -> list[Bounds]:
         """Cut ``range(n)`` into one chunk per thread, or fewer where the work is small."""
-        parts = max(1, min(self.parts(n * cost_per_row), n))
-        if parts == 1:
+        parts = 1 if self.count == 1 else min(self.parts(n * cost_per_row), n)
+        if parts <= 1:
             return [(0, n)]
         return list(itertools.pairwise(n * part // parts for part in range(parts + 1)))
 
     def run(self, task: Callable[..., T], parts: Sequence[tuple[Any, ...]]) -> list[T]:
         """Return ``[task(*part) for part in parts]``, computed at the same time."""
+        if len(parts) == 1:
+            return [task(*parts[0])]
         # all helpers may wait like this one
-        if len(parts) == 1 or self.count == 1 or getattr(_helpers.here, "inside", False):
+        if self.count == 1 or getattr(_helpers.here, "inside", False):
             return [task(*part) for part in parts]
         work = _Work(task, parts)
         locks = _helpers.ask(work, min(self.count, len(parts)) - 1)

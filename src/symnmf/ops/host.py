@@ -49,7 +49,10 @@ class HostOps(Ops):
             tops = range(begin, end, BLOCK_ROWS)
             return [block(slice(top, min(top + BLOCK_ROWS, end))) for top in tops]
 
-        parts = self.threads.run(part, self.threads.split(n, cost))
+        chunks = self.threads.split(n, cost)
+        if len(chunks) == 1:
+            return part(0, n)
+        parts = self.threads.run(part, chunks)
         return list(itertools.chain.from_iterable(parts))
 
     def product(self, F: Any, V: np.ndarray) -> np.ndarray:
