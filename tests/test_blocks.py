@@ -161,3 +161,8 @@ def test_a_store_that_fails_during_a_run_is_one_error():
 
     with pytest.raises(InputError, match=r"cannot be read any more \(the disk is gone"):
         symnmf.factorize(matrix, 3, callback=fail, random_state=0, tol=0)
+
+
+def test_a_name_that_no_system_takes_does_not_exist():
+    with pytest.raises(InputError, match="does not exist"):
+        symnmf.storage.Blocks("x" * 5000)

@@ -32,7 +32,7 @@ def open_stored(X: Any, name: str = "X") -> Any:
             )
         return X
     path = Path(X)
-    if not path.exists():
+    if not os.path.exists(path):  # False for a name that no system takes
         raise InputError(f"{str(path)!r} does not exist; name a .npy, .h5 or .zarr array.")
     if path.suffix not in ENDINGS:
         raise InputError(f"{str(path)!r} cannot be read in blocks; save it as a .npy array.")
