@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import symnmf
 from conftest import synthetic_problem
+from symnmf import InputError
 from symnmf.coupling import Rising
 from symnmf.objectives import Frobenius
 from symnmf.solvers import as_solver
@@ -168,3 +169,8 @@ def test_the_two_bounds_are_those_of_dense_arithmetic():
     paper = symnmf.factorize(X, 3, coupling="theory-paper", **options).coupling
     assert new == pytest.approx(1.01 * 0.5 * misfit, rel=1e-9)
     assert paper == pytest.approx(1.01 * 0.5 * (abs(ends).max() + misfit - ends[0]), rel=1e-5)
+
+
+def test_a_share_that_is_none_is_refused():
+    with pytest.raises(InputError, match="trusted of Shrinking must be from 0 to 1"):
+        symnmf.coupling.Shrinking(trusted=1e300)

@@ -191,6 +191,10 @@ class Shrinking(Coupling):
     step: float = 0.9
     trusted: float = 1e-3
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_ranges(self, step=(0.0, 1.0), trusted=(0.0, 1.0))
+
     def _target(self, f: Objective, state: State) -> float:
         twice = max(f.twice_split(state), self.trusted**2 * f.sqnorm)
         return self.margin * f.coupling_bound(twice)
