@@ -80,6 +80,7 @@ BROKEN = {
     "pointer short": ("csr", "indptr", lambda a: a[:-1]),
     "data short": ("csr", "data", lambda a: a[:5]),
     "indices short": ("csr", "indices", lambda a: a[:5]),
+    "indices float": ("csr", "indices", lambda a: a + 0.5),
     "indices square": ("csr", "indices", lambda a: a.reshape(2, -1)),
 }
 

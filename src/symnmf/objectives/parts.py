@@ -77,7 +77,8 @@ class Parts:
         fused = self._fused("weighted_product", F, V, own)
         if fused is not None:
             product, misfit, explained = fused
-            out += product if T.shape[1] else 0.0
+            if T.shape[1]:
+                out += product
             return self._sums(misfit, explained)
         misfit = explained = 0.0
         factors = [F, T] if F is V else [F, V, T]

@@ -40,6 +40,9 @@ def _rebuilt(X: Any, name: str) -> Any:
         if X.format == "coo":
             return sp.coo_array((X.data, (X.row, X.col)), shape=X.shape)
         if X.format in ("csr", "csc", "bsr"):
+            # SciPy would cut off what follows the point
+            if X.indices.dtype.kind != "i" or X.indptr.dtype.kind != "i":
+                raise TypeError("indices must be integers")
             matrix = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
             matrix.check_format(full_check=True)
             return matrix
